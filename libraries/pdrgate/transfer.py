@@ -12,12 +12,20 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Self
 
-import msgspec
-
-from pdrgate.cause import Cause
-from pdrgate.errors import without_value
 from pdrgate.phase import Phase
-from pdrgate.trial import Functions, Readings, changes, upgraded_record
+from pdrgate.stretch import (
+    Belonging,
+    FlatPart,
+    Occasion,
+    Seen,
+    line_of,
+    no_negative_counts,
+    no_negative_times,
+    unflattened,
+)
+
+_OF_TRIALS = frozenset({"latency", "stacks", "counted", "goal"})
+"""What of the parts only a trial has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,63 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Senders(FlatPart):
+    """What a transfer's senders tell: what they sent, and TCP_INFO over time.
+
+    Raises:
+        ValueError: a number is negative.
+    """
+
+    sent: int = 0
+    """Bytes."""
+    segment: int = 0
+    """The most that a segment carries."""
+    retransmitted: int = 0
+    """Segments."""
+    looks: tuple[Look, ...] = ()
+    """TCP_INFO over time."""
+
+    def __post_init__(self) -> None:
+        no_negative_counts(self, "sent", "segment", "retransmitted")
+
+    @property
+    def rtt(self) -> float | None:
+        """The median of the looks' round trip times; None without a look."""
+        return median(look.rtt for look in self.looks) if self.looks else None
+
+    @property
+    def advertised(self) -> int:
+        """The largest window that a receiver really advertised; 0 where no look tells."""
+        return max((look.advertised for look in self.looks), default=0)
+
+    @property
+    def segments(self) -> int:
+        """Segments that it takes to send as much, were each full and sent once."""
+        return math.ceil(self.sent / self.segment) if self.segment else 0
+
+
+@dataclass(frozen=True, slots=True)
+class EndsCpu(FlatPart):
+    """What a transfer took of the CPUs of its two ends.
+
+    Raises:
+        ValueError: a time is negative, or not finite.
+    """
+
+    sut_cpu: float = 0.0
+    """CPU time of the program at the SUT, as that machine counts it."""
+    station_cpu: float = 0.0
+    """The same of the other one."""
+    sut_busy: float | None = None
+    """Share of the time in which the SUT's CPUs were not idle; None where that means nothing, as in a guest."""
+    station_busy: float | None = None
+    """The same of the station's CPU."""
+
+    def __post_init__(self) -> None:
+        no_negative_times(self, "sut_cpu", "station_cpu")
+
+
+@dataclass(frozen=True, slots=True)
 class Transfer:
     """A transfer in one direction, between a program at the SUT and one at the station that it faces.
 
@@ -64,47 +129,15 @@ class Transfer:
     """What the receiving program read."""
     seconds: float = 0.0
     """What that took."""
-    sent: int = 0
-    segment: int = 0
-    """The most that a segment carries."""
-    retransmitted: int = 0
-    """Segments."""
-    looks: tuple[Look, ...] = ()
-    """TCP_INFO over time."""
-    sut_cpu: float = 0.0
-    """CPU time of the program at the SUT, as that machine counts it."""
-    station_cpu: float = 0.0
-    """The same of the other one."""
-    sut_busy: float | None = None
-    """Share of the time in which the SUT's CPUs were not idle; None where that means nothing, as in a guest."""
-    station_busy: float | None = None
-    """The same of the station's CPU."""
-    counters_before: Readings = field(default_factory=dict)
-    counters_after: Readings = field(default_factory=dict)
-    functions: Functions = field(default_factory=dict)
-    """What the SUT's kernel executed meanwhile; empty where that is not counted."""
-    disturbed: tuple[Cause, ...] = ()
-    """What of the machine kept the transfer from telling anything of the SUT; empty for a sound one."""
-    scenario: str = ""
-    test: str = ""
-    fingerprint: str = ""
-    boot: str = ""
-    side: str = ""
-    build: str = ""
-    pair: int = 0
-    repeat: int = 0
-    phase: Phase = Phase.NONE
-    """Why it was made: `Phase.REST`, `Phase.CURVE` or `Phase.REPEAT`."""
-    started: float = 0.0
-    """Seconds since the epoch."""
+    senders: Senders = field(default_factory=Senders)
+    cpu: EndsCpu = field(default_factory=EndsCpu)
+    seen: Seen = field(default_factory=Seen)
+    belonging: Belonging = field(default_factory=Belonging)
+    occasion: Occasion = field(default_factory=Occasion)
 
     def __post_init__(self) -> None:
-        for name in ("intended_duration", "intended_rate", "seconds", "sut_cpu", "station_cpu", "started"):
-            if not (math.isfinite(value := getattr(self, name)) and value >= 0):
-                raise ValueError(f"{name} is {value!r}: it must be finite and not negative")
-        for name in ("window", "streams", "delivered", "sent", "segment", "retransmitted", "pair", "repeat"):
-            if (value := getattr(self, name)) < 0:
-                raise ValueError(f"{name} is {value!r}: it cannot be negative")
+        no_negative_times(self, "intended_duration", "intended_rate", "seconds")
+        no_negative_counts(self, "window", "streams", "delivered")
 
     @property
     def throughput(self) -> float:
@@ -112,24 +145,9 @@ class Transfer:
         return 8.0 * self.delivered / self.seconds if self.seconds else 0.0
 
     @property
-    def rtt(self) -> float | None:
-        """The median of the looks' round trip times; None without a look."""
-        return median(look.rtt for look in self.looks) if self.looks else None
-
-    @property
-    def advertised(self) -> int:
-        """The largest window that a receiver really advertised; 0 where no look tells."""
-        return max((look.advertised for look in self.looks), default=0)
-
-    @property
-    def segments(self) -> int:
-        """Segments that it takes to send as much, were each full and sent once."""
-        return math.ceil(self.sent / self.segment) if self.segment else 0
-
-    @property
     def sound(self) -> bool:
         """Whether it tells of the SUT."""
-        return not self.disturbed
+        return not self.seen.disturbed
 
     @property
     def generator_limited(self) -> bool:
@@ -139,16 +157,11 @@ class Transfer:
     @property
     def asked(self) -> tuple[Phase, int, int, float]:
         """What tells it from transfers that something else was asked of."""
-        return self.phase, self.repeat, self.window, self.intended_duration
-
-    @property
-    def counter_changes(self) -> dict[str, dict[str, int]]:
-        """What the counters gained meanwhile, see `Trial.counter_changes`."""
-        return changes(self.counters_before, self.counters_after)
+        return self.occasion.phase, self.occasion.repeat, self.window, self.intended_duration
 
     def to_json(self) -> str:
         """The record that transfers.jsonl holds, a line of JSON."""
-        return msgspec.json.encode(self).decode()
+        return line_of(self, without=_OF_TRIALS)
 
     @classmethod
     def from_mapping(cls, record: Mapping[str, Any]) -> Self:
@@ -157,7 +170,4 @@ class Transfer:
         Raises:
             ValueError: a key is missing, or a value has the wrong type or range.
         """
-        try:
-            return msgspec.convert(upgraded_record(record), cls)
-        except msgspec.ValidationError as error:
-            raise ValueError(without_value(error)) from error
+        return unflattened(record, cls)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 
-import msgspec
-
-from pdrgate.cause import Cause, of_an_earlier_version
-from pdrgate.errors import without_value
 from pdrgate.fate import Fate
 from pdrgate.phase import Phase
+from pdrgate.stretch import (
+    Belonging,
+    FlatPart,
+    Occasion,
+    Seen,
+    line_of,
+    no_negative_counts,
+    no_negative_times,
+    unflattened,
+)
 
 STANDING, STANDING_SHARE = 128, 0.05
 """Packets that stand in a queue which does not grow: near its most a kernel keeps up by full batches alone, so that one
@@ -31,35 +36,6 @@ difference whether one in twenty more had come."""
 LOOKS = 16
 """Times that a generator looks at what is under way, at equal steps of the sending time, the last at its end."""
 
-Readings = Mapping[str, Mapping[str, int]]
-"""Counters by place and name: ``{"in0": {"rx_dropped": 12}}``."""
-
-Functions = Mapping[str, tuple[int, int]]
-"""Instructions and calls by function: ``{"ip6_forward": (1_730_000, 10_000)}``."""
-
-Stacks = Mapping[str, tuple[int, int]]
-"""The same by function and the chain of its callers: ``{"net_rx_action;virtnet_poll": (1_730_000, 10_000)}``."""
-
-CALLER = ";"
-"""Stands between a function and its caller, which comes first: as tools for flame graphs have it."""
-
-USER_SPACE = "user space"
-"""What programs executed stands under this name among the functions, and is no part of a packet's path."""
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """One-way latency of the probe stream, all in seconds, over ``count`` probes that came back."""
-
-    p50: float
-    p90: float
-    p99: float
-    max: float
-    count: int
-    within: tuple[float, ...] = ()
-    """How much less each of the four may be, where the generator counts latencies in buckets; empty where it tells
-    them exactly."""
-
 
 @dataclass(frozen=True, slots=True)
 class CarriedFrame:
@@ -71,6 +47,34 @@ class CarriedFrame:
     got: str
     returned: bool = False
     """Whether it came back on the port that it was sent from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside(FlatPart):
+    """What became of a trial's packets besides, and what those that came back looked like.
+
+    Raises:
+        ValueError: a count is negative.
+    """
+
+    refused: int = 0
+    """FlatPart of the offered packets that was dropped at the SUT's ingress while the generator watched."""
+    stray: int = 0
+    """Packets seen at the receiver that are not this trial's: kept apart, never counted as forwarded."""
+    returned: int = 0
+    """This trial's own packets that came back on a port that does not count: on the one that they were sent from, where
+    they are to be forwarded; on the other one, where they are to be returned."""
+    left: int = 0
+    """Where packets are counted as the SUT takes them in: those that came back all the same, by any port."""
+    fate: Fate = "forwarded"
+    """What counts as handled."""
+    looked_at: int = 0
+    """Frames that came back and were compared with what the data path must make of them."""
+    frames: tuple[CarriedFrame, ...] = ()
+    """Frames: all that the generator kept whole; on disk, some that are not what a router makes of them."""
+
+    def __post_init__(self) -> None:
+        no_negative_counts(self, "refused", "stray", "returned", "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,85 +96,24 @@ class Trial:
     """This trial's own packets that were handled, as its fate says: that came back, where they are to be forwarded.
     Drained ones are included."""
     drained: int = 0
-    """Part of the forwarded packets that came back only after sending had ended."""
+    """FlatPart of the forwarded packets that came back only after sending had ended."""
     unsent: int = 0
     """Intended minus offered: the generator's shortfall, never the SUT's loss."""
-    refused: int = 0
-    """Part of the offered packets that was dropped at the SUT's ingress while the generator watched."""
-    stray: int = 0
-    """Packets seen at the receiver that are not this trial's: kept apart, never counted as forwarded."""
-    returned: int = 0
-    """This trial's own packets that came back on a port that does not count: on the one that they were sent from, where
-    they are to be forwarded; on the other one, where they are to be returned."""
-    left: int = 0
-    """Where packets are counted as the SUT takes them in: those that came back all the same, by any port."""
-    fate: Fate = "forwarded"
-    """What counts as handled."""
-    looked_at: int = 0
-    """Frames that came back and were compared with what the data path must make of them."""
-    frames: tuple[CarriedFrame, ...] = ()
-    """Frames: all that the generator kept whole; on disk, some that are not what a router makes of them."""
+    aside: Aside = field(default_factory=Aside)
     sending_time: float = 0.0
     """Measured time from the first packet's due time to the end of sending."""
     under_way: tuple[int, ...] = ()
     """Packets sent and not back yet at each of the generator's looks (`LOOKS`), queued and lost ones alike; empty where
     the generator could not look while it sent."""
-    latency: Latency | None = None
-    counters_before: Readings = field(default_factory=dict)
-    counters_after: Readings = field(default_factory=dict)
-    functions: Functions = field(default_factory=dict)
-    """What the SUT's kernel executed meanwhile; empty where that is not counted, or not kept for this phase."""
-    stacks: Stacks = field(default_factory=dict)
-    """The same by who called whom, of a trial in which that was followed."""
-    counted: float = 0.0
-    """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
-    disturbed: tuple[Cause, ...] = ()
-    """What of the machine kept the trial from telling anything of the SUT; empty for a sound one."""
-    scenario: str = ""
-    """Name of the scenario, goal included: everything that was asked."""
-    test: str = ""
-    """Long name of the test that asked for it; empty where no test did, and in files of earlier versions."""
-    fingerprint: str = ""
-    """Digest of all that made the trial: scenario, profile, testbed, generator, kernel and its settings."""
-    boot: str = ""
-    """What tells this start of the SUT from all others."""
-    side: str = ""
-    """``baseline`` or ``candidate`` where builds are compared."""
-    build: str = ""
-    """The build as a person named it, where builds are compared."""
-    pair: int = 0
-    """Number of the pair of boots, from 1; 0 where there are no pairs."""
-    repeat: int = 0
-    """Number of the repeat within its boot, from 1; 0 for what is no repeat."""
-    goal: str = ""
-    """The search goal that it served, such as ``PDR``."""
-    phase: Phase = Phase.NONE
-    """Why it was measured."""
-    started: float = 0.0
-    """Start, seconds since the epoch."""
+    seen: Seen = field(default_factory=Seen)
+    belonging: Belonging = field(default_factory=Belonging)
+    occasion: Occasion = field(default_factory=Occasion)
 
     def __post_init__(self) -> None:
-        for name in ("intended_load", "intended_duration", "sending_time", "counted", "started"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} is {value!r}: it must be finite and not negative")
-        for name in (
-            "offered",
-            "forwarded",
-            "drained",
-            "unsent",
-            "refused",
-            "stray",
-            "returned",
-            "left",
-            "pair",
-            "repeat",
-        ):
-            value = getattr(self, name)
-            if value < 0:
-                raise ValueError(f"{name} is {value!r}: a count cannot be negative")
-        if self.refused > self.offered:
-            raise ValueError(f"refused ({self.refused}) exceeds offered ({self.offered})")
+        no_negative_times(self, "intended_load", "intended_duration", "sending_time")
+        no_negative_counts(self, "offered", "forwarded", "drained", "unsent")
+        if self.aside.refused > self.offered:
+            raise ValueError(f"refused ({self.aside.refused}) exceeds offered ({self.offered})")
         if self.drained > self.forwarded:
             raise ValueError(f"drained ({self.drained}) exceeds forwarded ({self.forwarded})")
 
@@ -234,7 +177,7 @@ class Trial:
 
     @property
     def delivery_ratio(self) -> float:
-        """Part of the offered packets that came back while sending went on: what a rate is counted by."""
+        """FlatPart of the offered packets that came back while sending went on: what a rate is counted by."""
         return min(self.offered, self.forwarded - self.drained) / self.offered if self.offered else 1.0
 
     @property
@@ -245,7 +188,7 @@ class Trial:
 
     @property
     def throughput_ratio(self) -> float:
-        """Part of the intended load that came back while sending went on: what a throughput is told by.
+        """FlatPart of the intended load that came back while sending went on: what a throughput is told by.
 
         It is the delivery ratio, but for what was unsent and for time that sending took longer. Of an overload that was
         not sent whole more of the rest comes back, and no more in a second.
@@ -281,12 +224,7 @@ class Trial:
     @property
     def sound(self) -> bool:
         """Whether it tells of the SUT: neither the generator nor the machine was what it shows."""
-        return not self.generator_limited and not self.disturbed
-
-    @property
-    def counter_changes(self) -> dict[str, dict[str, int]]:
-        """What the counters gained during the trial, by place and name, where both readings have it."""
-        return changes(self.counters_before, self.counters_after)
+        return not self.generator_limited and not self.seen.disturbed
 
     @property
     def seconds(self) -> float:
@@ -296,11 +234,11 @@ class Trial:
     @property
     def asked(self) -> tuple[Phase, int, float, float]:
         """What tells it from trials that something else was asked of."""
-        return self.phase, self.repeat, self.intended_load, self.intended_duration
+        return self.occasion.phase, self.occasion.repeat, self.intended_load, self.intended_duration
 
     def to_json(self) -> str:
         """The record that trials.jsonl holds, a line of JSON."""
-        return msgspec.json.encode(self).decode()
+        return line_of(self)
 
     @classmethod
     def from_mapping(cls, record: Mapping[str, Any]) -> Self:
@@ -309,107 +247,4 @@ class Trial:
         Raises:
             ValueError: a key is missing, or a value has the wrong type or range.
         """
-        try:
-            return msgspec.convert(upgraded_record(record), cls)
-        except msgspec.ValidationError as error:
-            raise ValueError(without_value(error)) from error
-
-
-class Stretch(Protocol):
-    """What trials and transfers have in common: a stretch of traffic, whose it is, and whether it tells of the SUT."""
-
-    @property
-    def scenario(self) -> str: ...
-
-    @property
-    def test(self) -> str: ...
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    @property
-    def boot(self) -> str: ...
-
-    @property
-    def side(self) -> str: ...
-
-    @property
-    def build(self) -> str: ...
-
-    @property
-    def pair(self) -> int: ...
-
-    @property
-    def repeat(self) -> int: ...
-
-    @property
-    def phase(self) -> Phase: ...
-
-    @property
-    def disturbed(self) -> tuple[Cause, ...]: ...
-
-    @property
-    def counters_after(self) -> Readings: ...
-
-    @property
-    def counter_changes(self) -> dict[str, dict[str, int]]: ...
-
-    @property
-    def generator_limited(self) -> bool: ...
-
-    @property
-    def sound(self) -> bool: ...
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that it lasted."""
-
-    @property
-    def asked(self) -> tuple[object, ...]:
-        """What tells it from others that something else was asked of; equal for one that was measured again."""
-
-
-AnyStretch = TypeVar("AnyStretch", bound=Stretch)
-
-
-def changes(before: Readings, after: Readings) -> dict[str, dict[str, int]]:
-    """What counters gained, by place and name, where both readings have it. One that was set back gained nothing."""
-    found: dict[str, dict[str, int]] = {}
-    for place, old in before.items():
-        new = after.get(place, {})
-        gained = {name: new[name] - value for name, value in old.items() if new.get(name, value) > value}
-        if gained:
-            found[place] = gained
-    return found
-
-
-def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """Counters named ``place.name`` by place and name; what has no place stands at an empty one."""
-    found: dict[str, dict[str, int]] = {}
-    for full, value in counters.items():
-        place, _, name = full.rpartition(".")
-        found.setdefault(place, {})[name] = value
-    return found
-
-
-def upgraded_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record, of a trial or a transfer, as this version has it.
-
-    Earlier ones have counters without places of their own, and in words alone what disturbed.
-    """
-    found = dict(record)
-    for key in ("counters_before", "counters_after"):
-        counters = found.get(key)
-        if isinstance(counters, dict) and any(isinstance(value, int) for value in counters.values()):
-            found[key] = placed(counters)
-    if isinstance(words := found.get("disturbed"), str):
-        found["disturbed"] = of_an_earlier_version(words)
-    return found
-
-
-def by_boot(trials: Sequence[AnyStretch]) -> dict[str, list[AnyStretch]]:
-    """Trials, or transfers, by the boot they belong to, in the order in which boots began."""
-    found: dict[str, list[AnyStretch]] = {}
-    for trial in trials:
-        found.setdefault(trial.boot, []).append(trial)
-    return found
+        return unflattened(record, cls)

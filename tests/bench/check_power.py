@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
+from flat_stretches import changed
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
 from pdrgate.gate.run.profile import PROFILES, TOP_TRIALS, Profile
@@ -110,7 +111,7 @@ def trials_of(profile: Profile, case: Case, seed: int) -> list[tuple[list[Trial]
         own: list[Trial] = []
         for step in measurands.steps(Sweep(round_order(loads, number), profile.trial_duration))[:3]:
             while (ask := step.next(own)) is not None:
-                own.append(replace(sut.measure(ask.load, ask.duration), phase=ask.phase, repeat=number + 1))
+                own.append(changed(sut.measure(ask.load, ask.duration), phase=ask.phase, repeat=number + 1))
         trials.append((own, measurands.pdr.value(own)))
     return trials
 
@@ -119,7 +120,7 @@ def run(profile: str, case: Case, seed: int) -> Found:
     repeats = trials_of(PROFILES[profile], case, seed)  # type: ignore[index]
     pdrs = [value for _, value in repeats if value is not None]
     found: Assessment = assess(
-        [trial for own, _ in repeats for trial in own if trial.phase == Phase.REPEAT],
+        [trial for own, _ in repeats for trial in own if trial.occasion.phase == Phase.REPEAT],
         spare_dips=True,
         pdr=mean(pdrs) if pdrs else None,
     )

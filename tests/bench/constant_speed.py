@@ -17,13 +17,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
+from flat_stretches import changed
 from verdicts import busy
 
 from pdrgate.builds.kernel_build import kernel_build
@@ -134,7 +135,7 @@ def trial(sut: Sut, duration: float) -> Trial:
             measured = generator.trial(sut.load, duration, Frames(6))
     finally:
         generator.close()
-    return replace(measured, disturbed=watch.observation.disturbed)
+    return changed(measured, disturbed=watch.observation.disturbed)
 
 
 def tell(sut: Sut) -> None:

@@ -20,7 +20,7 @@ import types
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
+from flat_stretches import changed
 from one_curve import fit
 from scipy.optimize import brentq
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
@@ -96,7 +97,7 @@ def run(profile_name: str, case: Case, seed: int) -> dict[str, Told]:
 
     def measure(load: float, duration: float) -> Trial:
         clock[0] += duration
-        searching.append(replace(sut.measure(load, duration), phase=Phase.SEARCH))
+        searching.append(changed(sut.measure(load, duration), phase=Phase.SEARCH))
         return searching[-1]
 
     found = mlr.search(
@@ -122,7 +123,7 @@ def _repeated(
         own: list[Trial] = []
         for step in measurands.steps(Sweep(round_order(loads, number), duration))[:3]:
             while (ask := step.next(own)) is not None:
-                own.append(replace(sut.measure(ask.load, ask.duration), phase=ask.phase, repeat=number + 1))
+                own.append(changed(sut.measure(ask.load, ask.duration), phase=ask.phase, repeat=number + 1))
         if (value := measurands.pdr.value(own)) is not None:
             values.append(value)
         trials += own

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import os
 import statistics
 import sys
@@ -24,6 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
+
+from flat_stretches import changed
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import Receivers, TcpStreams, data_path
@@ -97,10 +98,10 @@ def delivering(
                 with watching(testbed.observers(shared=True)) as watch:
                     trial = generator.trial(load, duration, Frames(4, size))
                 seen = watch.observation
-                return dataclasses.replace(
+                return changed(
                     trial,
-                    counters_before={**nested(seen.before), **trial.counters_before},
-                    counters_after={**nested(seen.after), **trial.counters_after},
+                    counters_before={**nested(seen.before), **trial.seen.counters_before},
+                    counters_after={**nested(seen.after), **trial.seen.counters_after},
                     functions=seen.functions,
                     disturbed=seen.disturbed,
                 )
@@ -154,8 +155,8 @@ def receivers_part(testbed: Testbed, where: str, options: argparse.Namespace) ->
             most = saturation(measure, where, options)
             pdr = crossing(measure, 1.5 * most, options, lambda trial: trial.steady_loss_ratio)
             trial = measure(4 * most, 2 * options.duration)  # long enough to fill what waits
-        kernel = sum(count for name, (count, _) in trial.functions.items() if name != "user space")
-        user = trial.functions.get("user space", (0, 0))[0]
+        kernel = sum(count for name, (count, _) in trial.seen.functions.items() if name != "user space")
+        user = trial.seen.functions.get("user space", (0, 0))[0]
         share = f"{user / kernel:.1%}" if kernel else "not counted"
         print(f"{title:42} {most / 1e3:9.1f} {pdr / 1e3:9.1f}  {share}; {losses(trial).sentence()}", flush=True)
 
@@ -226,7 +227,7 @@ def shares_part(testbed: Testbed, where: str, options: argparse.Namespace) -> No
                 continue
             told = []
             for trial in trials:
-                each = [trial.counters_after[f"receiver{number}"]["in_time"] for number in range(receivers.count)]
+                each = [trial.seen.counters_after[f"receiver{number}"]["in_time"] for number in range(receivers.count)]
                 told.append("/".join(f"{one / options.duration / 4e3:.1f}" for one in each))
             print(
                 f"{receivers.shares_text or 'none':12} {background:2} busy, most {most / 1e3:6.1f}: {'   '.join(told)}"
@@ -245,7 +246,7 @@ def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, fl
         def transfer(window: int, rate: float = 0.0) -> Transfer:
             with watching((*testbed.observers(shared=True), *counting_of(testbed))) as watch:
                 found = path.loop.transfer(window * 1024, 0.25 if rate else 1.0, rate)
-            return dataclasses.replace(found, functions=watch.observation.functions)
+            return changed(found, functions=watch.observation.functions)
 
         yield transfer
     finally:
@@ -254,10 +255,10 @@ def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, fl
 
 def tcp_line(transfers: list[Transfer]) -> str:
     """What some equal transfers come to."""
-    rtts = [one.rtt for one in transfers if one.rtt is not None]
+    rtts = [one.senders.rtt for one in transfers if one.senders.rtt is not None]
     costs = [cost for one in transfers if (cost := kernel_cost(one)) is not None]
-    busy = [one.sut_busy for one in transfers if one.sut_busy is not None]
-    again = sum(one.retransmitted for one in transfers) / max(1, sum(one.segments for one in transfers))
+    busy = [one.cpu.sut_busy for one in transfers if one.cpu.sut_busy is not None]
+    again = sum(one.senders.retransmitted for one in transfers) / max(1, sum(one.senders.segments for one in transfers))
     return (
         f"{statistics.median(one.throughput for one in transfers) / 1e6:9.1f} Mbit/s"
         f"{1e3 * statistics.median(rtts) if rtts else 0.0:10.3f} ms{again:10.4%} again"
@@ -269,7 +270,7 @@ def tcp_line(transfers: list[Transfer]) -> str:
 def windows_part(testbed: Testbed, where: str, options: argparse.Namespace) -> None:
     for streams in (TcpStreams(), TcpStreams(direction="sends")):
         with talking(testbed, streams) as transfer:
-            rest = min(transfer(1024, 10e6).rtt or 1.0 for _ in range(options.trials))
+            rest = min(transfer(1024, 10e6).senders.rtt or 1.0 for _ in range(options.trials))
             print(f"the SUT {streams.direction}; a round trip at rest takes {1e3 * rest:.3f} ms")
             for window in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
                 made = [transfer(window) for _ in range(options.trials)]

@@ -38,7 +38,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Protocol
@@ -50,6 +50,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
+from flat_stretches import changed
 from odd_machines import Drifts, HeavyTails, Ordered, Shifts, SlowBoots
 from pastrami_replay import table
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
@@ -437,7 +438,7 @@ def _boot(sut: SimulatedSut, measurands: Measurands, number: int, side: Side) ->
     for step in measurands.steps(Sweep(round_order(_loads(measurands), number), QUICK.boot_trial))[:3]:
         while (ask := step.next(trials)) is not None:
             trial = sut.measure(ask.load, ask.duration)
-            trials.append(replace(trial, phase=ask.phase, side=side, pair=number, boot=f"{side}-{number}"))
+            trials.append(changed(trial, phase=ask.phase, side=side, pair=number, boot=f"{side}-{number}"))
     return trials
 
 

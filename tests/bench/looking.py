@@ -49,11 +49,12 @@ from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver, Observation, watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
+from pdrgate.stretch import USER_SPACE
 from pdrgate.testbeds.drop_watch import drop_reasons_here, drop_reasons_of, inode
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import USER_SPACE, Trial
+from pdrgate.trial import Trial
 
 NOTHING = """
 __attribute__((section("tp_btf/kfree_skb"), used)) int nothing(unsigned long long *context)

@@ -20,7 +20,6 @@ from pathlib import Path
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.run.resumed_run import Belonging
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import cost_result
@@ -33,6 +32,7 @@ from pdrgate.phase import Phase
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
 from pdrgate.search.goals import PDR_GOAL
+from pdrgate.stretch import Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
@@ -56,7 +56,7 @@ def boot_and_measure(
         testbed.pin("1 cpu")
         if testbed.guest.meter is not None:
             testbed.guest.meter.hold(options.speed)
-        belonging = Belonging("bench", "", testbed.boot_id, pair=number)
+        belonging = Belonging("bench", boot=testbed.boot_id, pair=number)
         cost = Measurands.at(
             [LOSSLESS, OVERLOAD], PDR_GOAL, options.duration, top_trials=options.trials, width=0.02
         ).cost
@@ -110,7 +110,8 @@ def main() -> None:
 def told(build: KernelBuild, number: int, trials: Sequence[Trial], took: float) -> float:
     """Print what one boot came to; its instructions per packet at saturation."""
     each = [
-        cost_result([[trial, *(one for one in trials if one.phase == "idle")]], PDR_GOAL.loss_ratio) for trial in trials
+        cost_result([[trial, *(one for one in trials if one.occasion.phase == "idle")]], PDR_GOAL.loss_ratio)
+        for trial in trials
     ]
     single = [one.instructions for one in each if one is not None]
     whole = cost_result([trials], PDR_GOAL.loss_ratio)

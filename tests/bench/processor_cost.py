@@ -26,10 +26,10 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.watching import watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
+from pdrgate.stretch import USER_SPACE
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import USER_SPACE
 
 
 @dataclass(frozen=True)

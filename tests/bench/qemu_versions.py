@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.run.resumed_run import Belonging
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.guests.guest import Guest, GuestConfig
@@ -37,6 +36,7 @@ from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.search.goals import PDR_GOAL
+from pdrgate.stretch import Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
@@ -61,7 +61,7 @@ def held(build: KernelBuild, trials: int, journal: Journal, place: Path) -> tupl
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:
             measurer = TrialMeasurer(
-                generator, Frames(6), testbed.observers(), file, Belonging("bench", "", testbed.boot_id, pair=1),
+                generator, Frames(6), testbed.observers(), file, Belonging("bench", boot=testbed.boot_id, pair=1),
                 counting=testbed.executed.counting(), check=testbed.check, busy=testbed.executed.busy,
             )  # fmt: skip
             for _ in range(trials):
@@ -121,7 +121,7 @@ def main() -> None:
         fast, bare = unheld(build, journal, Path(place))
     cost = cost_result(trials, PDR_GOAL.loss_ratio)
     assert cost is not None
-    sound = [one for own in trials for one in own if one.phase == Phase.SATURATION and one.sound]
+    sound = [one for own in trials for one in own if one.occasion.phase == Phase.SATURATION and one.sound]
     rates = [one.forwarding_rate for one in sound]
     print(
         f"QEMU {qemu_version()}, {build.release}: booted in {statistics.median(boots):.1f} s; unheld {fast / 1e6:.0f} "

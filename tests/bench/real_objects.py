@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,8 @@ from typing import Any
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
+
+from flat_stretches import changed
 
 from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
@@ -82,8 +83,8 @@ def handled(testbed: NetnsTestbed, build: BpfBuild, told: Mapping[str, Any]) -> 
                 with watching(testbed.observers()) as watch:
                     trial = generator.trial(FLOOD, DURATION, frames)
                 before, after = nested(watch.observation.before), nested(watch.observation.after)
-                counted = {**before, **trial.counters_before}, {**after, **trial.counters_after}
-                trial = replace(trial, counters_before=counted[0], counters_after=counted[1])
+                counted = {**before, **trial.seen.counters_before}, {**after, **trial.seen.counters_after}
+                trial = changed(trial, counters_before=counted[0], counters_after=counted[1])
                 trial = by_fate(trial, fate)
                 rates.append(trial.forwarded / trial.sending_time)
         finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import struct
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from flat_stretches import changed
 from packets import Decoded, decode
 
 from pdrgate.bpf.programs import loaded
@@ -275,7 +275,7 @@ def test_the_buffer_of_native_xdp_is_the_queue_before_it(testbed: NetnsTestbed, 
         with watching(testbed.observers()) as watch:
             trial = generators(6).trial(FLAT_OUT, 0.1, Frames(6))
         before, after = nested(watch.observation.before), nested(watch.observation.after)
-        account = losses(dataclasses.replace(trial, counters_before=before, counters_after=after))
+        account = losses(changed(trial, counters_before=before, counters_after=after))
         full = [place.packets for place in account.places if place.where == "in the queue of a cpumap"]
         assert account.lost > 0
         assert sum(full) > account.lost / 2, account.sentence()
@@ -297,7 +297,7 @@ def lose(testbed: NetnsTestbed, generators) -> Callable[[Frames], LossResult]:
         with watching(testbed.observers()) as watch:
             trial = generators(6).trial(LOAD, DURATION, frames)
         before, after = nested(watch.observation.before), nested(watch.observation.after)
-        return losses(dataclasses.replace(trial, counters_before=before, counters_after=after))
+        return losses(changed(trial, counters_before=before, counters_after=after))
 
     return lost
 

@@ -101,8 +101,10 @@ def test_what_comes_back_where_it_was_sent_from_is_not_forwarded(
             generator.close()
     finally:
         path.restore()
-    assert trial.returned == trial.offered > 0
-    assert (trial.forwarded, trial.loss_ratio, trial.latency) == (0, 1.0, None)
+    assert trial.aside.returned == trial.offered > 0
+    assert (trial.forwarded, trial.loss_ratio, trial.seen.latency) == (0, 1.0, None)
     found = FramesSeen()
-    assert found.take(trial, path).frames
-    assert found.fault == f"sends {trial.returned} of {trial.offered} packets back on the port that they came from"
+    assert found.take(trial, path).aside.frames
+    assert (
+        found.fault == f"sends {trial.aside.returned} of {trial.offered} packets back on the port that they came from"
+    )

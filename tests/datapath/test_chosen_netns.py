@@ -100,7 +100,7 @@ def trial(generator: EmbeddedGenerator, asked: Frames, load: float = LOW, durati
 
 
 def all_come(made: Trial) -> bool:
-    return (made.forwarded, made.refused, made.returned) == (made.offered, 0, 0)
+    return (made.forwarded, made.aside.refused, made.aside.returned) == (made.offered, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_each_packet_is_routed_and_known_again(generator: EmbeddedGenerator, wor
     asked = frames(words)
     made = trial(generator, asked)
     assert all_come(made)
-    for one in made.frames:
+    for one in made.aside.frames:
         sent, got = bytes.fromhex(one.sent), bytes.fromhex(one.got)
         assert layers(sent) == layers(got)
         assert len(sent) == len(got)
@@ -149,9 +149,9 @@ def test_ipv6_too(generator6: EmbeddedGenerator, words: str) -> None:
 def test_probes_of_chosen_traffic_tell_the_latency(generator: EmbeddedGenerator) -> None:
     made = trial(generator, frames("udp flows=50; tcp flags=S size=512", probe_rate=1000), duration=0.3)
     assert all_come(made)
-    assert made.latency is not None
-    assert made.latency.count == pytest.approx(made.offered / 21, rel=0.1)
-    assert 0 < made.latency.p50 <= made.latency.p99 <= made.latency.max < 1
+    assert made.seen.latency is not None
+    assert made.seen.latency.count == pytest.approx(made.offered / 21, rel=0.1)
+    assert 0 < made.seen.latency.p50 <= made.seen.latency.p99 <= made.seen.latency.max < 1
 
 
 def test_tables_follow_each_other_and_the_built_in_frames_stay(generator: EmbeddedGenerator) -> None:
@@ -199,10 +199,10 @@ def test_masquerade(generator: EmbeddedGenerator, on_sut: Any) -> None:
     for words in ("udp dport=53 src=10.0.0.0/16 flows=1000", "icmp flows=20", "udp fragments=2 size=300 flows=40"):
         made = trial(generator, frames(words))
         assert all_come(made), words
-        assert made.frames
-        sources = {bytes.fromhex(one.got)[26:30] for one in made.frames}
+        assert made.aside.frames
+        sources = {bytes.fromhex(one.got)[26:30] for one in made.aside.frames}
         assert sources == {bytes((10, 211, 1, 1))}
-        assert all(layers(bytes.fromhex(one.got)) == layers(bytes.fromhex(one.sent)) for one in made.frames)
+        assert all(layers(bytes.fromhex(one.got)) == layers(bytes.fromhex(one.sent)) for one in made.aside.frames)
 
 
 def test_destination_nat_of_a_syn(generator: EmbeddedGenerator, on_sut: Any) -> None:
@@ -213,7 +213,7 @@ def test_destination_nat_of_a_syn(generator: EmbeddedGenerator, on_sut: Any) -> 
     )
     made = trial(generator, frames("tcp flags=S dst=203.0.113.9 dport=80 flows=100"))
     assert all_come(made)
-    got = [bytes.fromhex(one.got) for one in made.frames]
+    got = [bytes.fromhex(one.got) for one in made.aside.frames]
     assert {(frame[30:34], frame[36:38]) for frame in got} == {(bytes((198, 18, 0, 77)), (8080).to_bytes(2))}
     assert all(layers(frame) == ["ethernet", "ipv4", "tcp"] for frame in got)
 
@@ -224,7 +224,7 @@ def test_a_tunnel_ends_and_another_begins(generator: EmbeddedGenerator, on_sut: 
     on_sut("sysctl -qw net.ipv4.conf.pdrtun.rp_filter=0")
     made = trial(generator, frames(f"udp dst=@out flows=50 in ipip dst={SUT_IN}"))
     assert all_come(made)
-    assert {tuple(layers(bytes.fromhex(one.got))) for one in made.frames} == {("ethernet", "ipv4", "udp")}
+    assert {tuple(layers(bytes.fromhex(one.got))) for one in made.aside.frames} == {("ethernet", "ipv4", "udp")}
     on_sut(
         "ip link add pdrvx type vxlan id 7 remote 198.18.0.9 dstport 4789 && ip link set pdrvx up && "
         "ip address add 10.7.0.1/24 dev pdrvx && "
@@ -234,7 +234,7 @@ def test_a_tunnel_ends_and_another_begins(generator: EmbeddedGenerator, on_sut: 
     made = trial(generator, frames(f"udp dst=203.0.113.5 flows=50 in ipip dst={SUT_IN}"))
     assert all_come(made)
     inner = ("ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv4", "udp")
-    assert {tuple(layers(bytes.fromhex(one.got))) for one in made.frames} == {inner}
+    assert {tuple(layers(bytes.fromhex(one.got))) for one in made.aside.frames} == {inner}
 
 
 def test_gre_and_vxlan_end(generator: EmbeddedGenerator, on_sut: Any) -> None:
@@ -256,7 +256,7 @@ def test_a_vlan_ends_and_another_begins(generator: EmbeddedGenerator, on_sut: An
     )
     made = trial(generator, frames("udp vlan=7 dst=203.0.113.1"))
     assert all_come(made)
-    assert {bytes.fromhex(one.got)[12:16] for one in made.frames} == {bytes.fromhex("81000008")}
+    assert {bytes.fromhex(one.got)[12:16] for one in made.aside.frames} == {bytes.fromhex("81000008")}
 
 
 def test_a_bridge_by_the_far_stations_address(generator: EmbeddedGenerator, on_sut: Any) -> None:
@@ -265,7 +265,7 @@ def test_a_bridge_by_the_far_stations_address(generator: EmbeddedGenerator, on_s
            "ip link set {IN} nomaster && ip link set {OUT} nomaster")  # fmt: skip
     made = trial(generator, frames("udp dmac=@out ttl=7"))
     assert all_come(made)
-    assert all(one.got == one.sent for one in made.frames)
+    assert all(one.got == one.sent for one in made.aside.frames)
 
 
 def test_segments_are_put_on(generator6: EmbeddedGenerator, on_sut: Any) -> None:
@@ -275,12 +275,12 @@ def test_segments_are_put_on(generator6: EmbeddedGenerator, on_sut: Any) -> None
     )
     made = trial(generator6, frames("udp dst=fd00:99::1 flows=9", family=6))
     assert all_come(made)
-    assert {tuple(layers(bytes.fromhex(one.got)))[:3] for one in made.frames} == {("ethernet", "ipv6", "srh")}
+    assert {tuple(layers(bytes.fromhex(one.got)))[:3] for one in made.aside.frames} == {("ethernet", "ipv6", "srh")}
 
 
 def test_a_capture_is_replayed(generator: EmbeddedGenerator, tmp_path: Path) -> None:
     made = trial(generator, frames("udp flows=30 size=120"))
-    captured = [bytes.fromhex(one.sent) for one in made.frames]
+    captured = [bytes.fromhex(one.sent) for one in made.aside.frames]
     file = tmp_path / "some.pcap"
     file.write_bytes(
         struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
@@ -288,7 +288,7 @@ def test_a_capture_is_replayed(generator: EmbeddedGenerator, tmp_path: Path) -> 
     )
     replayed = trial(generator, frames(str(file)))
     assert all_come(replayed)
-    assert {len(one.got) // 2 for one in replayed.frames} == {116 + 16}
+    assert {len(one.got) // 2 for one in replayed.aside.frames} == {116 + 16}
 
 
 def test_traffic_comes_from_behind(generator: EmbeddedGenerator) -> None:

@@ -58,7 +58,7 @@ def test_a_configuration_that_transfers_less_by_tcp_is_a_regression(tmp_path: Pa
     if baseline:
         assert sum(candidate) < 0.9 * sum(baseline)
     transfers = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
-    assert {(one.side, one.pair) for one in transfers} >= {(side, 1) for side in SIDES}
+    assert {(one.belonging.side, one.belonging.pair) for one in transfers} >= {(side, 1) for side in SIDES}
 
 
 def test_an_equal_configuration_is_none_by_tcp(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from flat_stretches import flat_trial
 from test_bpf_paths import compiled
 
 from pdrgate.data_paths.catalogue import DataPath, data_path
@@ -76,7 +77,7 @@ def measured(testbed: NetnsTestbed, name: str, fate: Fate, load: float = LOAD, d
     finally:
         generator.close()
     counted = {"counters_before": nested(before), "counters_after": nested(after)}
-    return by_fate(Trial(**{field: getattr(sent, field) for field in sent.__slots__} | counted), fate)
+    return by_fate(flat_trial(**{field: getattr(sent, field) for field in sent.__slots__} | counted), fate)
 
 
 def probed(testbed: NetnsTestbed, path: DataPath, fate: Fate) -> Trial:
@@ -103,7 +104,7 @@ def test_each_packet_has_the_fate_that_its_program_gives_it(testbed, build: Path
         assert "a cpumap can only forward" in path.sentence()
     assert trial.offered == LOAD * DURATION
     assert trial.forwarded == trial.offered
-    assert (trial.returned, trial.fate) == (0, fate)
+    assert (trial.aside.returned, trial.aside.fate) == (0, fate)
     assert len(trial.under_way) == LOOKS
     assert trial.steady_loss_ratio == 0
 
@@ -158,7 +159,11 @@ def test_what_is_dropped_and_what_is_passed_is_all_that_is_handled(testbed, buil
     assert found["handled"].loss_ratio == 0
     assert found["dropped"].forwarded == pytest.approx(found["dropped"].offered / 2, abs=2)
     assert found["passed"].forwarded == pytest.approx(found["passed"].offered / 2, abs=2)
-    assert found["dropped"].returned == found["dropped"].left == found["dropped"].offered - found["dropped"].forwarded
+    assert (
+        found["dropped"].aside.returned
+        == found["dropped"].aside.left
+        == found["dropped"].offered - found["dropped"].forwarded
+    )
 
 
 @pytest.mark.parametrize("engine", ["xdp", "packet"])

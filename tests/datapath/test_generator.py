@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
+from flat_stretches import changed
 from packets import Decoded, decode
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port
@@ -66,9 +67,7 @@ class Rig:
         """A trial with the counters around it."""
         before = self.testbed.counters()
         trial = self.generator.trial(load, duration, frames)
-        return dataclasses.replace(
-            trial, counters_before=nested(before), counters_after=nested(self.testbed.counters())
-        )
+        return changed(trial, counters_before=nested(before), counters_after=nested(self.testbed.counters()))
 
     @property
     def edges(self) -> tuple[tuple[Hop, Port], tuple[Hop, Port]]:
@@ -112,12 +111,12 @@ def test_the_engine_is_the_one_asked_for(rig: Rig, request: pytest.FixtureReques
 @pytest.mark.parametrize("size", [64, 128, 1518])
 def test_counts_are_exact(rig: Rig, size: int, directions: Literal[1, 2]) -> None:
     trial = rig.trial(LOW, 0.1, rig.frames(size=size, directions=directions))
-    assert (trial.intended, trial.forwarded, trial.refused, trial.loss_ratio) == (2000, trial.offered, 0, 0)
+    assert (trial.intended, trial.forwarded, trial.aside.refused, trial.loss_ratio) == (2000, trial.offered, 0, 0)
     assert trial.sending_time == pytest.approx(0.1, rel=2e-3) or trial.unsent
-    assert trial.latency is None
+    assert trial.seen.latency is None
     for _, port in rig.edges[:directions]:
         hop = 1 if port is rig.testbed.hops[0].ingress else len(rig.testbed.hops)
-        gained = trial.counter_changes[f"hop{hop}/{port.interface}"]["rx_packets"]
+        gained = trial.seen.counter_changes[f"hop{hop}/{port.interface}"]["rx_packets"]
         # What else passes there (a router tells its multicast groups) are single packets.
         assert 0 <= gained - trial.offered // directions <= 10
 
@@ -141,7 +140,7 @@ def test_many_flows_all_arrive(rig: Rig, vary: Literal["ports", "addresses"]) ->
 def test_probes_tell_the_latency(rig: Rig, size: int, directions: Literal[1, 2]) -> None:
     trial = rig.trial(LOW, 0.3, rig.frames(size=size, directions=directions, probe_rate=1000))
     assert (trial.intended, trial.forwarded) == (6000, trial.offered)
-    latency = trial.latency
+    latency = trial.seen.latency
     assert latency is not None
     assert latency.count == pytest.approx(trial.offered / 20, rel=0.1)
     assert 0 < latency.p50 <= latency.p90 <= latency.p99 <= latency.max < 1
@@ -163,7 +162,7 @@ def test_overload_is_open_loop_and_every_packet_is_accounted_for(
     assert trial.loss_ratio > 0.05
     assert trial.forwarded > 0
     if rig.engine == "packet":
-        assert 0 < trial.refused <= trial.lost
+        assert 0 < trial.aside.refused <= trial.lost
     # A router's own few packets are dropped with the others.
     assert abs(losses(trial).unexplained) <= FEW, losses(trial).sentence()
 
@@ -183,7 +182,7 @@ def test_nothing_of_an_overload_is_in_the_next_trial(rig: Rig) -> None:
         rig.generator.trial(FLAT_OUT, 0.05, rig.frames())
         trial = rig.trial(LOW, 0.05, rig.frames())
         assert (trial.intended, trial.forwarded, trial.surplus) == (1000, trial.offered, 0)
-        assert trial.stray <= 5  # all of the overload had come back, or was lost, before this trial began
+        assert trial.aside.stray <= 5  # all of the overload had come back, or was lost, before this trial began
 
 
 @pytest.mark.parametrize("load", [0, -1, math.nan, math.inf, -math.inf])
@@ -337,9 +336,9 @@ def test_foreign_packets_are_strays_and_never_forwarded(rig: Rig) -> None:
     with program(FOREIGN, last, out, *(frame.hex() for frame in foreign)):
         trial = rig.trial(LOW, 0.2, rig.frames())
     assert (trial.intended, trial.forwarded, trial.surplus) == (4000, trial.offered, 0)
-    assert trial.stray >= len(foreign)
+    assert trial.aside.stray >= len(foreign)
     quiet = rig.trial(LOW, 0.2, rig.frames())
-    assert quiet.stray < trial.stray
+    assert quiet.aside.stray < trial.aside.stray
 
 
 LATE = """
@@ -369,7 +368,7 @@ def test_the_longest_latency_of_a_trial_is_told_however_many_probes_follow(rig: 
         injector.stdin.write("go\n")
         injector.stdin.flush()
         trial = rig.generator.trial(100e3, 2.2, rig.frames(probe_rate=50_000))
-    latency = trial.latency
+    latency = trial.seen.latency
     assert latency is not None
     assert latency.count > 65_536 + 25_000
     assert latency.p50 <= latency.p90 <= latency.p99 <= latency.max
@@ -388,6 +387,6 @@ def test_without_a_route_all_is_lost_and_the_drain_ends(rig: Rig) -> None:
         middle.run("ip", f"-{rig.family}", "route", "add", *route, found["gateway"], "dev", found["dev"])
     assert (trial.intended, trial.forwarded, trial.loss_ratio) == (2000, 0, 1.0)
     if rig.family == 6:
-        assert trial.counter_changes["hop2/ip6"]["InNoRoutes"] >= trial.offered
+        assert trial.seen.counter_changes["hop2/ip6"]["InNoRoutes"] >= trial.offered
     again = rig.trial(LOW, 0.1, rig.frames())
     assert again.forwarded == again.offered

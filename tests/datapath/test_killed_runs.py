@@ -163,7 +163,7 @@ def test_sigkill_in_a_trial_loses_nothing_and_the_next_start_cleans_up(
     trials = tmp_path / "run" / "trials.jsonl"
     assert trials.read_bytes().endswith(b"\n")
     measured = read_trials(trials)
-    assert [(trial.intended, trial.phase) for trial in measured] == [(2000, "load")] * TRIALS
+    assert [(trial.intended, trial.occasion.phase) for trial in measured] == [(2000, "load")] * TRIALS
 
     watcher = Watcher()
     options = Options(profile="quick")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from flat_stretches import changed
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop
 from pdrgate.data_paths.paths.kernel_routing import Routing
@@ -118,9 +119,7 @@ class Rig:
         with watching(self.testbed.observers()) as watch:
             trial = generator.trial(load, DURATION, Frames(family, **more))
         seen = watch.observation
-        return losses(
-            dataclasses.replace(trial, counters_before=nested(seen.before), counters_after=nested(seen.after))
-        )
+        return losses(changed(trial, counters_before=nested(seen.before), counters_after=nested(seen.after)))
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.sut.cost_counting import uncounted_reason
@@ -16,9 +17,10 @@ from pdrgate.measurands.cost import packet_cost
 from pdrgate.observers.function_names import OTHERS
 from pdrgate.observers.processor import WHOLE_KERNEL, ProcessorWatch, busy
 from pdrgate.observers.watching import Observation, watching
+from pdrgate.stretch import USER_SPACE
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import USER_SPACE, Trial
+from pdrgate.trial import Trial
 
 pytestmark = pytest.mark.datapath
 
@@ -52,7 +54,7 @@ def test_packets_cost_what_their_number_says(make_testbed: Callable[[], NetnsTes
         own = {name: values for name, values in observation.functions.items() if name != USER_SPACE}
         (executed,) = (value for counter, value in observation.after.items() if counter.name == "kernel_instructions")
         assert sum(instructions for instructions, _ in own.values()) == pytest.approx(executed, rel=0.01)
-        found = packet_cost([Trial(load, 0.4, trial.offered, trial.forwarded, functions=observation.functions)])
+        found = packet_cost([flat_trial(load, 0.4, trial.offered, trial.forwarded, functions=observation.functions)])
         assert found is not None and found.batch is None
         costs.append(found.instructions)
     # What other processes do on that CPU counts too: a factor of three is no matter of this test.

@@ -47,7 +47,7 @@ def test_a_router_that_translates_addresses(testbed: NetnsTestbed) -> None:
     finally:
         assert path.restore() == []
     assert trial.forwarded == trial.offered > 0
-    sources = {bytes.fromhex(frame.got)[26:30] for frame in trial.frames}
+    sources = {bytes.fromhex(frame.got)[26:30] for frame in trial.aside.frames}
     assert sources == {bytes((10, 211, 1, 1))}
     assert "counter packets 0" not in own
     assert any("masquerade" in line for line in told)

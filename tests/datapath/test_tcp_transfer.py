@@ -51,16 +51,16 @@ def test_a_window_holds_back_what_is_under_way(testbed: NetnsTestbed, family: in
         rest = loop.transfer(1024 * KIB, 0.1, rate=10e6)
     assert state(testbed) == before
     # What a reader that is slow has not taken yet is no part of what its window still has room for.
-    assert 2 * small.advertised < large.advertised <= 1024 * KIB - 16
-    assert 8 * KIB <= small.advertised <= 24 * KIB
+    assert 2 * small.senders.advertised < large.senders.advertised <= 1024 * KIB - 16
+    assert 8 * KIB <= small.senders.advertised <= 24 * KIB
     for transfer in (small, large):
         assert transfer.streams == streams.count
         assert transfer.congestion == streams.congestion
-        assert len(transfer.looks) > 1  # a busy machine has iperf3 look late, and so less often
-        assert transfer.rtt
+        assert len(transfer.senders.looks) > 1  # a busy machine has iperf3 look late, and so less often
+        assert transfer.senders.rtt
         assert transfer.delivered
     assert rest.throughput < 1e9
-    assert rest.rtt
+    assert rest.senders.rtt
 
 
 def test_what_a_kernel_lacks_is_told(testbed: NetnsTestbed) -> None:
@@ -77,7 +77,7 @@ def test_a_path_with_delay_takes_netem(testbed: NetnsTestbed) -> None:
     before = state(testbed)
     try:
         with transferring(testbed, TcpStreams(delay=0.01)) as loop:
-            assert (loop.transfer(64 * KIB, 1.0).rtt or 0.0) >= 0.01
+            assert (loop.transfer(64 * KIB, 1.0).senders.rtt or 0.0) >= 0.01
     except TestbedError as error:
         assert "the kernel has no netem (sch_netem;" in str(error)
     assert state(testbed) == before

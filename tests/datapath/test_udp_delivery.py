@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from flat_stretches import changed
 from tests.datapath.conftest import comms
 from tests.datapath.test_routing import state
 
@@ -53,10 +54,10 @@ def delivering(testbed: NetnsTestbed, family: Literal[4, 6], receivers: Receiver
                 with watching(testbed.observers(shared=True)) as watch:
                     trial = generator.trial(load, DURATION, Frames(family))
                 seen = watch.observation
-                return dataclasses.replace(
+                return changed(
                     trial,
-                    counters_before={**nested(seen.before), **trial.counters_before},
-                    counters_after={**nested(seen.after), **trial.counters_after},
+                    counters_before={**nested(seen.before), **trial.seen.counters_before},
+                    counters_after={**nested(seen.after), **trial.seen.counters_after},
                 )
 
             yield measure

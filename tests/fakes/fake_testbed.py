@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from flat_stretches import changed
 from simulated_sut import SimulatedSut
 
 from pdrgate.data_paths.catalogue import Hop
@@ -25,12 +26,13 @@ from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
+from pdrgate.stretch import Latency
 from pdrgate.testbeds import Pinning, Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim, GeneratorConfig
 from pdrgate.testbeds.protocol import Counting
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Latency, Trial
+from pdrgate.trial import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +132,7 @@ class _FakeGenerator:
             # Not that of any queue: it grows with the load, and scatters as the SUT does.
             delay = self._testbed.delay * (1 + load / 1e6) * (1 + trial.loss_ratio)
             count = round(frames.probe_rate * duration)
-            return replace(trial, latency=Latency(delay, 2 * delay, 4 * delay, 9 * delay, count))
+            return changed(trial, latency=Latency(delay, 2 * delay, 4 * delay, 9 * delay, count))
         return trial
 
     def close(self) -> None:

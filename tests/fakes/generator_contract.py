@@ -46,9 +46,9 @@ class GeneratorContract:
     ) -> None:
         trial = self.measured(generator, self.LOW, 0.1, Frames(family, size, directions=directions))
         assert (trial.intended, trial.offered, trial.unsent) == (2000, 2000, 0)
-        assert (trial.forwarded, trial.lost, trial.surplus, trial.refused) == (2000, 0, 0, 0)
+        assert (trial.forwarded, trial.lost, trial.surplus, trial.aside.refused) == (2000, 0, 0, 0)
         assert trial.sending_time == pytest.approx(0.1, rel=1e-3)
-        assert trial.latency is None
+        assert trial.seen.latency is None
         assert (trial.intended_load, trial.intended_duration) == (self.LOW, 0.1)
 
     def test_odd_counts_are_exact_too(self, generator: Generator, family: Literal[4, 6]) -> None:
@@ -83,7 +83,7 @@ class GeneratorContract:
     ) -> None:
         trial = self.measured(generator, self.LOW, 0.1, Frames(family, directions=directions, probe_rate=1000))
         assert (trial.offered, trial.forwarded) == (2000, 2000)
-        latency = trial.latency
+        latency = trial.seen.latency
         assert latency is not None
         assert latency.count == pytest.approx(100, rel=0.1)
         assert 0 < latency.p50 <= latency.p90 <= latency.p99 <= latency.max < 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from flat_stretches import flat_trial
+
 from pdrgate.gate.sut.fingerprinting import METHOD
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.trials import TRIALS_FILE
@@ -25,7 +27,8 @@ from pdrgate.results.model import (
     TestbedResult,
 )
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Latency, Trial
+from pdrgate.stretch import Latency
+from pdrgate.trial import Trial
 
 FINGERPRINT = {
     "scenario": "ipv6-routing-1cpu-4096-64B",
@@ -136,7 +139,7 @@ def trial(number: int = 1, **changes: Any) -> Trial:
         "scenario": FINGERPRINT["scenario"], "latency": Latency(1e-6, 2e-6, 3e-6, 4e-6, 10), "boot": "abcd",
         "phase": "repeat", "repeat": number, "started": 100.0 + number,
     }  # fmt: skip
-    return Trial(1000.0 * number, 1.0, **(known | changes))
+    return flat_trial(1000.0 * number, 1.0, **(known | changes))
 
 
 def written(folder: Path, *scenarios: ScenarioResult, started: float = 1.0, trials: int = 0) -> Path:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from flat_stretches import flat_trial
 
 from pdrgate.trial import LOOKS, Trial
 
@@ -149,7 +150,7 @@ class SimulatedSut:
         flying = round(min(1.0, self._flight / sending_time) * (offered - excess))
         started, self._clock = self._clock, self._clock + sending_time
         self._trials += 1
-        return Trial(
+        return flat_trial(
             intended_load=load,
             intended_duration=duration,
             offered=offered,

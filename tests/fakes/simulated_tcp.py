@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 from fake_testbed import QUICK, FakeTestbed, Watcher, new_session
+from flat_stretches import flat_transfer
 from simulated_sut import IdealCurve, SimulatedSut
 
 from pdrgate.data_paths.catalogue import Hop, TcpStreams
@@ -59,7 +60,7 @@ class SimulatedLoop:
         sent = round(speed * duration / 8)
         rtt = self.rtt if rate else max(self.rtt, 8 * window / self.speed) + self.waits
         look = Look(duration, duration, sent, 0, rtt, rtt / 10, window)
-        return Transfer(
+        return flat_transfer(
             window=window, streams=1, congestion="cubic", intended_duration=duration, intended_rate=rate,
             delivered=sent, seconds=duration, sent=sent, segment=SEGMENT,
             retransmitted=0 if rate else round(self.again * sent / SEGMENT), looks=(look,), started=time.time(),

@@ -33,7 +33,7 @@ def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pyt
             path.apply(testbed.hops)
             if isinstance(path, TcpTransfer):
                 transfer = path.loop.transfer(WINDOW, 1.0)
-                assert (name, transfer.delivered > 0, transfer.advertised <= WINDOW) == (name, True, True)
+                assert (name, transfer.delivered > 0, transfer.senders.advertised <= WINDOW) == (name, True, True)
             else:
                 _carries(testbed, path, kind.frames, kind.program is not None)
         finally:
@@ -76,7 +76,9 @@ def test_receivers_have_their_shares_of_a_guests_cpu(shared_testbed, cloud) -> N
             trial = generator.trial(LOAD / 4, DURATION, Frames(4))
         finally:
             generator.close()
-        each = [counted["received"] for place, counted in trial.counters_after.items() if place.startswith("receiver")]
+        each = [
+            counted["received"] for place, counted in trial.seen.counters_after.items() if place.startswith("receiver")
+        ]
         assert len(each) == 4
         assert sum(each) == trial.forwarded > 0
     finally:
@@ -92,7 +94,7 @@ def test_a_path_has_its_delay_where_the_guests_kernel_has_netem(shared_testbed, 
         transfer = path.loop.transfer(WINDOW, 1.0)
     finally:
         path.restore()
-    assert (transfer.rtt or 0.0) >= 0.02
+    assert (transfer.senders.rtt or 0.0) >= 0.02
     assert transfer.throughput < 1.5 * 8 * WINDOW / 0.02
 
 

@@ -105,5 +105,5 @@ def test_each_packet_is_known_again(
     finally:
         path.restore()
     assert trial.forwarded == trial.offered > 0
-    assert trial.frames
-    assert {tuple(layers(bytes.fromhex(one.got)))[: len(comes)] for one in trial.frames} == {comes}
+    assert trial.aside.frames
+    assert {tuple(layers(bytes.fromhex(one.got)))[: len(comes)] for one in trial.aside.frames} == {comes}

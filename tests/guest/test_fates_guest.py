@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 from pathlib import Path
 
 import pytest
+from flat_stretches import changed
 
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import SutError
@@ -39,7 +39,7 @@ def measured(testbed: VmTestbed, scenario: Scenario, load: float) -> Trial:
     try:
         before = testbed.counters()
         sent = generator.trial(load, 0.25, scenario.frames)
-        counted = dataclasses.replace(sent, counters_before=nested(before), counters_after=nested(testbed.counters()))
+        counted = changed(sent, counters_before=nested(before), counters_after=nested(testbed.counters()))
         return by_fate(counted, scenario.counts)
     finally:
         generator.close()
@@ -62,7 +62,7 @@ def test_each_packet_has_the_fate_that_its_program_gives_it(shared_testbed, clou
                 probe_path(path, testbed, generator, asked.frames, other)
         else:
             left = probe_path(path, testbed, generator, asked.frames, other)
-            assert (left.returned, left.forwarded) == (left.offered, 0)
+            assert (left.aside.returned, left.forwarded) == (left.offered, 0)
         generator.close()
         calm, flooded = measured(testbed, scenario, 2e3), measured(testbed, scenario, 500e3)
     finally:
@@ -71,6 +71,6 @@ def test_each_packet_has_the_fate_that_its_program_gives_it(shared_testbed, clou
     assert (calm.offered, calm.forwarded, calm.steady_loss_ratio) == (500, 500, 0)
     assert 0 < flooded.forwarded < flooded.offered
     if fate != "returned":
-        taken = flooded.counter_changes["tg/t0"]["tx_packets"]
+        taken = flooded.seen.counter_changes["tg/t0"]["tx_packets"]
         assert flooded.forwarded == taken
         assert flooded.drained > 0

@@ -10,7 +10,6 @@ import pytest
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
 from pdrgate.data_paths.slowdowns import Planted
-from pdrgate.gate.run.resumed_run import Belonging
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import cost_result, notice_of_calls
 from pdrgate.history.trials import TrialFile
@@ -18,9 +17,10 @@ from pdrgate.knobs import KnobSet
 from pdrgate.measurands.cost import packet_cost
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.phase import Phase
+from pdrgate.stretch import CALLER, USER_SPACE, Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import CALLER, USER_SPACE, Trial
+from pdrgate.trial import Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
@@ -39,7 +39,7 @@ def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[TrialMeasurer]:
     path.apply(metered.hops)
     metered.pin("1 cpu")
     generator, file = metered.generator(6), TrialFile(tmp_path / "trials.jsonl")
-    belonging = Belonging("cost", "", metered.boot_id, pair=1)
+    belonging = Belonging("cost", boot=metered.boot_id, pair=1)
     yield TrialMeasurer(
         generator, Frames(6, 64), metered.observers(), file, belonging, counting=metered.executed.counting(),
         tracing=metered.executed.tracing(), busy=metered.executed.busy,
@@ -75,24 +75,24 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
 
     # Who called whom: all of it is told, and each packet's way leads from the poll to the port.
     followed = measurer.measure(OVERLOAD, DURATION, Phase.PATH)
-    assert sum(each for each, _ in followed.stacks.values()) == pytest.approx(
-        sum(each for name, (each, _) in first.functions.items() if name != USER_SPACE) * followed.forwarded
+    assert sum(each for each, _ in followed.seen.stacks.values()) == pytest.approx(
+        sum(each for name, (each, _) in first.seen.functions.items() if name != USER_SPACE) * followed.forwarded
         / first.forwarded, rel=0.03,
     )  # fmt: skip
-    ways = [stack for stack in followed.stacks if "ip6_forward" in stack.split(CALLER)]
+    ways = [stack for stack in followed.seen.stacks if "ip6_forward" in stack.split(CALLER)]
     assert ways[0].startswith("handle_softirqs;net_rx_action;__napi_poll;virtnet_poll;receive_buf;napi_gro_receive;")
-    assert any(";ip6_finish_output;" in stack and ";start_xmit" in stack for stack in followed.stacks)
-    own = [followed.stacks[stack] for stack in ways if stack.endswith("ip6_forward")]
+    assert any(";ip6_finish_output;" in stack and ";start_xmit" in stack for stack in followed.seen.stacks)
+    own = [followed.seen.stacks[stack] for stack in ways if stack.endswith("ip6_forward")]
     each, calls = (sum(column) / followed.forwarded for column in zip(*own, strict=True))
     # The least of what it calls counts for it; and some of the first packets are not followed, where that begins late.
     assert -0.05 < each / per_packet(first, "ip6_forward")[0] - 1 < 0.06
     assert 0.95 < calls < 1.01
 
     idle = measurer.measure(0.0, DURATION, Phase.IDLE)
-    assert idle.functions[USER_SPACE][0] > 1_000_000  # a program had the CPU
-    assert idle.functions["update_process_times"][1] > 0
-    assert "ip6_forward" not in idle.functions
-    assert idle.counted >= DURATION
+    assert idle.seen.functions[USER_SPACE][0] > 1_000_000  # a program had the CPU
+    assert idle.seen.functions["update_process_times"][1] > 0
+    assert "ip6_forward" not in idle.seen.functions
+    assert idle.seen.counted >= DURATION
 
     # A slowdown that is planted is seen where it is, and leaves nothing behind.
     with KnobSet() as knobs:
@@ -103,7 +103,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     plain, planted = cost_result([[first, second, third, idle]], LOSS), cost_result([[*slowed, idle]], LOSS)
     # Its program has come after the names were read, and is counted under somebody else's.
     assert any(one.change == pytest.approx(310, abs=15) for one in function_changes(plain, planted))
-    assert "__tcf_classify" not in measurer.measure(OVERLOAD, DURATION, Phase.SATURATION).functions
+    assert "__tcf_classify" not in measurer.measure(OVERLOAD, DURATION, Phase.SATURATION).seen.functions
 
     # The first rule takes routing off its fast path, the second is walked past by each packet.
     metered.guest.run("ip", "-6", "rule", "add", "fwmark", "77", "table", "main")
@@ -137,4 +137,4 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
 
 
 def test_other_trials_keep_no_functions(measurer: TrialMeasurer) -> None:
-    assert measurer.measure(5000.0, DURATION, Phase.REPEAT).functions == {}
+    assert measurer.measure(5000.0, DURATION, Phase.REPEAT).seen.functions == {}

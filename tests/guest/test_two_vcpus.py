@@ -14,7 +14,7 @@ from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
-from pdrgate.trial import USER_SPACE
+from pdrgate.stretch import USER_SPACE
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

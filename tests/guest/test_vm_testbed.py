@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from flat_stretches import changed
 
 from pdrgate.bpf.programs import XdpMode
 from pdrgate.builds.bpf_build import bpf_build
@@ -121,9 +122,7 @@ def test_what_the_guest_loses_has_a_place(shared_testbed, cloud, tmp_path):
         with watching(testbed.observers()) as watch:
             trial = generator.trial(load, 0.3, Frames(family=6))
         seen = watch.observation
-        return losses(
-            dataclasses.replace(trial, counters_before=nested(seen.before), counters_after=nested(seen.after))
-        )
+        return losses(changed(trial, counters_before=nested(seen.before), counters_after=nested(seen.after)))
 
     lost(LOW)  # neighbours are known
     overload = lost(600_000.0)
@@ -173,7 +172,7 @@ def test_what_a_guests_xdp_program_is_at_fault_for_is_counted_once(
         path.restore()
     seen = watch.observation
     account = losses(
-        dataclasses.replace(trial, counters_before=nested(seen.before), counters_after=nested(seen.after))
+        changed(trial, counters_before=nested(seen.before), counters_after=nested(seen.after))
     )  # fmt: skip
     aborted = account.at(f"by an XDP program that aborted on {testbed.hops[0].ingress.interface}")
     arrived = account.lost - account.at("in the queue of TAP t0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import select
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from flat_stretches import changed
 from rack import PORTS, Rack
 from ssh_server import SshServer
 
@@ -79,9 +79,7 @@ def use(testbed: Testbed, load: float = 20e3) -> None:
         finally:
             generator.close()
         seen = watch.observation
-        account = losses(
-            dataclasses.replace(discarded, counters_before=nested(seen.before), counters_after=nested(seen.after))
-        )
+        account = losses(changed(discarded, counters_before=nested(seen.before), counters_after=nested(seen.after)))
         assert account.most is not None
         assert account.most.where == "by a blackhole route", account.sentence()
         assert trial.offered + trial.unsent == load * 0.2  # not all are sent in time where others have the CPU
@@ -242,10 +240,10 @@ def test_tcp_between_the_sut_and_who_it_faces(
             try:
                 made = path.loop.transfer(64 << 10, 1.0)
                 assert made.delivered > 1 << 20
-                assert made.advertised <= 64 << 10
-                assert made.looks
-                assert made.sut_busy
-                assert (made.station_busy is None) is named
+                assert made.senders.advertised <= 64 << 10
+                assert made.senders.looks
+                assert made.cpu.sut_busy
+                assert (made.cpu.station_busy is None) is named
                 # What a killed run would leave is known: settings, addresses and routes of both ends.
                 noted = journal.path.read_text() + "".join(one.read_text() for one in remote(tmp_path / "state"))
                 for word in ("tcp_rmem", "tcp_wmem", "port-network"):

@@ -36,16 +36,16 @@ def test_the_first_trial_of_some_frames_has_what_came_back_whole(
     server.makes = lambda frame, port: (frame[:21] + bytes([frame[21] - 1]) + frame[22:], port ^ 1)
     generator = connect(server, client=client)
     trial = generator.trial(10e3, 0.1, Frames(6, directions=2))
-    assert len(trial.frames) == 64  # and not the neighbour's
-    assert [one.direction for one in trial.frames].count(1) == 32
-    for one in trial.frames:
+    assert len(trial.aside.frames) == 64  # and not the neighbour's
+    assert [one.direction for one in trial.aside.frames].count(1) == 32
+    for one in trial.aside.frames:
         sent, got = bytes.fromhex(one.sent), bytes.fromhex(one.got)
         assert (got[21], sent[21], got[22:], one.returned) == (sent[21] - 1, 64, sent[22:], False)
-    assert len({one.sent for one in trial.frames}) == 64  # each told its flow
-    assert (trial.offered, trial.forwarded, trial.stray) == (1000, 1000, 0)  # the burst is nobody's
-    assert generator.trial(10e3, 0.1, Frames(6, directions=2)).frames == ()
-    assert generator.trial(10e3, 0.1, Frames(6, directions=2, probe_rate=100)).frames == ()
-    assert generator.trial(10e3, 0.1, Frames(6, 128)).frames
+    assert len({one.sent for one in trial.aside.frames}) == 64  # each told its flow
+    assert (trial.offered, trial.forwarded, trial.aside.stray) == (1000, 1000, 0)  # the burst is nobody's
+    assert generator.trial(10e3, 0.1, Frames(6, directions=2)).aside.frames == ()
+    assert generator.trial(10e3, 0.1, Frames(6, directions=2, probe_rate=100)).aside.frames == ()
+    assert generator.trial(10e3, 0.1, Frames(6, 128)).aside.frames
     assert not any(port.service for port in server.ports)
     assert "frames" not in generator.describe()
 
@@ -54,7 +54,7 @@ def test_frames_that_come_back_where_they_were_sent_from_are_told_so(serve: Serv
     server = serve()
     server.makes = lambda frame, port: (frame, port)
     trial = connect(server).trial(10e3, 0.1, Frames(6))
-    assert [one.returned for one in trial.frames] == [True] * 64
+    assert [one.returned for one in trial.aside.frames] == [True] * 64
 
 
 class Routes:
@@ -76,7 +76,7 @@ def test_a_router_is_told_from_one_that_ages_no_packet(serve: Serve, connect: Co
     server.makes = lambda frame, port: (routed(frame, HOPS, port)[:21] + b"\x40" + frame[22:], port ^ 1)
     trial = seen.take(generator.trial(10e3, 0.1, Frames(6, 128)), Routes())  # type: ignore[arg-type]
     assert seen.fault == "makes wrong frames, 64 of 128 looked at: hop limit 64 in place of 63"
-    assert len(trial.frames) == 2
+    assert len(trial.aside.frames) == 2
 
 
 @pytest.mark.parametrize("command", ["capture", "service"])
@@ -86,7 +86,7 @@ def test_a_server_that_captures_nothing_measures_all_the_same(serve: Serve, conn
     generator = connect(server)
     for _ in range(2):
         trial = generator.trial(10e3, 0.1, Frames(6))
-        assert (trial.frames, trial.offered, trial.forwarded, trial.disturbed) == ((), 1000, 1000, ())
+        assert (trial.aside.frames, trial.offered, trial.forwarded, trial.seen.disturbed) == ((), 1000, 1000, ())
     assert not any(port.service for port in server.ports)
     told = generator.describe()["frames"]
     assert told.startswith("not looked at (") and "not supported" in told

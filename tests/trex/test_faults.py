@@ -71,7 +71,7 @@ def in_mid_trial(server: TRexServer, do: Callable[[], None]) -> threading.Thread
 
 def lost_in(trial: Trial) -> list[str]:
     """Words of each loss of the generator: that a machine is busy, which others use as well, is another cause."""
-    return [cause.words for cause in trial.disturbed if cause.kind is CauseKind.GENERATOR_LOST]
+    return [cause.words for cause in trial.seen.disturbed if cause.kind is CauseKind.GENERATOR_LOST]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_the_trial_of_a_killed_worker_is_repeated(serve: Serve, connect: Connect
     thread = in_mid_trial(server, lambda: os.kill(victim, signal.SIGKILL))
     trial = generator.trial(100e3, 0.5, FRAMES)
     thread.join()
-    assert (trial.offered, trial.forwarded, trial.stray) == (50_000, 50_000, 0)
+    assert (trial.offered, trial.forwarded, trial.aside.stray) == (50_000, 50_000, 0)
     # What was lost on the way is told by all reports, and the trial is no evidence against the SUT.
     (words,) = lost_in(trial)
     assert words.startswith("the generator was lost, and the trial made again (TRex at 127.0.0.1:")
@@ -276,7 +276,7 @@ def test_counters_that_jump_once_cost_one_trial(serve: Serve, connect: Connect) 
     server.faults.wrong = once
     trial = generator.trial(10e3, 0.1, FRAMES)
     assert spoiled
-    assert "counted port0.opackets" in trial.disturbed[0].words
+    assert "counted port0.opackets" in trial.seen.disturbed[0].words
     assert (trial.offered, trial.forwarded, trial.unsent) == (1000, 1000, 0)
     assert len(server.seen) == 3
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher
+from flat_stretches import changed
 from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 from trex_rig import config, ideal, paths
 from trex_server import TRexServer
@@ -47,7 +48,7 @@ def told(measure: Callable[[], Trial], right: Callable[[Trial], bool] = lambda t
     """A trial that nothing disturbed and that is as it should be, or the last of twenty."""
     for _ in range(20):
         trial = measure()
-        if not trial.disturbed and right(trial):
+        if not trial.seen.disturbed and right(trial):
             break
     return trial
 
@@ -128,7 +129,7 @@ def test_a_server_that_is_too_far_away_for_a_trial_makes_none_that_counts(
     server.sut, server.faults.late = ideal(43e3, buffer=DEEP), 0.06
     trial = generator.trial(1.3 * 43e3, 0.1, FRAMES)
     assert trial.under_way == ()
-    assert causes_in_words(trial.disturbed).startswith("TRex, or this machine, was too busy to look for ")
+    assert causes_in_words(trial.seen.disturbed).startswith("TRex, or this machine, was too busy to look for ")
     assert not trial.sound
 
 
@@ -155,7 +156,7 @@ def test_the_pdr_of_a_replicate_does_not_depend_on_how_long_its_trials_last(
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
         trial = told(partial(generator.trial, ask.load, ask.duration, FRAMES))
-        trials.append(dataclasses.replace(trial, phase=ask.phase))
+        trials.append(changed(trial, phase=ask.phase))
     # Of 20 kpps, what a simulated SUT loses in 0.1 s scatters by 1.6 %.
     scatter = 4 * (2 * capacity * duration) ** -0.5
     assert found.saturation.value(trials) == pytest.approx(capacity, rel=0.01 + scatter)

@@ -131,7 +131,7 @@ def test_of_few_packets_neighbours_may_have_sent_as_many() -> None:
     told = message()
     told["after"] |= {"port0.opackets": 110, "port1.ipackets": 100}
     told["groups_after"] = {str(sent[0].group): {"tx": {"0": 100}, "rx": {"1": 0}}}
-    assert trial(100, 1.0, sent, (0, 1), WorkerObservation.from_message(told)).stray == 90
+    assert trial(100, 1.0, sent, (0, 1), WorkerObservation.from_message(told)).aside.stray == 90
 
 
 def test_a_flow_without_statistics_is_not_one_of_zero_packets() -> None:

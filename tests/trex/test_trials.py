@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pathlib
 import struct
 from collections.abc import Callable
@@ -53,10 +54,10 @@ def test_a_queue_that_drains_after_sending_is_in_no_rate(
 def test_packets_beyond_the_sent_ones_and_packets_of_others(server: TRexServer, generator: TRexGenerator) -> None:
     server.faults.surplus, server.faults.noise = 12, 5
     trial = generator.trial(10e3, 0.1, FRAMES)
-    assert (trial.offered, trial.forwarded, trial.surplus, trial.lost, trial.stray) == (1000, 1012, 12, 0, 5)
+    assert (trial.offered, trial.forwarded, trial.surplus, trial.lost, trial.aside.stray) == (1000, 1012, 12, 0, 5)
     server.faults.surplus = server.faults.noise = 0
     trial = generator.trial(10e3, 0.1, FRAMES)
-    assert (trial.forwarded, trial.surplus, trial.stray) == (1000, 0, 0)
+    assert (trial.forwarded, trial.surplus, trial.aside.stray) == (1000, 0, 0)
 
 
 def test_a_server_that_sends_late_is_the_limit_and_not_the_sut(server: TRexServer, generator: TRexGenerator) -> None:
@@ -79,10 +80,10 @@ def test_a_server_that_is_far_too_slow_is_stopped(server: TRexServer, generator:
     assert trial.generator_limited
     assert trial.unsent > trial.intended / 2
     assert trial.offered_load == pytest.approx(0.5e6, rel=0.5)
-    assert trial.counter_changes["trex"]["queue_full"] > 0
-    assert trial.counters_after["trex"]["cpu_util_permille"] == 1000
+    assert trial.seen.counter_changes["trex"]["queue_full"] > 0
+    assert trial.seen.counters_after["trex"]["cpu_util_permille"] == 1000
     after = generator.trial(10e3, 0.1, FRAMES)
-    assert (after.offered, after.forwarded, after.stray) == (1000, 1000, 0)
+    assert (after.offered, after.forwarded, after.aside.stray) == (1000, 1000, 0)
 
 
 def test_what_a_stopped_port_has_sent_is_drained_by_the_ports_own_counters(
@@ -97,9 +98,9 @@ def test_what_a_stopped_port_has_sent_is_drained_by_the_ports_own_counters(
     # Of the whole run 120 000 of 200 000 come back, a sixth of them from the queue.
     assert trial.forwarded == pytest.approx(0.6 * trial.offered, rel=0.01)
     assert trial.drained > 0.05 * trial.forwarded
-    assert trial.stray == 0
+    assert trial.aside.stray == 0
     after = generator.trial(10e3, 0.1, FRAMES)
-    assert (after.offered, after.forwarded, after.stray) == (1000, 1000, 0)
+    assert (after.offered, after.forwarded, after.aside.stray) == (1000, 1000, 0)
 
 
 def test_flow_statistics_that_see_nothing_are_no_loss(server: TRexServer, generator: TRexGenerator) -> None:
@@ -127,12 +128,12 @@ def test_readings_of_a_server_whose_counters_lag_do_no_harm(server: TRexServer, 
 
 def test_the_server_s_own_counters_come_with_the_trial(generator: TRexGenerator) -> None:
     trial = generator.trial(10e3, 0.1, Frames(6, directions=2))
-    assert trial.counter_changes["trex.port0"]["opackets"] == 500
-    assert trial.counter_changes["trex.port1"]["opackets"] == 500
-    assert trial.counters_after.keys() == {"trex", "trex.port0", "trex.port1"}
-    assert trial.counters_after["trex"].keys() == {"queue_full", "cpu_util_permille"}
-    assert trial.counters_after["trex.port1"].keys() == {"opackets", "ipackets", "oerrors", "ierrors"}
-    assert Trial.from_mapping(dataclasses.asdict(trial)) == trial
+    assert trial.seen.counter_changes["trex.port0"]["opackets"] == 500
+    assert trial.seen.counter_changes["trex.port1"]["opackets"] == 500
+    assert trial.seen.counters_after.keys() == {"trex", "trex.port0", "trex.port1"}
+    assert trial.seen.counters_after["trex"].keys() == {"queue_full", "cpu_util_permille"}
+    assert trial.seen.counters_after["trex.port1"].keys() == {"opackets", "ipackets", "oerrors", "ierrors"}
+    assert Trial.from_mapping(json.loads(trial.to_json())) == trial
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -194,7 +195,7 @@ def test_a_server_that_only_publishes_its_counters(serve: Serve, connect: Connec
     generator = connect(server)
     trial = generator.trial(100e3, 0.2, Frames(6, directions=2))
     assert (trial.offered, trial.forwarded, trial.unsent, trial.sending_time) == (20_000, 20_000, 0, 0.2)
-    assert trial.counter_changes["trex.port1"]["opackets"] == 10_000
+    assert trial.seen.counter_changes["trex.port1"]["opackets"] == 10_000
     assert "get_global_stats" not in server.calls
     server.faults.wrong = lambda method, result: {} if method == "get_port_stats" else result
     assert generator.trial(100e3, 0.1, FRAMES).forwarded == 10_000

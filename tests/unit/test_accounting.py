@@ -1,6 +1,7 @@
 """The law of conservation: each lost packet at one place, none at two."""
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.observers.accounting import losses, total
 from pdrgate.results.losses import LossResult, PlaceLoss, compared
@@ -12,7 +13,7 @@ BACKLOG = PlaceLoss(where="in the backlog of CPU 1", hint="netdev_max_backlog", 
 def trial(gained, offered=10_000, forwarded=10_000, refused=0):
     before = {place: dict.fromkeys(counters, 5) for place, counters in gained.items()}
     after = {place: {name: 5 + gain for name, gain in counters.items()} for place, counters in gained.items()}
-    return Trial(
+    return flat_trial(
         1e4, 1.0, offered, forwarded, refused=refused, counters_before=before, counters_after=after
     )  # fmt: skip
 

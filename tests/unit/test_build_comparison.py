@@ -481,8 +481,8 @@ def test_later_boots_of_end_hosts_confirm_the_pdr_of_the_first_ones(tmp_path: Pa
     curves = early(STEADY, 0.94)
     subject, result, _ = compared(tmp_path, curves, curves, machine=machine)
     assert result.verdict is Verdict.PASS, result.reason
-    told = [one for one in subject.trials if one.phase == Phase.PDR and one.pair > 1]
-    firsts = {(one.pair, one.side): one.intended_load for one in reversed(told)}
+    told = [one for one in subject.trials if one.occasion.phase == Phase.PDR and one.belonging.pair > 1]
+    firsts = {(one.belonging.pair, one.belonging.side): one.intended_load for one in reversed(told)}
     pairs = sorted({pair for pair, _ in firsts})
     assert all(firsts[pair, "baseline"] == firsts[pair, "candidate"] for pair in pairs)
     assert len({firsts[pair, "baseline"] for pair in pairs}) == len(pairs)
@@ -608,10 +608,13 @@ def test_trials_say_which_side_build_and_pair_they_are_of(tmp_path: Path) -> Non
     _, result, _ = compared(tmp_path, STEADY, STEADY)
     trials = read_trials(tmp_path / "run" / "trials.jsonl")
     assert len(trials) == result.scenarios[0].trials
-    assert {(trial.side, trial.build) for trial in trials} == {("baseline", "linux-a"), ("candidate", "linux-b")}
-    assert {trial.pair for trial in trials} == set(range(1, 5))
-    assert len({trial.boot for trial in trials}) == 8
-    assert len({trial.fingerprint for trial in trials}) == 2
+    assert {(trial.belonging.side, trial.belonging.build) for trial in trials} == {
+        ("baseline", "linux-a"),
+        ("candidate", "linux-b"),
+    }
+    assert {trial.belonging.pair for trial in trials} == set(range(1, 5))
+    assert len({trial.belonging.boot for trial in trials}) == 8
+    assert len({trial.belonging.fingerprint for trial in trials}) == 2
 
 
 def test_the_trials_of_a_comparison_are_compared_again_pair_by_pair(tmp_path: Path) -> None:
@@ -738,7 +741,7 @@ def test_the_boots_of_a_pair_are_up_together_and_measured_in_turn(tmp_path: Path
     watcher = Watcher()
     _, _, machine = compared(tmp_path, STEADY, STEADY, watcher=watcher)
     assert machine.most_up == 2
-    boots = [told.trial.boot for told in watcher.progress if told.trial.phase == "repeat"]
+    boots = [told.trial.belonging.boot for told in watcher.progress if told.trial.occasion.phase == "repeat"]
     assert {boot.rpartition("-")[0] for boot in boots[:10]} == {"boot-1-baseline-1", "boot-2-candidate-1"}
     assert "".join(boot.split("-")[2][0] for boot in boots[:8]) == "bccbbccb"
 
@@ -749,7 +752,11 @@ def test_a_testbed_with_one_sut_boots_one_after_the_other_and_searches_both_buil
     assert machine.most_up == 1
     assert result.verdict is Verdict.REGRESSION
     assert len({boot.boot for boot in subject.boots}) == len(subject.boots)
-    searched = {trial.side for trial in read_trials(tmp_path / "run" / "trials.jsonl") if trial.phase == "search"}
+    searched = {
+        trial.belonging.side
+        for trial in read_trials(tmp_path / "run" / "trials.jsonl")
+        if trial.occasion.phase == "search"
+    }
     assert searched == {"baseline", "candidate"}
     assert result.scenarios[0].comparison is not None
     assert result.scenarios[0].comparison.change == pytest.approx(-0.4, abs=0.01)
@@ -853,7 +860,7 @@ def test_guests_by_different_accelerators_are_never_compared(tmp_path: Path) -> 
     assert "".join(machine.booted)[:6] == "ababba"
     assert sum("by the same accelerator" in sentence for sentence in watcher.sentences) == 1
     assert {side.fingerprint["testbed_accelerator"] for side in result.scenarios[0].sides} == {"tcg"}
-    assert [trial.boot for trial in subject.trials if trial.boot in ("boot-1", "boot-2")] == []
+    assert [trial.belonging.boot for trial in subject.trials if trial.belonging.boot in ("boot-1", "boot-2")] == []
     assert result.verdict is Verdict.PASS
 
 
@@ -1454,7 +1461,7 @@ def test_the_time_that_is_left_is_that_of_the_pairs_that_the_rule_may_want(
     session.close()
     left: dict[int, Estimate | None] = {}
     for progress in watcher.progress:
-        left.setdefault(progress.trial.pair, progress.left)
+        left.setdefault(progress.trial.belonging.pair, progress.left)
     assert list(left) == [1, 2, 3, 4]
     assert left[1] is None
     # Both boots of a pair have come up when its first trial ends: no clock goes on after that.

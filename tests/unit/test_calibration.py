@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from causes import because
+from flat_stretches import changed
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.errors import GeneratorError
@@ -64,7 +63,7 @@ def test_a_ceiling_far_above_the_sut_need_not_be_known_well() -> None:
     [
         pytest.param(sent(650_000, 18_900), 1, id="the next one would show the same"),
         pytest.param(
-            replace(sent(650_000, 18_900), disturbed=because("the guest's CPU was late")), 2, id="it was disturbed"
+            changed(sent(650_000, 18_900), disturbed=because("the guest's CPU was late")), 2, id="it was disturbed"
         ),
         pytest.param(sent(100_000, 18_900), 3, id="the search may come near what the generator can do"),
     ],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
+from flat_stretches import changed, flat_trial
 from test_packet_cost import PLAIN, RT, STEADY, boots, compared
 
 from pdrgate.measurands import described
@@ -17,26 +17,27 @@ from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.results.model import FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import USER_SPACE, Trial
+from pdrgate.stretch import USER_SPACE
+from pdrgate.trial import Trial
 
 CALLS = Calls(0.005)
 
 
 def trial(**calls: int) -> Trial:
     functions = {name.replace("_space", " space"): (100 * count, count) for name, count in calls.items()}
-    return Trial(4e4, 0.25, 2000, 1000, phase=Phase.SATURATION, functions=functions, counted=0.25)
+    return flat_trial(4e4, 0.25, 2000, 1000, phase=Phase.SATURATION, functions=functions, counted=0.25)
 
 
 def test_the_kernels_calls_count_without_what_it_does_by_itself() -> None:
-    idle = Trial(0.0, 0.25, 0, 0, phase=Phase.IDLE, functions={"tick": (500, 400)}, counted=0.25)
+    idle = flat_trial(0.0, 0.25, 0, 0, phase=Phase.IDLE, functions={"tick": (500, 400)}, counted=0.25)
     made = trial(ip6_forward=1000, kfree_skb=2000, tick=500, user_space=9000)
-    assert USER_SPACE in made.functions
+    assert USER_SPACE in made.seen.functions
     assert CALLS.value([made]) == pytest.approx(3.5)
     assert CALLS.value([made, idle]) == pytest.approx(3.1)
 
 
 def test_where_calls_are_not_known_there_are_none() -> None:
-    sampled = dataclasses.replace(trial(ip6_forward=1000), functions={"ip6_forward": (9000, 0)})
+    sampled = changed(trial(ip6_forward=1000), functions={"ip6_forward": (9000, 0)})
     assert CALLS.value([sampled]) is None
     assert CALLS.value([]) is None
 

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Literal
 
 import pytest
+from flat_stretches import flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 from packets import decode
@@ -112,7 +113,7 @@ def trial(change: dict[int, int] | None = None, *, returned: int = 0, frames: in
     for at, value in (change or {}).items():
         got[at] = value
     kept = tuple(CarriedFrame(0, sent.hex(), got.hex()) for _ in range(frames))
-    return Trial(1e3, 1.0, offered=1000, forwarded=1000 - returned, returned=returned, frames=kept)
+    return flat_trial(1e3, 1.0, offered=1000, forwarded=1000 - returned, returned=returned, frames=kept)
 
 
 LIMIT_KEPT, CORRUPT = {21: 64}, {63: 0x55}
@@ -162,7 +163,7 @@ def test_what_one_flow_gets_of_many_is_no_difference_of_builds() -> None:
 def test_a_trial_keeps_only_what_tells_something() -> None:
     path = Routes()
     kept = FramesSeen().take(trial(LIMIT_KEPT), path)  # type: ignore[arg-type]
-    assert (kept.looked_at, len(kept.frames)) == (8, 2)
+    assert (kept.aside.looked_at, len(kept.aside.frames)) == (8, 2)
     assert Trial.from_mapping(json.loads(kept.to_json())) == kept
     sound = FramesSeen().take(trial(), path)  # type: ignore[arg-type]
-    assert (sound.looked_at, sound.frames) == (8, ())
+    assert (sound.aside.looked_at, sound.aside.frames) == (8, ())

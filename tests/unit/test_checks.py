@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 from curves import Livelock
+from flat_stretches import changed
 from simulated_sut import (
     Behaviour,
     Ceiling,
@@ -333,7 +334,7 @@ BETWEEN: dict[float, float | list[float]] = {1.25e6: [0.55, 0.2, 0.5, 0.25, 0.6,
 
 
 def between(phase: Phase) -> list[Trial]:
-    return [dataclasses.replace(trial, phase=phase) for trial in exact(BETWEEN, runs=6)]
+    return [changed(trial, phase=phase) for trial in exact(BETWEEN, runs=6)]
 
 
 def test_what_a_measurand_tells_past_the_pdr_is_not_asked_to_be_flat() -> None:
@@ -377,6 +378,6 @@ def test_an_end_host_whose_saturation_scatters_about_the_bound_is_undecided() ->
 def test_an_end_host_of_which_the_generator_hides_saturation() -> None:
     limited = [dataclasses.replace(one, offered=one.offered // 2, unsent=one.offered // 2, forwarded=one.offered // 2)
                for one in exact({2e6: 0.0}, runs=6)]  # fmt: skip
-    low = [dataclasses.replace(one, phase=Phase.PAST) for one in exact({9e5: 0.0}, runs=6)]
+    low = [changed(one, phase=Phase.PAST) for one in exact({9e5: 0.0}, runs=6)]
     told = assess([*exact({5e5: 0.0, 7e5: 0.0}, runs=6), *low, *limited])
     assert told.verdict is StabilityVerdict.GENERATOR_LIMITED, told.reason

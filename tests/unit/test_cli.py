@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shlex
@@ -12,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from flat_stretches import changed
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 import pdrgate
@@ -177,7 +177,7 @@ def test_a_run_that_was_killed_in_its_first_trial_aborts_no_other(
 
 def measured_for(path: Path, loss: str, seed: int) -> Path:
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.002), seed=seed)
-    made = [dataclasses.replace(one, scenario=f"s-1cpu{loss}") for one in sut.repeat(LOADS, 1.0, 10)]
+    made = [changed(one, scenario=f"s-1cpu{loss}") for one in sut.repeat(LOADS, 1.0, 10)]
     path.parent.mkdir(exist_ok=True)
     path.write_text("".join(f"{trial.to_json()}\n" for trial in made))
     return path
@@ -220,7 +220,7 @@ def test_of_several_that_a_file_holds_the_command_line_chooses(
                 slow = 0.9 if (scenario, label) == ("s", "b") else 1.0
                 sut = SimulatedSut(IdealCurve(1e6 * slow), Behaviour(0.002), seed=pair)
                 own = {"scenario": scenario, "side": side, "build": label, "pair": pair}
-                lines += [dataclasses.replace(trial, **own).to_json() for trial in sut.repeat(LOADS, 1.0, 2)]
+                lines += [changed(trial, **own).to_json() for trial in sut.repeat(LOADS, 1.0, 2)]
     run.write_text("".join(f"{line}\n" for line in lines))
     twice = ["compare", str(run), str(run)]
     for more, code, told in (

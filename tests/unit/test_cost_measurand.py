@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 from causes import because
+from flat_stretches import changed, flat_trial
 
 from pdrgate.measurands import Cost, replicate_of
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
 from pdrgate.measurands.measurand import Ask
 from pdrgate.phase import Phase
-from pdrgate.trial import USER_SPACE, Trial
+from pdrgate.stretch import USER_SPACE
+from pdrgate.trial import Trial
 
 MEASURAND = Cost(10_000.0, 0.25, 0.005)
 TICK = "update_process_times"
@@ -21,9 +23,9 @@ def trial(phase: str, forwarded: int, functions: dict[str, tuple[int, int]], **m
     """One at an overload, of which the half is lost, unless it says otherwise."""
     load = {Phase.IDLE: 0.0, Phase.COST: 10_000.0}.get(phase, 40_000.0)
     offered = forwarded if phase in (Phase.IDLE, Phase.COST) else 2 * forwarded
-    return replace(
-        Trial(load, 0.25, offered, forwarded, phase=phase, functions=functions, counted=0.3, pair=1, boot="b"),
-        **more,  # type: ignore[arg-type]
+    return changed(
+        flat_trial(load, 0.25, offered, forwarded, phase=phase, functions=functions, counted=0.3, pair=1, boot="b"),
+        **more,
     )
 
 
@@ -61,12 +63,12 @@ def test_who_called_whom_is_told_by_one_trial_of_the_first_replicate_at_the_load
     trials = [saturation(170), IDLE_TRIAL, trial(Phase.COST, 2500, {"ip6_forward": (1, 1)})]
     assert following.next(trials) == Ask(40_000.0, 0.25, Phase.PATH)
     assert following.next([*trials, trial(Phase.PATH, 2500, {})]) is None
-    assert following.next([replace(one, pair=2) for one in trials]) is None
+    assert following.next([changed(one, pair=2) for one in trials]) is None
 
 
 @pytest.mark.parametrize("later", [{"pair": 3}, {"pair": 0, "repeat": 3}])
 def test_the_lossless_load_is_measured_in_the_first_replicates_only(later):
-    assert MEASURAND.next([saturation(170, **later), replace(IDLE_TRIAL, **later)]) is None
+    assert MEASURAND.next([saturation(170, **later), changed(IDLE_TRIAL, **later)]) is None
 
 
 def test_the_value_is_the_median_of_the_trials_at_saturation():
@@ -76,19 +78,19 @@ def test_the_value_is_the_median_of_the_trials_at_saturation():
 
 def test_trials_that_do_not_agree_ask_for_more_of_them_until_most_do():
     """As in a boot of a comparison: of its two trials one had its packets queued before they were sent on."""
-    trials = [replace(saturation(each), pair=3) for each in (5713, 5857)] + [replace(IDLE_TRIAL, pair=3)]
+    trials = [changed(saturation(each), pair=3) for each in (5713, 5857)] + [changed(IDLE_TRIAL, pair=3)]
     assert MEASURAND.next(trials) == Ask(40_000.0, 0.25, Phase.SATURATION)
-    agreed = [*trials, replace(saturation(5715), pair=3)]
+    agreed = [*trials, changed(saturation(5715), pair=3)]
     assert MEASURAND.next(agreed) is None
     assert MEASURAND.value(agreed) == pytest.approx(5715 + 2, abs=1.5)
     # A build that scatters by itself is measured a few times more, not for ever.
-    assert MEASURAND.next([*trials, *[replace(saturation(each), pair=3) for each in (5200, 5500)]]) is not None
-    assert MEASURAND.next([*trials, *[replace(saturation(each), pair=3) for each in (5200, 5500, 6000)]]) is None
+    assert MEASURAND.next([*trials, *[changed(saturation(each), pair=3) for each in (5200, 5500)]]) is not None
+    assert MEASURAND.next([*trials, *[changed(saturation(each), pair=3) for each in (5200, 5500, 6000)]]) is None
 
 
 @pytest.mark.parametrize("costs", [(5700,), (5700, 5720), (5700, 5720, 6000)])
 def test_trials_that_agree_are_enough(costs: tuple[int, ...]):
-    trials = [replace(saturation(each), pair=3) for each in costs] + [replace(IDLE_TRIAL, pair=3)]
+    trials = [changed(saturation(each), pair=3) for each in costs] + [changed(IDLE_TRIAL, pair=3)]
     assert MEASURAND.next(trials) is None
 
 
@@ -106,7 +108,7 @@ def test_a_disturbed_trial_counts_where_there_is_no_other():
 
 def test_a_trial_with_smaller_batches_than_the_others_was_disturbed_by_the_machine():
     small = saturation(280)
-    small = replace(small, functions={**small.functions, "virtnet_poll": (10_000, 130)})  # 38 packets each, not 50
+    small = changed(small, functions={**small.seen.functions, "virtnet_poll": (10_000, 130)})  # 38 packets each, not 50
     assert saturated([small, saturation(170), saturation(171)], 0.005) == [saturation(170), saturation(171)]
     assert saturated([small, small], 0.005) == [small, small]  # such a kernel may be: it is alike in all trials
 
@@ -123,10 +125,10 @@ def test_what_the_kernel_does_by_itself_is_subtracted_tick_by_tick():
 
 
 def test_without_ticks_it_is_subtracted_by_time():
-    own = replace(IDLE_TRIAL, functions={"ip6_forward": (5000, 0)})
+    own = changed(IDLE_TRIAL, functions={"ip6_forward": (5000, 0)})
     found = on_path(saturation(170), own)
     assert found["ip6_forward"][0] == pytest.approx(170 - 0.3 / 0.5 * 5000 / 5000)
-    assert on_path(saturation(170), replace(own, counted=0.0))["ip6_forward"][0] == pytest.approx(170)
+    assert on_path(saturation(170), changed(own, counted=0.0))["ip6_forward"][0] == pytest.approx(170)
 
 
 def test_functions_are_medians_over_trials():

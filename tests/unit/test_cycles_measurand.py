@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from flat_stretches import changed, flat_trial
 from made_results import result, scenario
 
 from pdrgate.measurands import described
@@ -41,11 +42,11 @@ def observed(cycles: int, **more: object) -> Trial:
     observer = ProcessorObserver(SimulatedCounts(cycles))
     observer.begin()
     found = observer.end()
-    trial = Trial(
+    trial = flat_trial(
         4e4, 0.25, 2000, 1000, phase=Phase.SATURATION, functions=found.functions, counted=found.counted,
         counters_before=nested(found.before), counters_after=nested(found.after),
     )  # fmt: skip
-    return dataclasses.replace(trial, **more)  # type: ignore[arg-type]
+    return changed(trial, **more)
 
 
 def test_a_packet_costs_the_median_of_the_cycles_at_saturation() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from causes import because
+from flat_stretches import changed, flat_trial
 
 from pdrgate.errors import SutError, UsageError
 from pdrgate.gate.verdicts.arrivals import arrivals
@@ -34,7 +33,7 @@ class Sender:
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         self.frames.append(frames)
-        return Trial(
+        return flat_trial(
             load, duration, 1000, 0, refused=self.refused, stray=2, under_way=SENT_BY_LOOK,
             sending_time=duration * 1.0005, started=1.0,
         )  # fmt: skip
@@ -62,12 +61,12 @@ def test_a_trial_has_what_was_sent_and_what_was_received() -> None:
     sender, receiver = Sender(), Receiver()
     generator = counted_by(receiver, sender)
     trial = generator.trial(1000.0, 1.0, Frames(4))
-    assert (trial.offered, trial.forwarded, trial.drained, trial.stray) == (1000, 600, 100, 5)
+    assert (trial.offered, trial.forwarded, trial.drained, trial.aside.stray) == (1000, 600, 100, 5)
     assert trial.under_way == tuple(sent - sent // 2 for sent in SENT_BY_LOOK)
     assert trial.delivery_ratio == 0.5  # when sending ended
     assert trial.loss_ratio == 0.4
     assert trial.steady_loss_ratio == pytest.approx(0.5, abs=0.01)
-    assert trial.counter_changes == {"receiver0": {"received": 600, "dropped": 400}}
+    assert trial.seen.counter_changes == {"receiver0": {"received": 600, "dropped": 400}}
     assert generator.describe() == sender.describe()
     generator.close()
     assert not sender.open
@@ -130,20 +129,20 @@ def test_where_packets_come_back_the_generator_counts_them() -> None:
 def arrived(load: float, **counted: int) -> Trial:
     """A repeat of which two receivers got the same."""
     counters = {f"receiver{number}": {"received": 500, "calls": 250, **counted} for number in range(2)}
-    return Trial(load, 1.0, 1000, 1000, sending_time=1.0, started=1.0, phase=Phase.REPEAT, counters_after=counters)
+    return flat_trial(load, 1.0, 1000, 1000, sending_time=1.0, started=1.0, phase=Phase.REPEAT, counters_after=counters)
 
 
 def test_gaps_are_told_by_the_class_that_so_many_lie_in_or_below() -> None:
     trials = [
         arrived(2000.0, gap_1us=90, gap_64us=8, gap_longer_than_16384us=2), arrived(1000.0, gap_2us=1),
-        dataclasses.replace(arrived(1000.0, gap_1us=5), phase=Phase.SEARCH),
-        dataclasses.replace(arrived(1000.0, gap_1us=5), disturbed=because("a stall")),
+        changed(arrived(1000.0, gap_1us=5), phase=Phase.SEARCH),
+        changed(arrived(1000.0, gap_1us=5), disturbed=because("a stall")),
     ]  # fmt: skip
     slow, fast = arrivals(trials)
     assert (slow.load, slow.trials, slow.gaps, slow.p50, slow.p99) == (1000.0, 1, 2, 2e-6, 2e-6)
     assert (fast.gaps, fast.p50, fast.p90, fast.p99) == (200, 1e-6, 1e-6, None)
     assert fast.packets_per_call == 2.0
-    assert arrivals([Trial(1000.0, 1.0, 1000, 1000, sending_time=1.0, phase=Phase.REPEAT)]) == ()
+    assert arrivals([flat_trial(1000.0, 1.0, 1000, 1000, sending_time=1.0, phase=Phase.REPEAT)]) == ()
     shown = ScenarioResult(name="udp", title="UDP", verdict=Verdict.PASS, reason="", arrivals=(slow, fast))
     assert arrivals_lines(shown) == [
         "arrivals: half of the gaps < 2 µs, 99 % < 2 µs at 1 kpps (2 packets a call); half of the gaps < 1 µs, 99 % "

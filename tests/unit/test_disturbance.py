@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from causes import because
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
+from flat_stretches import changed, flat_trial
 from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
 from pdrgate.cause import Cause, CauseKind
@@ -39,7 +39,7 @@ STALL = because(STALLED, part=0.09)
 def trials(*disturbed: Sequence[tuple[Cause, ...]], boot: str = "b", phase: Phase = Phase.REPEAT) -> list[Trial]:
     """A wanted trial each, with what disturbed its attempts."""
     return [
-        Trial(1e5 + number, 1.0, 1000, 1000, boot=boot, phase=phase, repeat=1, disturbed=causes)
+        flat_trial(1e5 + number, 1.0, 1000, 1000, boot=boot, phase=phase, repeat=1, disturbed=causes)
         for number, attempts in enumerate(disturbed)
         for causes in attempts
     ]
@@ -79,7 +79,7 @@ def test_a_trial_with_its_repeats_is_one_that_is_wanted() -> None:
 
 
 def test_equal_questions_in_a_row_are_not_taken_for_repeats() -> None:
-    same = [Trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in (*LOST, *LOST, (), ())]
+    same = [flat_trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in (*LOST, *LOST, (), ())]
     found = Disturbance.of(same)
     assert (found.wanted, found.repeated, found.lost) == (4, 2, 2)
 
@@ -101,7 +101,7 @@ def test_nothing_disturbed_nothing_told() -> None:
 
 def test_where_the_disturbed_is_not_measured_again_each_trial_is_a_wanted_one() -> None:
     """As the smoke profile does, whose numbers are not worth the time."""
-    same = [Trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in ((), STALL, STALL, (), ())]
+    same = [flat_trial(1e5, 1.0, 9, 9, phase=Phase.SATURATION, disturbed=why) for why in ((), STALL, STALL, (), ())]
     found = Disturbance.of(same, Patience(disturbed=0))
     assert (found.wanted, found.repeated, found.lost) == (5, 0, 2)
     assert found.remark().startswith("2 of 5 trials left out, the machine had disturbed them (2 times, at worst stalls")
@@ -112,11 +112,11 @@ def test_where_the_disturbed_is_not_measured_again_each_trial_is_a_wanted_one() 
 @pytest.mark.parametrize(
     ("patience", "trial", "made"),
     [
-        (Patience(), Trial(1e5, 1.0, 9, 9, disturbed=STALL), 3),
+        (Patience(), flat_trial(1e5, 1.0, 9, 9, disturbed=STALL), 3),
         (Patience(), Trial(1e5, 1.0, 5, 5, unsent=4), 3),
         (Patience(), Trial(1e5, 1.0, 9, 9), 1),
-        (Patience(disturbed=0), Trial(1e5, 1.0, 9, 9, disturbed=STALL), 1),
-        (Patience(disturbed=0), Trial(1e5, 1.0, 5, 5, unsent=4, disturbed=STALL), 3),
+        (Patience(disturbed=0), flat_trial(1e5, 1.0, 9, 9, disturbed=STALL), 1),
+        (Patience(disturbed=0), flat_trial(1e5, 1.0, 5, 5, unsent=4, disturbed=STALL), 3),
     ],
     ids=["disturbed", "limited", "sound", "disturbed, no patience", "limited, no patience"],
 )
@@ -182,12 +182,14 @@ def watched(
     """A trial of 1 s, with so many ticks of other processes on CPU 1."""
     before = {"cpu1": {"process_ticks": 100}} | ({"cpu1/heartbeat": {"beats": 0}} if heartbeat else {})
     after = {"cpu1": {"process_ticks": 100 + others}} | ({"cpu1/heartbeat": {"beats": 500}} if heartbeat else {})
-    return Trial(load, 1.0, round(load), forwarded, counters_before=before, counters_after=after, disturbed=disturbed)
+    return flat_trial(
+        load, 1.0, round(load), forwarded, counters_before=before, counters_after=after, disturbed=disturbed
+    )
 
 
 def receiving(trial: Trial) -> Trial:
     """The same of an end host, whose programs have the CPU too."""
-    return dataclasses.replace(trial, counters_after={**trial.counters_after, "receiver0": {"received": 1}})
+    return changed(trial, counters_after={**trial.seen.counters_after, "receiver0": {"received": 1}})
 
 
 def test_what_sound_trials_differ_by_beyond_all_that_a_machine_can_hide_is_the_suts() -> None:
@@ -327,8 +329,8 @@ def test_builds_whose_trials_are_all_lost_are_disturbed_before_a_suite_asks(tmp_
 
 def test_disturbed_repeats_are_no_generator_limited_ones() -> None:
     curve = [Trial(load, 1.0, 1000, 1000) for load in (1e5, 2e5, 3e5) for _ in range(3)]
-    curve[0] = dataclasses.replace(curve[0], disturbed=STALL)
-    curve[6:] = [dataclasses.replace(trial, disturbed=STALL) for trial in curve[6:]]
+    curve[0] = changed(curve[0], disturbed=STALL)
+    curve[6:] = [changed(trial, disturbed=STALL) for trial in curve[6:]]
     found = LoadLossCurve.from_trials(curve)
     assert [(point.left_out, point.disturbed) for point in found.points] == [(0, 1), (0, 0)]
     assert (found.limited_loads, found.disturbed_loads) == ((), (3e5,))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fake_testbed import CONFIG, FakeTestbed
+from flat_stretches import flat_trial
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.cli import main
@@ -483,7 +484,7 @@ class Odd(FakeTestbed):
         counts = next(self._counts, {"offered": 10_000, "forwarded": 10_000})
         if isinstance(counts, Exception):
             raise counts
-        trial = Trial(load, duration, **counts, sending_time=duration)
+        trial = flat_trial(load, duration, **counts, sending_time=duration)
         self.dropped += trial.lost
         return trial
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+from flat_stretches import changed
 from made_results import compared, pdr, scenario, trial, written
 
 from pdrgate.cli import cli, main
@@ -256,7 +257,7 @@ def stored(folder: Path) -> None:
     for name, day in (("20261101-120000", 1.0), ("20261102-120000", 2.0)):
         run = written(folder / "results" / name, compared(), scenario(), started=86400.0 * day)
         trials = [
-            replace(trial(number), phase=Phase.REPEAT, boot="abcd", started=86400 * day + number)
+            changed(trial(number), phase=Phase.REPEAT, boot="abcd", started=86400 * day + number)
             for number in range(1, 9)
         ]
         (run / TRIALS_FILE).write_text("".join(f"{one.to_json()}\n" for one in trials))

@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.cause import CauseKind
 from pdrgate.observers import namespace_counters
@@ -88,7 +89,7 @@ def test_what_is_no_count_is_left_out(value: str) -> None:
 
 def trial(gains: dict[str, dict[str, int]], lost: int) -> Trial:
     before = {place: dict.fromkeys(counters, 0) for place, counters in gains.items()}
-    return Trial(1e4, 1.0, 10_000, 10_000 - lost, counters_before=before, counters_after=gains)
+    return flat_trial(1e4, 1.0, 10_000, 10_000 - lost, counters_before=before, counters_after=gains)
 
 
 def places(found: Trial) -> dict[str, int]:
@@ -174,8 +175,8 @@ SHORT = {
 def test_a_counter_of_32_bits_that_begins_anew_goes_on(counter: Counter) -> None:
     seen = observed({counter: 2**32 - 296}, {counter: 1000}).end()
     assert gained(seen.before, seen.after) == {counter: 1296}
-    kept = Trial(1.0, 1.0, 1, 1, counters_before=nested(seen.before), counters_after=nested(seen.after))
-    assert kept.counter_changes == {str(counter.place): {counter.name: 1296}}
+    kept = flat_trial(1.0, 1.0, 1, 1, counters_before=nested(seen.before), counters_after=nested(seen.after))
+    assert kept.seen.counter_changes == {str(counter.place): {counter.name: 1296}}
 
 
 def test_softnet_has_32_bits_and_wraps() -> None:
@@ -198,7 +199,7 @@ def test_the_drops_of_a_qdisc_whose_children_wrapped_first() -> None:
 def test_a_time_that_falls_is_no_counter_that_was_set_back(counter: Counter) -> None:
     """The ticks of others are a difference of two counters: a gate without a fault told of a card's reset."""
     seen = observed({counter: 9}, {counter: 7}).end()
-    found = Trial(1.0, 1.0, 100, 90, counters_before=nested(seen.before), counters_after=nested(seen.after))
+    found = flat_trial(1.0, 1.0, 100, 90, counters_before=nested(seen.before), counters_after=nested(seen.after))
     account = total([found])
     assert account is not None
     assert account.set_back == ()
@@ -208,8 +209,8 @@ def test_a_time_that_falls_is_no_counter_that_was_set_back(counter: Counter) -> 
 def test_a_counter_that_was_set_back_is_told_and_is_no_negative_number_of_packets(counter: Counter) -> None:
     seen = observed({counter: 1000}, {counter: 7}).end()
     assert gained(seen.before, seen.after) == {}
-    found = Trial(1.0, 1.0, 100, 90, counters_before=nested(seen.before), counters_after=nested(seen.after))
-    assert found.counter_changes == {}
+    found = flat_trial(1.0, 1.0, 100, 90, counters_before=nested(seen.before), counters_after=nested(seen.after))
+    assert found.seen.counter_changes == {}
     account = total([found, found])
     assert account is not None
     assert account.set_back == (f"{counter.name} of {counter.place}",)

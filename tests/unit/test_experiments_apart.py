@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.stability.experiments import comparisons, experiments
@@ -13,7 +14,7 @@ from pdrgate.trial import Trial
 
 
 def of(side: str = "", build: str = "", pair: int = 0, **more: object) -> Trial:
-    return Trial(1e6, 1.0, 1000, 990, side=side, build=build, pair=pair, **more)  # type: ignore[arg-type]
+    return flat_trial(1e6, 1.0, 1000, 990, side=side, build=build, pair=pair, **more)
 
 
 def pairs(numbers: Iterable[int], candidate: str, baseline: str = "a", **more: object) -> list[Trial]:
@@ -71,7 +72,7 @@ def test_a_run_that_is_resumed_goes_on_with_the_comparison_of_these_builds() -> 
 def test_one_pair_of_a_comparison_that_ended_takes_none_of_the_next_ones_pairs() -> None:
     first, second = pairs((1,), "b"), pairs(range(1, 4), "c")
     numbers = comparisons(first + second)
-    candidates = {number for number, trial in zip(numbers, first + second, strict=True) if trial.build == "c"}
+    candidates = {number for number, trial in zip(numbers, first + second, strict=True) if trial.belonging.build == "c"}
     assert candidates == {2}
     assert set(numbers[-8:]) == {2}
 

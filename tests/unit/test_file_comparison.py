@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from curves import EarlyLoss
+from flat_stretches import changed
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, UsageError
@@ -34,7 +35,7 @@ def replicate(curve: LoadLoss, seed: int = 1, **belonging: object) -> Iterator[T
     steps = found.steps(Sweep(LOADS, 0.25))
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
         trial = sut.measure(ask.load, ask.duration)
-        trials.append(dataclasses.replace(trial, phase=ask.phase, **belonging))  # type: ignore[arg-type]
+        trials.append(changed(trial, phase=ask.phase, **belonging))
         yield trials[-1]
 
 
@@ -119,7 +120,7 @@ def test_a_run_whose_fingerprints_cannot_be_read_is_told(tmp_path: Path) -> None
 
 
 def test_a_side_that_a_file_does_not_have(tmp_path: Path) -> None:
-    trials = [trial for trial in pairs([1e6, 1e6], 0.9) if trial.side == "candidate"]
+    trials = [trial for trial in pairs([1e6, 1e6], 0.9) if trial.belonging.side == "candidate"]
     run = written(tmp_path / "run.jsonl", trials)
     with pytest.raises(DataError, match="holds trials of a build comparison, and none of its baseline; name the whole"):
         compare_files(run, run, 0.02, PDR_GOAL.loss_ratio)
@@ -127,7 +128,7 @@ def test_a_side_that_a_file_does_not_have(tmp_path: Path) -> None:
 
 def test_other_scenarios_and_tolerances_without_meaning(tmp_path: Path) -> None:
     one = list(replicate(IdealCurve(1e6), scenario="a", repeat=1))
-    both = written(tmp_path / "x.jsonl", one + [dataclasses.replace(trial, scenario="b") for trial in one])
+    both = written(tmp_path / "x.jsonl", one + [changed(trial, scenario="b") for trial in one])
     with pytest.raises(DataError, match=r"holds trials of 2 scenarios \(a, b\); choose one with --scenario$"):
         compare_files(both, both, 0.02, PDR_GOAL.loss_ratio)
     with pytest.raises(
@@ -142,8 +143,8 @@ def test_other_scenarios_and_tolerances_without_meaning(tmp_path: Path) -> None:
     assert "1 repeat at " in judgement.reason
 
 
-def changed(trials: Sequence[Trial], **fields: object) -> list[Trial]:
-    return [dataclasses.replace(trial, **fields) for trial in trials]  # type: ignore[arg-type]
+def all_changed(trials: Sequence[Trial], **fields: object) -> list[Trial]:
+    return [changed(trial, **fields) for trial in trials]
 
 
 def odd_trials() -> dict[str, list[Trial]]:
@@ -152,18 +153,16 @@ def odd_trials() -> dict[str, list[Trial]]:
     return {
         "one trial": repeated[:1],
         "equal ones": repeated[:1] * 40,
-        "one pair": [trial for trial in paired if trial.pair == 1],
-        "pairs that are equal": [
-            dataclasses.replace(trial, pair=pair) for trial in paired[:40] for pair in range(1, 5)
-        ],
-        "nothing came back": changed(repeated, forwarded=0, drained=0),
-        "nothing came back in pairs": changed(paired, forwarded=0, drained=0),
+        "one pair": [trial for trial in paired if trial.belonging.pair == 1],
+        "pairs that are equal": [changed(trial, pair=pair) for trial in paired[:40] for pair in range(1, 5)],
+        "nothing came back": all_changed(repeated, forwarded=0, drained=0),
+        "nothing came back in pairs": all_changed(paired, forwarded=0, drained=0),
         "all came back": [dataclasses.replace(trial, forwarded=trial.offered) for trial in repeated],
-        "as much as is counted": changed(repeated, offered=2**64, forwarded=2**64),
-        "at rest": changed(repeated, intended_load=0.0, offered=0, forwarded=0, phase=Phase.IDLE),
-        "for no time": changed(repeated, intended_duration=5e-324),
-        "at hardly any load": changed(paired, intended_load=5e-324),
-        "at the highest load": changed(paired, intended_load=2.0**64),
+        "as much as is counted": all_changed(repeated, offered=2**64, forwarded=2**64),
+        "at rest": all_changed(repeated, intended_load=0.0, offered=0, forwarded=0, phase=Phase.IDLE),
+        "for no time": all_changed(repeated, intended_duration=5e-324),
+        "at hardly any load": all_changed(paired, intended_load=5e-324),
+        "at the highest load": all_changed(paired, intended_load=2.0**64),
     }
 
 
@@ -171,7 +170,7 @@ def odd_trials() -> dict[str, list[Trial]]:
 def test_odd_trials_end_in_a_verdict_or_in_a_sentence(tmp_path: Path, what: str) -> None:
     """Never in an error of the program's own, nor in a number that is none."""
     odd = odd_trials()[what]
-    sound = pairs([1e6] * 4, 1.0) if any(trial.pair for trial in odd) else repeats(IdealCurve(1e6), 1)
+    sound = pairs([1e6] * 4, 1.0) if any(trial.belonging.pair for trial in odd) else repeats(IdealCurve(1e6), 1)
     files = written(tmp_path / "odd.jsonl", odd), written(tmp_path / "sound.jsonl", sound)
     for baseline, candidate in ((0, 0), (0, 1), (1, 0)):
         try:
@@ -362,7 +361,7 @@ def test_what_drained_is_no_throughput_of_the_other_file(tmp_path: Path) -> None
 def test_a_load_is_not_judged_by_looks_on_one_side_alone(tmp_path: Path) -> None:
     now = list(repeats(IdealCurve(1e6), 1))
     looked, blind = (
-        written(tmp_path / "looked.jsonl", now), written(tmp_path / "blind.jsonl", changed(now, under_way=()))
+        written(tmp_path / "looked.jsonl", now), written(tmp_path / "blind.jsonl", all_changed(now, under_way=()))
     )  # fmt: skip
     with pytest.raises(
         DataError, match=r"looked.jsonl tell what was under way while they were sent, and those of .*bli"

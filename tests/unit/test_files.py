@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.errors import DataError
 from pdrgate.phase import Phase
@@ -27,7 +28,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def ours(load: float = 1e6, **more: object) -> Trial:
-    return Trial(intended_load=load, intended_duration=1, offered=1000, forwarded=990, **more)  # type: ignore[arg-type]
+    return flat_trial(intended_load=load, intended_duration=1, offered=1000, forwarded=990, **more)
 
 
 def lines(*trials: Trial) -> str:
@@ -79,7 +80,7 @@ def test_builds_of_two_comparisons_are_experiments_of_their_own(write: Write) ->
 
 
 def test_nothing_that_was_sent_is_no_experiment(write: Write) -> None:
-    idle = Trial(0.0, 0.5, 0, 0, phase=Phase.IDLE, boot="1")
+    idle = flat_trial(0.0, 0.5, 0, 0, phase=Phase.IDLE, boot="1")
     with pytest.raises(DataError, match="in none of its trials was anything sent; name a file of others"):
         read_experiments(write(lines(idle)))
     (experiment,) = read_experiments(write(lines(idle, ours(boot="2"))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from flat_stretches import flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 from made_results import result, scenario
@@ -21,7 +22,6 @@ from pdrgate.reports.pages.icicle import icicle
 from pdrgate.reports.words.costs import change_lines, changes_table, cost_lines, total_change
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
 
 Path_ = dict[str, tuple[float, float]]
 """By function, instructions and calls per packet."""
@@ -36,7 +36,7 @@ def boots(*paths: Path_, batch: int = 64) -> CostResult:
     packets = 100_000
     trials = [
         [
-            Trial(
+            flat_trial(
                 4e4, 0.25, 2 * packets, packets, phase=Phase.SATURATION,
                 functions={
                     name: (round(instructions * packets), round(calls * packets))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from deep_buffer import buffered
+from flat_stretches import changed
 
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES
 from pdrgate.gate.run.scenario import Scenario
@@ -44,6 +43,6 @@ def test_neither_search_nor_pdr_nor_saturation_take_a_hidden_overload_for_held(
     steps = (Sweep(round_order(loads, 0), duration), measurands.saturation, measurands.pdr)
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
-        trials.append(dataclasses.replace(measure(ask.load, ask.duration), phase=ask.phase))
+        trials.append(changed(measure(ask.load, ask.duration), phase=ask.phase))
     assert measurands.saturation.value(trials) == pytest.approx(capacity, rel=0.001)
     assert measurands.pdr.value(trials) == pytest.approx(truth, rel=0.01)

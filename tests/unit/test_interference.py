@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.gate.verdicts.interference import Interference, interference, interferences
 from pdrgate.trial import Trial
@@ -19,7 +20,7 @@ def trial(seconds: float = 1.0, **gains: int) -> Trial:
     for full, gain in gains.items():
         place, name = full.split("__")
         before.setdefault(place, {})[name], after.setdefault(place, {})[name] = 50, 50 + gain
-    return Trial(1e5, seconds, 100_000, 100_000, counters_before=before, counters_after=after)
+    return flat_trial(1e5, seconds, 100_000, 100_000, counters_before=before, counters_after=after)
 
 
 def test_the_most_disturbed_cpu_is_named_with_its_worst_trial() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from causes import because
+from flat_stretches import flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,8 @@ from pdrgate.measurands.measurand import is_counted
 from pdrgate.reports.words.latencies import latency_cells, latency_lines
 from pdrgate.results.model import ChangeResult, LatencyResult, PdrResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Latency, Trial
+from pdrgate.stretch import Latency
+from pdrgate.trial import Trial
 
 LOADS = (5e5, 9e5, 9.9e5)
 
@@ -25,7 +27,7 @@ LOADS = (5e5, 9e5, 9.9e5)
 def trial(phase: str, p50: float = 1e-4, p99: float = 5e-4, **more: Any) -> Trial:
     load = LOADS[LATENCY.index(phase)]
     known = {"latency": Latency(p50, (p50 + p99) / 2, p99, 2 * p99, 100), "sending_time": 1.0}
-    return Trial(load, 1.0, int(load), int(load), phase=phase, **known | more)
+    return flat_trial(load, 1.0, int(load), int(load), phase=phase, **known | more)
 
 
 def asked(step: LatencyTrials) -> list[Ask]:

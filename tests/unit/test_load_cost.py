@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from flat_stretches import flat_trial
+
 from pdrgate.measurands.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.registry import OF_TRIALS, told_of
 from pdrgate.observers.load_observer import LoadObserver
@@ -17,7 +19,7 @@ def trial(told: dict[str, int]) -> Trial:
     with watching((LoadObserver(told),)) as watch:
         pass
     before, after = nested(watch.observation.before), nested(watch.observation.after)
-    return Trial(1e4, 0.1, 1000, 1000, counters_before=before, counters_after=after)
+    return flat_trial(1e4, 0.1, 1000, 1000, counters_before=before, counters_after=after)
 
 
 def test_each_number_is_told_as_the_loader_told_it() -> None:
@@ -29,6 +31,6 @@ def test_each_number_is_told_as_the_loader_told_it() -> None:
 
 def test_they_are_told_and_not_judged_and_their_place_is_no_port() -> None:
     assert {kind.about for kind in KINDS} <= set(told_of(OF_TRIALS))
-    (place,) = trial(COST).counters_after
+    (place,) = trial(COST).seen.counters_after
     assert Place.parse(place) == Place("program")
     assert not Place.parse(place).of_port

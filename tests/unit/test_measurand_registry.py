@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from flat_stretches import flat_trial
 from made_results import result, scenario
 
 import pdrgate
@@ -16,7 +17,6 @@ from pdrgate.measurands.observed import gained_by_places
 from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.results.model import ChangeResult, MeasurandResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
 
 ACCEPTED = {
     "PDR": 0.02, "saturation throughput": 0.02, "least delivered past the PDR": 0.25, "overload throughput": 0.1,
@@ -104,7 +104,7 @@ def test_an_unknown_measurand_is_told_by_its_own_name_and_unit() -> None:
 def test_a_count_of_an_observer_is_told_over_all_places_of_its_kind() -> None:
     before = {"cpu0": {"kernel_cycles": 5}, "cpu1": {"kernel_cycles": 7}, "in0": {"rx_packets": 1}}
     after = {"cpu0": {"kernel_cycles": 15}, "cpu1": {"kernel_cycles": 7}, "in0": {"rx_packets": 9}}
-    trial = Trial(1e3, 1.0, 10, 10, counters_before=before, counters_after=after)
+    trial = flat_trial(1e3, 1.0, 10, 10, counters_before=before, counters_after=after)
     assert gained_by_places(trial, "cpu", "kernel_cycles") == 10
     assert gained_by_places(trial, "backlog", "kernel_cycles") is None
     assert gained_by_places(trial, "cpu", "steal_ticks") is None

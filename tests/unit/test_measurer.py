@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 from causes import because
+from flat_stretches import changed
 
 from pdrgate.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
-from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
+from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver
 from pdrgate.phase import Phase
 from pdrgate.stability import read_trials
+from pdrgate.stretch import Belonging
 from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
@@ -50,7 +52,7 @@ def file(tmp_path: Path) -> Iterator[TrialFile]:
         yield file
 
 
-MINE = Belonging("s", "f", "b", "candidate", "linux-b", 3, "Suite.Test")
+MINE = Belonging("s", "Suite.Test", "f", "b", "candidate", "linux-b", 3)
 
 
 def measurer(
@@ -94,11 +96,21 @@ def test_a_trial_is_dressed_written_and_told_in_this_order(file: TrialFile) -> N
     subject = measurer(generator, file, on_trial=on_trial)
     trial = subject.measure(1000.0, 0.5, "search", goal="PDR", repeat=2)
     assert generator.asked == [(1000.0, 0.5, Frames(size=128))]
-    assert (trial.scenario, trial.fingerprint, trial.boot, trial.phase) == ("s", "f", "b", "search")
-    assert (trial.side, trial.build, trial.pair, trial.test) == ("candidate", "linux-b", 3, "Suite.Test")
-    assert (trial.goal, trial.repeat) == ("PDR", 2)
+    assert (trial.belonging.scenario, trial.belonging.fingerprint, trial.belonging.boot, trial.occasion.phase) == (
+        "s",
+        "f",
+        "b",
+        "search",
+    )
+    assert (trial.belonging.side, trial.belonging.build, trial.belonging.pair, trial.belonging.test) == (
+        "candidate",
+        "linux-b",
+        3,
+        "Suite.Test",
+    )
+    assert (trial.occasion.goal, trial.occasion.repeat) == ("PDR", 2)
     # Around the trial, without what is 0 in both.
-    assert (trial.counters_before, trial.counters_after) == (
+    assert (trial.seen.counters_before, trial.seen.counters_after) == (
         {"in0": {"rx": 10}, "cpu1": {"flat": 7}},
         {"in0": {"rx": 20}, "cpu1": {"flat": 7}},
     )
@@ -230,21 +242,21 @@ def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None
     class Counting(Generator):
         def trial(self, load: float, duration: float, frames: Frames) -> Trial:
             trial = super().trial(load, duration, frames)
-            return dataclasses.replace(
+            return changed(
                 trial, counters_before={"trex": {"queue_full": 1}}, counters_after={"trex": {"queue_full": 4}}
             )
 
     trial = measurer(Counting(), file).measure(1000, 1, "search")
-    assert trial.counter_changes == {"trex": {"queue_full": 3}, "in0": {"rx": 10}}
+    assert trial.seen.counter_changes == {"trex": {"queue_full": 3}, "in0": {"rx": 10}}
 
 
 @pytest.mark.parametrize(("phase", "told"), [(Phase.SEARCH, "the server was busy"), (Phase.PATH, "")])
 def test_what_disturbed_a_generator_is_told(file: TrialFile, phase: Phase, told: str) -> None:
     class Busy(Generator):
         def trial(self, load: float, duration: float, frames: Frames) -> Trial:
-            return dataclasses.replace(super().trial(load, duration, frames), disturbed=because("the server was busy"))
+            return changed(super().trial(load, duration, frames), disturbed=because("the server was busy"))
 
-    assert measurer(Busy(), file).measure(1000, 1, phase).disturbed == because(told)
+    assert measurer(Busy(), file).measure(1000, 1, phase).seen.disturbed == because(told)
 
 
 def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> None:

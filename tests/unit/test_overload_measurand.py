@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from causes import because
+from flat_stretches import flat_trial
 
 from pdrgate.gate.scenarios.load_plan import overloads
 from pdrgate.measurands import Ask, OverloadThroughput
@@ -18,7 +19,7 @@ THRESHOLD = LivelockThreshold(OVERLOADED)
 
 
 def trial(load: float, forwarded: float, phase: Phase = Phase.OVERLOAD, **more: Any) -> Trial:
-    return Trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
+    return flat_trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
 
 
 CURVE = [trial(0.5e6, 0.5e6, Phase.REPEAT), trial(1.5e6, 1e6, Phase.REPEAT), trial(2e6, 1e6, Phase.REPEAT)]
@@ -55,7 +56,7 @@ def test_a_sut_that_keeps_forwarding_has_its_threshold_beyond_the_highest_load()
 def test_trials_that_were_disturbed_or_offered_too_little_tell_nothing() -> None:
     disturbed, short = (
         trial(8e6, 1e6, disturbed=because("stalls")),
-        Trial(8e6, 1.0, 7_000_000, 1_000_000, phase=Phase.OVERLOAD),
+        flat_trial(8e6, 1.0, 7_000_000, 1_000_000, phase=Phase.OVERLOAD),
     )
     assert OVERLOADED.value([disturbed, short]) is None
     assert OVERLOADED.value([disturbed, short, trial(8e6, 1e3)]) == 1e3

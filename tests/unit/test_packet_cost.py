@@ -13,6 +13,7 @@ import pytest
 from console_lines import verdict_lines
 from counting_testbed import CountingTestbed
 from fake_testbed import CONFIG, FakeTestbed, Watcher, gate, new_session
+from flat_stretches import changed, flat_trial
 from known_noise import KnownNoise
 from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
@@ -56,12 +57,12 @@ RT = PLAIN | {"migrate_enable": 130.0, "rt_spin_lock": 53.0, "__local_bh_enable_
 
 @pytest.fixture(autouse=True)
 def _rests_take_no_time(monkeypatch):
-    monkeypatch.setattr(trial_measurer, "_rest", lambda duration: Trial(0.0, duration, 0, 0, started=time.time()))
+    monkeypatch.setattr(trial_measurer, "_rest", lambda duration: flat_trial(0.0, duration, 0, 0, started=time.time()))
 
 
 def trial(path: dict[str, float], forwarded: int = 1000) -> Trial:
     functions = {name: (round(each * forwarded), forwarded) for name, each in path.items()}
-    return Trial(4e4, 0.25, 2 * forwarded, forwarded, phase=Phase.SATURATION, functions=functions)
+    return flat_trial(4e4, 0.25, 2 * forwarded, forwarded, phase=Phase.SATURATION, functions=functions)
 
 
 def cost(*paths: dict[str, float]) -> CostResult:
@@ -132,7 +133,7 @@ def test_a_path_has_each_caller_before_what_it_calls_and_the_largest_first():
         "rx": (2000, 2), "rx;poll;rcv": (50_000, 100), "rx;poll;gro": (10_000, 200), "rx;fill": (38_000, 50),
         "tick;f": (4, 1),
     }  # fmt: skip
-    followed = replace(trial(PLAIN, 100), phase=Phase.PATH, functions={}, stacks=stacks)
+    followed = changed(trial(PLAIN, 100), phase=Phase.PATH, functions={}, stacks=stacks)
     found = cost_result([[trial(PLAIN)], [followed]], 0.005)
     assert found is not None
     assert [(one.function, one.caller, one.instructions, one.own, one.calls) for one in found.path] == [
@@ -272,7 +273,7 @@ def test_a_build_whose_packets_cost_more_is_a_regression_though_it_is_as_fast(tm
         assert told is not None
         assert told.cost is not None
         assert {one.name for one in told.measurands} >= {"PDR", "saturation throughput", "cost"}
-    phases = [one.phase for one in read_trials(tmp_path / "run" / "trials.jsonl")]
+    phases = [one.occasion.phase for one in read_trials(tmp_path / "run" / "trials.jsonl")]
     pairs = len(entry.boots) // 2
     assert phases.count("idle") == 2 * pairs
     assert phases.count("cost") == 2 * 2  # in the first two boots of each
@@ -309,7 +310,7 @@ def test_where_nothing_is_counted_the_run_says_so_once(tmp_path):
     said = [sentence for sentence in watcher.sentences if "not counted" in sentence]
     assert said == ["the cost of a packet is not counted here: the testbed has no way to"]
     assert found.scenarios[0].uncounted == said[0]
-    assert not any(one.phase in ("idle", "cost") for one in read_trials(tmp_path / "run" / "trials.jsonl"))
+    assert not any(one.occasion.phase in ("idle", "cost") for one in read_trials(tmp_path / "run" / "trials.jsonl"))
 
 
 def single(folder: Path, path: dict[str, float], baseline: Path | None = None) -> RunResult:
@@ -390,11 +391,11 @@ def test_a_run_without_a_comparison_shows_its_largest_functions():
 
 def test_a_trial_in_which_nothing_was_sent_is_read_again_and_is_no_trial_of_a_curve(tmp_path):
     file = tmp_path / "trials.jsonl"
-    rest = Trial(0.0, 0.5, 0, 0, phase=Phase.IDLE, functions={"f": (1, 1)}, counted=0.6)
+    rest = flat_trial(0.0, 0.5, 0, 0, phase=Phase.IDLE, functions={"f": (1, 1)}, counted=0.6)
     file.write_text(f"{trial(PLAIN).to_json()}\n{rest.to_json()}\n")
     assert read_trials(file)[1] == rest
     (experiment,) = read_experiments(file)
-    assert [one.phase for one in experiment.trials] == [Phase.SATURATION]
-    file.write_text(f"{replace(rest, phase=Phase.REPEAT).to_json()}\n")
+    assert [one.occasion.phase for one in experiment.trials] == [Phase.SATURATION]
+    file.write_text(f"{changed(rest, phase=Phase.REPEAT).to_json()}\n")
     with pytest.raises(DataError, match="a load above 0 packets/s belongs there"):
         read_trials(file)

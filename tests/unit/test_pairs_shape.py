@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from curves import EarlyLoss, Livelock
+from flat_stretches import changed, flat_trial
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.gate.comparisons.counted_comparison import CountedTrials
@@ -43,7 +44,7 @@ def judged(
             level = 100e3 * (levels[side][number % len(levels[side])] if levels else source.gauss(1, 0.002))
             sut = SimulatedSut(curves[side](level), Behaviour(0.002, modes=modes), seed=source.getrandbits(32))
             own = sut.repeat((*LOADS, LOADS[-1], LOADS[-1]), 0.25, 1)
-            trials[side] += [dataclasses.replace(trial, boot=f"{side}-{number}", side=side) for trial in own]
+            trials[side] += [changed(trial, boot=f"{side}-{number}", side=side) for trial in own]
             values[side].append(own[-1].forwarding_rate)
     names = ("PDR", "saturation throughput")
     samples = {name: {side: tuple(values[side]) for side in SIDES} for name in names}
@@ -215,7 +216,7 @@ def at_saturation(flips: Sequence[float] = (1.0,), candidate: Sequence[float] = 
             level = source.gauss(100e3, 200.0) * (candidate[number % len(candidate)] if side == "candidate" else 1.0)
             own = [level * flips[(3 * number + each) % len(flips)] * source.gauss(1, 0.001) for each in range(3)]
             trials[side] += [
-                Trial(
+                flat_trial(
                     200e3, 1.0, 200_000, int(rate), sending_time=1.0, phase=Phase.SATURATION,
                     boot=f"{side}-{number}", side=side, pair=number + 1,
                 )
@@ -260,10 +261,10 @@ def test_cost_alone_has_no_shape_that_time_could_spoil() -> None:
 
 def test_loads_that_only_some_boots_were_offered_tell_nothing_within_boots() -> None:
     """A boot that is faster than its load is offered more: its trials are of two loads, and of two rates."""
-    one = Trial(100e3, 1.0, 100_000, 90_000, sending_time=1.0, phase=Phase.SATURATION, side="baseline")
+    one = flat_trial(100e3, 1.0, 100_000, 90_000, sending_time=1.0, phase=Phase.SATURATION, side="baseline")
     more = dataclasses.replace(one, intended_load=150e3, offered=150_000)
-    trials = [dataclasses.replace(trial, boot=str(boot)) for boot in range(4) for trial in (one, one, one)]
-    trials += [dataclasses.replace(more, forwarded=count, boot="0") for count in (90_000, 60_000, 90_000, 60_000)]
+    trials = [changed(trial, boot=str(boot)) for boot in range(4) for trial in (one, one, one)]
+    trials += [changed(more, forwarded=count, boot="0") for count in (90_000, 60_000, 90_000, 60_000)]
     samples = {SaturationThroughput.name: dict.fromkeys(SIDES, (90000.0,) * 4)}
     shape = shape_of((SaturationThroughput.about,), samples, trials={"baseline": trials})
     assert shape.levels[-1].passed is True  # of the trials that all boots have, and not too few

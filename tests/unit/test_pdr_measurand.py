@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from curves import EarlyLoss, Livelock
 from deep_buffer import buffered
+from flat_stretches import changed, flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_sut import (
@@ -47,7 +48,7 @@ def replicate(
     steps = found.steps(Sweep(tuple(centre * factor for factor in FACTORS), duration))
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
-        trials.append(dataclasses.replace(measure(ask.load, ask.duration), phase=ask.phase))
+        trials.append(changed(measure(ask.load, ask.duration), phase=ask.phase))
         assert len(trials) < 50
     return found, trials
 
@@ -82,12 +83,12 @@ def test_the_value_is_where_the_curve_crosses_the_goal(shape: str) -> None:
     found, trials = replicate(exact(curve), round(truth(curve), -4))
     value = found.pdr.value(trials)
     assert value == pytest.approx(truth(curve), rel=1.2 * WIDTH)
-    assert sum(trial.phase == Phase.PDR for trial in trials) <= found.pdr.most
+    assert sum(trial.occasion.phase == Phase.PDR for trial in trials) <= found.pdr.most
 
 
 def test_an_ideal_sut_costs_one_trial_more_than_its_saturation() -> None:
     found, trials = replicate(exact(IdealCurve(1e6)))
-    assert [trial.phase for trial in trials] == [Phase.REPEAT] * 5 + [Phase.SATURATION, Phase.PDR]
+    assert [trial.occasion.phase for trial in trials] == [Phase.REPEAT] * 5 + [Phase.SATURATION, Phase.PDR]
     assert found.pdr.value(trials) == found.pdr.knee(trials) == pytest.approx(1e6 / 0.995, rel=1e-4)
 
 
@@ -143,7 +144,7 @@ def test_a_generator_below_the_grid_shows_no_saturation_and_so_no_pdr() -> None:
     found, trials = replicate(SimulatedSut(IdealCurve(1e6), Behaviour(0.0), ceiling=Ceiling(1.1e6)).measure)
     assert found.saturation.value(trials) is None
     assert found.pdr.value(trials) is None
-    assert [trial.phase for trial in trials] == [Phase.REPEAT] * 5 + [Phase.SATURATION]
+    assert [trial.occasion.phase for trial in trials] == [Phase.REPEAT] * 5 + [Phase.SATURATION]
 
 
 def test_a_sut_that_loses_everywhere_has_no_pdr() -> None:
@@ -165,7 +166,7 @@ def test_what_stands_in_a_queue_is_no_loss() -> None:
 
     found, trials = replicate(measure, capacity, width=0.02, duration=0.25)
     assert found.pdr.value(trials) == found.pdr.knee(trials)
-    assert sum(trial.phase == Phase.PDR for trial in trials) == 1
+    assert sum(trial.occasion.phase == Phase.PDR for trial in trials) == 1
 
 
 @pytest.mark.parametrize("duration", [0.2, 1.0, 10.0])
@@ -209,13 +210,13 @@ def test_the_value_lies_between_what_held_and_what_did_not_and_next_ends(
     curve: LoadLoss, behaviour: Behaviour, seed: int, most: int
 ) -> None:
     found, trials = replicate(SimulatedSut(curve, behaviour, seed=seed).measure, most=most)
-    assert sum(trial.phase == Phase.PDR for trial in trials) <= most
+    assert sum(trial.occasion.phase == Phase.PDR for trial in trials) <= most
     value = found.pdr.value(trials)
     if value is None:
         return
     votes: dict[float, list[bool]] = {}
     for trial in trials:
-        if trial.phase != Phase.SATURATION:
+        if trial.occasion.phase != Phase.SATURATION:
             votes.setdefault(trial.intended_load, []).append(trial.steady_loss_ratio > PDR_GOAL.loss_ratio)
     knee = found.pdr.knee(trials)
     assert knee is not None
@@ -234,15 +235,15 @@ def test_a_replicate_goes_on_where_it_was_killed(
     steps = found.steps(Sweep(tuple(1e6 * factor for factor in FACTORS), 1.0))
     cut = data.draw(st.integers(0, len(trials) - 1))
     asked = next(ask for step in steps if (ask := step.next(trials[:cut])) is not None)
-    assert asked == Ask(trials[cut].intended_load, trials[cut].intended_duration, trials[cut].phase)
+    assert asked == Ask(trials[cut].intended_load, trials[cut].intended_duration, trials[cut].occasion.phase)
 
 
 def at(pdr: PartialDropRate, outcomes: Sequence[tuple[float, bool]]) -> list[Trial]:
     """Trials of an ideal SUT of 1 Mpps at saturation, and of others that lost 2 % or nothing."""
     top = pdr.saturation.load
-    saturated = [Trial(top, 1.0, round(top), 1_000_000, sending_time=1.0, phase=Phase.SATURATION)] * 2
+    saturated = [flat_trial(top, 1.0, round(top), 1_000_000, sending_time=1.0, phase=Phase.SATURATION)] * 2
     return saturated + [
-        Trial(load, 1.0, round(load), round(load * (0.98 if lost else 1)), sending_time=1.0, phase=Phase.PDR)
+        flat_trial(load, 1.0, round(load), round(load * (0.98 if lost else 1)), sending_time=1.0, phase=Phase.PDR)
         for load, lost in outcomes
     ]
 
@@ -300,7 +301,7 @@ def test_an_expected_pdr_moves_no_value() -> None:
         steps = found.steps(Sweep(tuple(1e6 * factor for factor in FACTORS), 1.0))
         trials: list[Trial] = []
         while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:
-            trials.append(dataclasses.replace(sut(ask.load, ask.duration), phase=ask.phase))
+            trials.append(changed(sut(ask.load, ask.duration), phase=ask.phase))
         assert found.pdr.value(trials) == pytest.approx(truth(curve), rel=WIDTH)
 
 

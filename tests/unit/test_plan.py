@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from causes import because
+from flat_stretches import changed
 
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.profile import PROFILES, profile
@@ -41,7 +40,7 @@ def test_a_further_load_until_two_are_past_the_pdr(plrs: dict[float, float], exp
 
 def test_a_load_that_told_nothing_is_asked_for_again_before_a_higher_one() -> None:
     trials = [lossy(1e5, 0), lossy(3e5, 0.1)]
-    disturbed = dataclasses.replace(lossy(6e5, 0.5), disturbed=because("stalls"))
+    disturbed = changed(lossy(6e5, 0.5), disturbed=because("stalls"))
     for _ in range(3):
         trials.append(disturbed)
         assert further_load(trials, 0.005, 1e6) == 6e5

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD, probe_path
@@ -45,7 +46,7 @@ class Sut:
 
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         self.trials.append(frames)
-        return Trial(load, duration, offered=PACKETS, unsent=0, refused=0, forwarded=self.forwarded, stray=0,
+        return flat_trial(load, duration, offered=PACKETS, unsent=0, refused=0, forwarded=self.forwarded, stray=0,
                      sending_time=duration, latency=None, started=0.0)  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from causes import because
+from flat_stretches import changed
 from made_results import pdr, result, scenario, trial, written
 from simulated_sut import RealisticCurve, SimulatedSut
 
@@ -267,7 +268,7 @@ def test_only_the_scenarios_own_search_is_drawn() -> None:
     folder = SCHEMA1 / "one-build"
     (found,) = read_result(folder).scenarios
     trials = [Trial.from_mapping(json.loads(line)) for line in (folder / "trials.jsonl").read_text().splitlines()]
-    others = [dataclasses.replace(trial, boot="another") for trial in trials]
+    others = [changed(trial, boot="another") for trial in trials]
     assert any("search" in picture.name for picture in pictures(found, trials))
     assert not any("search" in picture.name for picture in pictures(found, others))
     assert not any("search" in picture.name for picture in pictures(found))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from ipaddress import IPv6Address
 from typing import Any
 
+from flat_stretches import flat_trial
+
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.frames import Frames, Path, template
-from pdrgate.trial import CarriedFrame, Trial
+from pdrgate.trial import CarriedFrame
 
 SENT = template(
     Frames(6),
@@ -34,7 +36,7 @@ def seen(hops: int) -> FramesSeen:
     frames = (CarriedFrame(0, SENT.hex(), got.hex(), returned=True),) * 20
     path: Any = SomePath()
     found = FramesSeen()
-    found.take(Trial(1e3, 1.0, offered=1000, forwarded=1000, fate="returned", frames=frames), path)
+    found.take(flat_trial(1e3, 1.0, offered=1000, forwarded=1000, fate="returned", frames=frames), path)
     return found
 
 

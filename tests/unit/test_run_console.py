@@ -18,7 +18,8 @@ from pdrgate.reports.console.ending import show_files, show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import left_in_words, status_line, trial_line
 from pdrgate.results.model import CostResult, RunResult
-from pdrgate.trial import Latency, Trial
+from pdrgate.stretch import Latency
+from pdrgate.trial import Trial
 
 LEFT = Estimate(80.0, 181.0)
 HOSTILE = "<script>'\"[red]\x1b[31m\x07\r\n\u202eÄ漢" + 300 * "x"
@@ -82,7 +83,7 @@ def test_a_trial_is_one_line_of_80_columns_and_tells_its_build(name: str) -> Non
     Screen(stream).line(trial_line(progress(TRIALS[name]), 80), cut=True)
     (line,) = plain(stream.getvalue().splitlines())
     assert len(line) <= 80
-    assert line.split()[:2] == ["102", TRIALS[name].side or TRIALS[name].phase]
+    assert line.split()[:2] == ["102", TRIALS[name].belonging.side or TRIALS[name].occasion.phase]
     assert line.endswith("997.7 kpps .. 1.008 Mpps")
 
 

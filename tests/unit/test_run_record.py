@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from flat_stretches import flat_trial
 from made_results import compared, scenario
 
 from pdrgate.errors import DataError, StorageError
@@ -17,9 +18,8 @@ from pdrgate.results.model import TestbedResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import read_trials
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
-from pdrgate.trial import Trial
 
-TRIAL = Trial(1000.0, 1.0, 1000, 990, sending_time=1.0, scenario="s", boot="b")
+TRIAL = flat_trial(1000.0, 1.0, 1000, 990, sending_time=1.0, scenario="s", boot="b")
 
 
 def with_a_trial(folder: Path, *, resume: bool = False) -> RunRecord:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.measurands import Ask, SaturationThroughput, Sweep, replicate_of
 from pdrgate.phase import Phase
@@ -15,7 +16,7 @@ SATURATED = SaturationThroughput(2e6, 0.5, 4, 0.005)
 
 
 def trial(forwarded: float, load: float = 2e6, phase: Phase = Phase.SATURATION, **more: Any) -> Trial:
-    return Trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
+    return flat_trial(load, 1.0, round(load), round(forwarded), sending_time=1.0, phase=phase, **more)
 
 
 def test_it_is_the_median_so_that_one_dip_in_four_tells_nothing() -> None:

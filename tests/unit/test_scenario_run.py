@@ -127,14 +127,16 @@ def test_the_first_run_has_no_baseline_and_becomes_one(run_gate: Gate) -> None:
 def test_trials_say_what_they_are_and_whose(run_gate: Gate) -> None:
     _, result = run_gate("first", sut())
     trials = read_trials(run_gate.root / "first" / "trials.jsonl")
-    assert {trial.phase for trial in trials} == {"calibration", "search", "repeat", "saturation", "pdr"}
-    assert {trial.repeat for trial in trials if trial.phase in ("calibration", "search")} == {0}
-    assert {trial.repeat for trial in trials if trial.phase in ("repeat", "saturation", "pdr")} == set(range(1, 7))
-    assert {trial.goal for trial in trials if trial.phase == "search"} == {"PDR"}
-    assert len({trial.fingerprint for trial in trials}) == 1
-    assert {(trial.scenario, trial.boot, trial.side, trial.pair) for trial in trials} == {
-        (result.scenarios[0].name, "boot-1", "", 0)
-    }
+    assert {trial.occasion.phase for trial in trials} == {"calibration", "search", "repeat", "saturation", "pdr"}
+    assert {trial.occasion.repeat for trial in trials if trial.occasion.phase in ("calibration", "search")} == {0}
+    assert {
+        trial.occasion.repeat for trial in trials if trial.occasion.phase in ("repeat", "saturation", "pdr")
+    } == set(range(1, 7))
+    assert {trial.occasion.goal for trial in trials if trial.occasion.phase == "search"} == {"PDR"}
+    assert len({trial.belonging.fingerprint for trial in trials}) == 1
+    assert {
+        (trial.belonging.scenario, trial.belonging.boot, trial.belonging.side, trial.belonging.pair) for trial in trials
+    } == {(result.scenarios[0].name, "boot-1", "", 0)}
 
 
 def test_a_profile_for_seconds_tells_no_pdr_finely(run_gate: Gate) -> None:
@@ -155,12 +157,12 @@ def test_the_time_that_is_left_follows_what_repeats_take(run_gate: Gate, monkeyp
     left: dict[int, float] = {}
     for progress in run_gate.watcher.progress:
         assert progress.left is not None
-        left[progress.trial.repeat] = progress.left.most
+        left[progress.trial.occasion.repeat] = progress.left.most
         assert 0 <= progress.left.least <= progress.left.most
     assert left[0] == PLAN.search_time[1] + 1.25 * PLAN.repeats_time
     assert left[1] == 1.25 * PLAN.repeats_time
     # Loss that begins early takes a PDR more trials to tell than is planned for.
-    trials = [progress.trial for progress in run_gate.watcher.progress if progress.trial.repeat == 1]
+    trials = [progress.trial for progress in run_gate.watcher.progress if progress.trial.occasion.repeat == 1]
     assert left[2] == pytest.approx(PLAN.trials_time(len(trials) * (PLAN.repeats - 1)))
     assert left[2] > PLAN.repeats_time * (PLAN.repeats - 1) / PLAN.repeats
     falling = [left[number] for number in range(2, PLAN.repeats + 1)]
@@ -420,7 +422,7 @@ def test_the_goal_that_a_keyword_names_is_part_of_the_question(tmp_path: Path, s
     assert entry.name == "ipv6-routing-1cpu-4096-64B-loss10-width5"
     assert entry.fingerprint != plain
     trials = read_trials(tmp_path / "run" / "trials.jsonl")
-    assert {trial.scenario for trial in trials} == {entry.name}
+    assert {trial.belonging.scenario for trial in trials} == {entry.name}
     assert len(trials) == entry.trials
 
 
@@ -643,7 +645,7 @@ def test_a_test_that_the_run_had_not_begun_is_measured_whatever_the_scenarios_be
         load_asked(session, second)
     assert [step.replayed for step in watcher.progress] == [True, False]
     assert len(testbed.calls) == 2
-    assert [trial.test for trial in read_trials(tmp_path / "run" / "trials.jsonl")] == [first, second]
+    assert [trial.belonging.test for trial in read_trials(tmp_path / "run" / "trials.jsonl")] == [first, second]
 
 
 @pytest.mark.parametrize(("first", "second"), TESTS)

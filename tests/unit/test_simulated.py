@@ -135,4 +135,4 @@ def test_a_generator_at_its_ceiling_is_limited_and_its_shortfall_is_no_loss(stre
     assert limited.generator_limited
     assert limited.loss_ratio == 0
     assert (limited.unsent, limited.sending_time) == ((0, 2.0) if stretches else (1_000_000, 1.0))
-    assert limited.started == free.started + 1.0
+    assert limited.occasion.started == free.occasion.started + 1.0

@@ -14,6 +14,7 @@ import pytest
 from causes import because
 from curves import EarlyLoss
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, gate, new_session
+from flat_stretches import flat_trial
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, TestbedError, UsageError
@@ -26,14 +27,15 @@ from pdrgate.gate.verdicts.baseline import Baselines
 from pdrgate.observers.watching import Observation, Observer
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.trial import Latency, Trial
+from pdrgate.stretch import Latency
+from pdrgate.trial import Trial
 
 STALL = "CPU 1 stood still for up to 60 ms"
 
 
 def trial(lost: int = 0, disturbed: str = "", p50: float = 1e-4, **more: Any) -> Trial:
     known = {"sending_time": 10.0, "latency": Latency(p50, p50, 2 * p50, 3 * p50, 100), "phase": "soak"}
-    return Trial(1e5, 10.0, 1_000_000, 1_000_000 - lost, disturbed=because(disturbed), **known | more)
+    return flat_trial(1e5, 10.0, 1_000_000, 1_000_000 - lost, disturbed=because(disturbed), **known | more)
 
 
 def soak(*trials: Trial, asked: float | None = None) -> SoakResult:

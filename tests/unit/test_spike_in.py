@@ -268,7 +268,10 @@ def test_a_pass_that_could_have_failed_says_so(tmp_path: Path) -> None:
     # Nothing that reads the run's own trials takes those for the build's.
     run = tmp_path / "run"
     assert len(read_trials(run / "trials.jsonl")) == entry.trials
-    assert {trial.build for trial in read_trials(run / SPIKE_IN_TRIALS)} == {"linux-a", f"linux-a with {steps} steps"}
+    assert {trial.belonging.build for trial in read_trials(run / SPIKE_IN_TRIALS)} == {
+        "linux-a",
+        f"linux-a with {steps} steps",
+    }
     again, judgement = compare_files(run / "trials.jsonl", run / "trials.jsonl", 0.02, 0.005)
     assert again is not None
     assert (again.pairs, judgement.verdict) == (4, Verdict.PASS)
@@ -397,7 +400,10 @@ def test_another_tests_size_is_no_answer(tmp_path: Path) -> None:
     assert result.scenarios[0].spike_in is not None
     assert result.scenarios[0].spike_in.found
     assert [len(host.planted) for host in machine.hosts[8:10]] == [3, 0]
-    assert {trial.test for trial in read_trials(tmp_path / "run" / SPIKE_IN_TRIALS)} == {"Suite.One", "Suite.Another"}
+    assert {trial.belonging.test for trial in read_trials(tmp_path / "run" / SPIKE_IN_TRIALS)} == {
+        "Suite.One",
+        "Suite.Another",
+    }
 
 
 def test_a_damaged_size_is_told_with_its_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from causes import because
+from flat_stretches import flat_trial
 
 from pdrgate.gate.run.profile import BOOT_GRID
 from pdrgate.gate.scenarios.load_plan import ends, past_the_pdr
@@ -23,7 +24,7 @@ def trial(load: float, *rates: float, phase: Phase = Phase.PAST, **more: Any) ->
     by_look = [step * (load - rates[look // parts]) for look in range(LOOKS)]
     waiting = tuple(round(sum(by_look[: look + 1])) for look in range(LOOKS))
     offered = round(0.25 * load)
-    return Trial(
+    return flat_trial(
         load, 0.25, offered, offered - waiting[-1], sending_time=0.25, under_way=waiting, phase=phase, **more
     )  # fmt: skip
 
@@ -75,7 +76,7 @@ def test_nothing_is_less_than_one_packet_in_a_trial() -> None:
 
 
 def test_a_generator_that_does_not_look_tells_the_rate_of_the_whole_trial() -> None:
-    one = Trial(1e6, 0.25, 250_000, 100_000, sending_time=0.25, phase=Phase.PAST)
+    one = flat_trial(1e6, 0.25, 250_000, 100_000, sending_time=0.25, phase=Phase.PAST)
     assert one.least_rate == one.forwarding_rate == pytest.approx(0.4e6)
 
 

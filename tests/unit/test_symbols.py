@@ -20,7 +20,7 @@ from pdrgate.guests.metering.symbols import (
     tells_symbols,
 )
 from pdrgate.observers.function_names import OTHERS, condensed, function_name
-from pdrgate.trial import USER_SPACE
+from pdrgate.stretch import USER_SPACE
 
 BASE = 0xFFFFFFFF81000000
 MODULE = 0xFFFFFFFFC0201000

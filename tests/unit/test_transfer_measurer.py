@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import PdrGateError, TestbedError
-from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
+from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.sut.transfer_measurer import TransferMeasurer
 from pdrgate.history.transfers import TransferFile
 from pdrgate.measurands import TransferAsk
 from pdrgate.observers.watching import Observation
 from pdrgate.phase import Phase
 from pdrgate.stability.transfer_files import read_transfers
+from pdrgate.stretch import Belonging
 from pdrgate.transfer import Transfer
 
-MINE = Belonging("s", "f", "b", "candidate", "linux-b", 3, "Suite.Test")
+MINE = Belonging("s", "Suite.Test", "f", "b", "candidate", "linux-b", 3)
 ASK = TransferAsk(1 << 16, 1.0, Phase.REPEAT)
 
 
@@ -70,15 +71,15 @@ def test_a_transfer_is_on_disk_with_whose_it_is_before_it_is_told(file: Transfer
     made = measurer.measure(ASK, repeat=2)
     assert on_disk == [[made]]
     assert measurer.made == [made]
-    assert Belonging.of(made) == MINE
-    assert (made.phase, made.repeat, made.delivered) == (Phase.REPEAT, 2, 1000)
+    assert made.belonging == MINE
+    assert (made.occasion.phase, made.occasion.repeat, made.delivered) == (Phase.REPEAT, 2, 1000)
 
 
 def test_functions_are_counted_where_a_transfer_tells_what_a_byte_costs(file: TransferFile) -> None:
     counting = Counting()
     measurer = TransferMeasurer(Loop(), (), file, MINE, counting=(counting,))
-    assert measurer.measure(ASK).functions
-    assert not measurer.measure(TransferAsk(1 << 16, 1.0, Phase.SEARCH)).functions
+    assert measurer.measure(ASK).seen.functions
+    assert not measurer.measure(TransferAsk(1 << 16, 1.0, Phase.SEARCH)).seen.functions
     assert counting.watched == 1
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from causes import because
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
+from flat_stretches import changed, flat_transfer, flat_trial
 from known_noise import OF_TCP, KnownNoise
 from made_results import scenario, written
 from simulated_sut import IdealCurve, SimulatedSut
@@ -42,9 +43,8 @@ from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
 from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
 
-TRIAL = Trial(1e3, 1.0, offered=1000, forwarded=1000, sending_time=1.0, phase=Phase.REPEAT)
+TRIAL = flat_trial(1e3, 1.0, offered=1000, forwarded=1000, sending_time=1.0, phase=Phase.REPEAT)
 TCP = Scenario("tcp-transfer")
 
 
@@ -81,13 +81,16 @@ FROM_SUT: dict[str, Any] = {"start": START, "intervals": [], "end": RECEIVED, "s
 def test_what_the_sender_saw_and_what_the_receiver_read(told: dict[str, Any], streams: TcpStreams) -> None:
     transfer = read_transfer(told, streams, window=65536, duration=1.0)
     assert (transfer.delivered, transfer.seconds, transfer.throughput) == (14_000, 0.2, 560_000.0)
-    assert (transfer.sent, transfer.segments, transfer.retransmitted) == (14_480, 10, 3)
-    assert [(look.end, look.sent, look.retransmitted) for look in transfer.looks] == [(0.1, 3_000, 1), (0.2, 7_000, 2)]
-    assert [look.rtt for look in transfer.looks] == pytest.approx([300e-6, 600e-6])  # who saw none tells none
-    assert transfer.rtt == pytest.approx(450e-6)
-    assert transfer.advertised == 60_002
+    assert (transfer.senders.sent, transfer.senders.segments, transfer.senders.retransmitted) == (14_480, 10, 3)
+    assert [(look.end, look.sent, look.retransmitted) for look in transfer.senders.looks] == [
+        (0.1, 3_000, 1),
+        (0.2, 7_000, 2),
+    ]
+    assert [look.rtt for look in transfer.senders.looks] == pytest.approx([300e-6, 600e-6])  # who saw none tells none
+    assert transfer.senders.rtt == pytest.approx(450e-6)
+    assert transfer.senders.advertised == 60_002
     assert transfer.congestion == "reno"  # which it really was
-    assert (transfer.sut_cpu, transfer.station_cpu) == (pytest.approx(0.05), pytest.approx(0.1))
+    assert (transfer.cpu.sut_cpu, transfer.cpu.station_cpu) == (pytest.approx(0.05), pytest.approx(0.1))
     assert Transfer.from_mapping(json.loads(transfer.to_json())) == transfer
 
 
@@ -105,13 +108,11 @@ def test_who_receives_at_the_sut_takes_no_less_time_than_was_sent_in() -> None:
 def test_no_transfer_delivers_more_than_was_sent_or_seen_on_the_wire(
     delivered: int, sent: int, on_wire: int, sent_here: bool
 ) -> None:
-    found = Transfer(65536, 1, "cubic", 1.0, delivered=delivered, seconds=1.0, sent=sent)
+    found = flat_transfer(65536, 1, "cubic", 1.0, delivered=delivered, seconds=1.0, sent=sent)
     with pytest.raises(SutError, match=r"iperf3 is said to have delivered 2000 bytes, and \d+ went over this side's"):
         check_believable(found, on_wire, sent_here=sent_here, where="iperf3")
     # What the SUT says that it sent bounds nothing.
-    check_believable(
-        dataclasses.replace(found, sent=0 if not sent_here else 2000), 2000, sent_here=sent_here, where="iperf3"
-    )
+    check_believable(changed(found, sent=0 if not sent_here else 2000), 2000, sent_here=sent_here, where="iperf3")
 
 
 def test_json_that_lacks_something_is_told() -> None:
@@ -306,8 +307,11 @@ def test_a_run_without_a_baseline_tells_what_it_measured(measure, tmp_path: Path
     ]
     on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
     assert len(on_disk) == len(result.transfers.transfers)
-    assert {one.phase for one in on_disk} == {"rest", "curve", "repeat"}
-    assert all(one.scenario == TCP.name and one.boot == "boot-1" and one.fingerprint for one in on_disk)
+    assert {one.occasion.phase for one in on_disk} == {"rest", "curve", "repeat"}
+    assert all(
+        one.belonging.scenario == TCP.name and one.belonging.boot == "boot-1" and one.belonging.fingerprint
+        for one in on_disk
+    )
 
 
 def test_reports_have_the_curve_and_every_transfer(measure) -> None:
@@ -461,7 +465,7 @@ def test_each_test_of_a_closed_loop_goes_on_with_its_own_transfers(
     run(True, "One.Same Name", "Another.Same Name")
     assert len(loop.calls) == 2 * each
     on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
-    assert [one.test for one in on_disk] == ["One.Same Name"] * each + ["Another.Same Name"] * each
+    assert [one.belonging.test for one in on_disk] == ["One.Same Name"] * each + ["Another.Same Name"] * each
 
 
 @pytest.mark.parametrize(
@@ -506,8 +510,10 @@ def test_two_configurations_in_pairs(
         "TCP throughput", "round trip under load", "transmissions per segment",
     ]  # fmt: skip
     on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
-    assert {(one.side, one.pair) for one in on_disk} == {(boot.side, boot.pair) for boot in result.boots}
-    assert {one.build for one in on_disk} == {"the baseline", "the candidate"}
+    assert {(one.belonging.side, one.belonging.pair) for one in on_disk} == {
+        (boot.side, boot.pair) for boot in result.boots
+    }
+    assert {one.belonging.build for one in on_disk} == {"the baseline", "the candidate"}
     again, stored = compare_files(tmp_path / "run", tmp_path / "run", 0.02, 0.005)
     assert stored.verdict is verdict, stored
     assert again is not None

@@ -7,12 +7,14 @@ import json
 
 import pytest
 from causes import because
+from flat_stretches import flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pdrgate.cause import CauseKind
 from pdrgate.phase import Phase
-from pdrgate.trial import IN_FLIGHT, LOOKS, STANDING, STANDING_SHARE, Latency, Trial
+from pdrgate.stretch import Latency
+from pdrgate.trial import IN_FLIGHT, LOOKS, STANDING, STANDING_SHARE, Trial
 
 counts = st.integers(min_value=0, max_value=10**12)
 times = st.floats(min_value=0, max_value=1e9, allow_nan=False)
@@ -23,7 +25,7 @@ counters = st.dictionaries(st.text(max_size=8), st.dictionaries(st.text(max_size
 @st.composite
 def trials(draw: st.DrawFn) -> Trial:
     offered = draw(counts)
-    return Trial(
+    return flat_trial(
         intended_load=draw(times),
         intended_duration=draw(times),
         offered=offered,
@@ -50,7 +52,7 @@ def trials(draw: st.DrawFn) -> Trial:
 
 
 def trial(offered: int = 1000, forwarded: int = 1000, **more: object) -> Trial:
-    return Trial(intended_load=1000, intended_duration=1, offered=offered, forwarded=forwarded, **more)  # type: ignore[arg-type]
+    return flat_trial(intended_load=1000, intended_duration=1, offered=offered, forwarded=forwarded, **more)
 
 
 @given(trials())
@@ -101,19 +103,19 @@ def test_counters_show_only_what_changed() -> None:
         counters_before={"in0": {"a": 1, "b": 2, "gone": 3}, "cpu1": {"c": 1}},
         counters_after={"in0": {"a": 5, "b": 2, "new": 1}, "cpu1": {"c": 1}},
     )
-    assert measured.counter_changes == {"in0": {"a": 4}}
+    assert measured.seen.counter_changes == {"in0": {"a": 4}}
 
 
 def test_counters_of_an_older_file_get_their_places() -> None:
     record = json.loads(trial().to_json()) | {"counters_after": {"hop1.in0.rx_dropped": 3, "Ip6InNoRoutes": 1}}
-    assert Trial.from_mapping(record).counters_after == {"hop1.in0": {"rx_dropped": 3}, "": {"Ip6InNoRoutes": 1}}
+    assert Trial.from_mapping(record).seen.counters_after == {"hop1.in0": {"rx_dropped": 3}, "": {"Ip6InNoRoutes": 1}}
 
 
 def test_what_disturbed_a_trial_of_an_older_file_is_words() -> None:
     record = json.loads(trial().to_json())
     assert Trial.from_mapping(record | {"disturbed": ""}).sound
     found = Trial.from_mapping(record | {"disturbed": "CPU 1 stood still; others had it"})
-    assert found.disturbed == because("CPU 1 stood still; others had it", CauseKind.UNTOLD, 0.0)
+    assert found.seen.disturbed == because("CPU 1 stood still; others had it", CauseKind.UNTOLD, 0.0)
 
 
 @pytest.mark.parametrize("field", ["offered", "forwarded", "drained", "unsent", "refused", "stray", "pair", "repeat"])

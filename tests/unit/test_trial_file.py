@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from flat_stretches import flat_trial
 
 from pdrgate.errors import DataError, StorageError
 from pdrgate.history.trials import TrialFile
@@ -20,7 +21,7 @@ from pdrgate.trial import Trial
 
 
 def trial(number: int) -> Trial:
-    return Trial(1000.0 + number, 1.0, offered=1000, forwarded=990, scenario="s", boot="b", phase=Phase.SEARCH)
+    return flat_trial(1000.0 + number, 1.0, offered=1000, forwarded=990, scenario="s", boot="b", phase=Phase.SEARCH)
 
 
 def test_every_trial_is_in_the_file_when_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ from pdrgate.data_paths.contract import Station
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host, Running
-from pdrgate.transfer import Look, Transfer
+from pdrgate.stretch import Occasion
+from pdrgate.transfer import EndsCpu, Look, Senders, Transfer
 
 PORT = 5201
 _LOOK = 0.1
@@ -143,10 +144,11 @@ class Iperf:
             raise TestbedError(f"the senders used {found.congestion} where {streams.congestion} was asked for; {sut}")
         if not found.delivered:
             raise TestbedError(f"{self._where} delivered nothing; see that the path and its firewall let TCP through")
-        if found.advertised > _TOLERATED * window:
+        advertised = found.senders.advertised
+        if advertised > _TOLERATED * window:
             raise TestbedError(
                 f"a window of {window} bytes was set, and receivers between {self._station.host.name} and "
-                f"{self._host.name} advertise {found.advertised}: this kernel does not keep to it; use a larger one"
+                f"{self._host.name} advertise {advertised}: this kernel does not keep to it; use a larger one"
             )
         return found
 
@@ -255,15 +257,19 @@ def read_transfer(
             intended_rate=rate,
             delivered=_count(received["bytes"]),
             seconds=seconds,
-            sent=_count(sent["bytes"]),
-            segment=_count(told["start"]["tcp_mss_default"]),
-            retransmitted=_count(sent["retransmits"]),
-            looks=_looks([interval["streams"] for interval in sender["intervals"]]),
-            sut_cpu=max(0.0, _number(cpu["remote_total"])) / 100 * seconds,
-            station_cpu=max(0.0, _number(cpu["host_total"])) / 100 * seconds,
-            sut_busy=busy[0],
-            station_busy=busy[1],
-            started=started,
+            senders=Senders(
+                sent=_count(sent["bytes"]),
+                segment=_count(told["start"]["tcp_mss_default"]),
+                retransmitted=_count(sent["retransmits"]),
+                looks=_looks([interval["streams"] for interval in sender["intervals"]]),
+            ),
+            cpu=EndsCpu(
+                sut_cpu=max(0.0, _number(cpu["remote_total"])) / 100 * seconds,
+                station_cpu=max(0.0, _number(cpu["host_total"])) / 100 * seconds,
+                sut_busy=busy[0],
+                station_busy=busy[1],
+            ),
+            occasion=Occasion(started=started),
         )
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise TestbedError(
@@ -301,7 +307,7 @@ def check_believable(found: Transfer, on_wire: int, *, sent_here: bool, where: s
         on_wire: bytes that this side's interface carried meanwhile.
         sent_here: whether this side sent, so that it knows what.
     """
-    most = min(on_wire, found.sent) if sent_here else on_wire
+    most = min(on_wire, found.senders.sent) if sent_here else on_wire
     if found.delivered > most:
         raise SutError(
             f"{where} is said to have delivered {found.delivered} bytes, and {most} went over this side's interface: "

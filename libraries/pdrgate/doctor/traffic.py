@@ -101,9 +101,9 @@ class _SelfTest:
                     "a router that loses packets at such a load has no PDR: look at links, buffers and what else runs",
                 )
             return warn(f"{lost}, none of {again.offered} the second time", "see above what disturbs the SUT's CPU")
-        if trial.stray > trial.offered * _STRAY:
+        if trial.aside.stray > trial.offered * _STRAY:
             return warn(
-                f"none of {trial.offered} packets lost, and {trial.stray} came that are not ours",
+                f"none of {trial.offered} packets lost, and {trial.aside.stray} came that are not ours",
                 "see with tcpdump what else sends on these links",
             )
         if trial.generator_limited:

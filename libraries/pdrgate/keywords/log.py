@@ -42,11 +42,11 @@ class RobotObserver:
         trial = progress.trial
         stolen = [
             f"{place}.{name} +{gain}"
-            for place, gained in trial.counter_changes.items()
+            for place, gained in trial.seen.counter_changes.items()
             for name, gain in gained.items()
             if "steal" in name
         ]
-        found = losses(trial) if trial.counters_after else None
+        found = losses(trial) if trial.seen.counters_after else None
         told = [found.sentence(), found.fault] if found is not None and found.lost else []
         # Dozens of them before the first picture helped nobody: they are in the log once more, folded.
         logger.debug("  ".join(filter(None, [trial_line(progress).plain, *told, *stolen])))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Literal
 
+import msgspec
 from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
@@ -15,6 +15,7 @@ from pdrgate.keywords.log import show_scenario, show_search
 from pdrgate.keywords.state import State
 from pdrgate.measurands import RECEIVE_RATE
 from pdrgate.results.verdict import Verdict
+from pdrgate.stretch import flattened
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate, Ratio
 
@@ -104,7 +105,8 @@ class MeasuringKeywords:
         | Should Be True    $trial['loss_ratio'] < 0.001
         """
         trial = self._state.test.last_trial = self._state.begun().measure_load(float(load), float(duration))
-        return dataclasses.asdict(trial) | {
+        told: dict[str, Any] = msgspec.to_builtins(flattened(trial))
+        return told | {
             "loss_ratio": Ratio(trial.loss_ratio),
             "forwarding_rate": Rate(trial.forwarding_rate),
             "generator_limited": trial.generator_limited,
@@ -178,8 +180,8 @@ class MeasuringKeywords:
                 f"{Verdict.GENERATOR_LIMITED}: the generator reached {Rate(trial.offered_load)} of "
                 f"{Rate(trial.intended_load)}; choose a lower load"
             )
-        if trial.disturbed:
-            why = causes_in_words(trial.disturbed)
+        if trial.seen.disturbed:
+            why = causes_in_words(trial.seen.disturbed)
             raise AssertionError(f"{Verdict.DISTURBED}: {why}, in each of the last trial's repeats")
         expected = None if assertion_operator is None else Ratio.parse(assertion_expected)
         return self._state.test.check(Ratio(trial.loss_ratio), assertion_operator, expected, "Loss ratio", message)
@@ -197,10 +199,10 @@ class MeasuringKeywords:
         | Get Latency    p99    <    1 ms
         """
         trial = self._require_trial()
-        if trial.latency is None:
+        if trial.seen.latency is None:
             raise UsageError("the last trial had no latency probes; begin with the keyword Send Latency Probes")
         expected = None if assertion_operator is None else Duration.parse(assertion_expected)
-        value = Duration(getattr(trial.latency, quantile))
+        value = Duration(getattr(trial.seen.latency, quantile))
         return self._state.test.check(value, assertion_operator, expected, f"Latency {quantile}", message)
 
     @keyword

@@ -21,8 +21,9 @@ from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.stretch import USER_SPACE, Functions
 from pdrgate.tolerances import COST_TOLERANCE
-from pdrgate.trial import USER_SPACE, Functions, Trial
+from pdrgate.trial import Trial
 
 _TICK = "update_process_times"
 """Called once by each tick of the kernel's clock."""
@@ -110,17 +111,17 @@ class Cost(SelfDescribed):
         return cls(min(setting.loads), setting.duration, setting.loss_ratio, paths=setting.paths)
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
-        if not any(trial.phase == Phase.SATURATION and trial.functions for trial in trials):
+        if not any(trial.occasion.phase == Phase.SATURATION and trial.seen.functions for trial in trials):
             return None
-        if not any(trial.phase == Phase.IDLE for trial in trials):
+        if not any(trial.occasion.phase == Phase.IDLE for trial in trials):
             return Ask(0.0, self.idle, Phase.IDLE)
-        at_saturation = [trial for trial in trials if trial.phase == Phase.SATURATION]
+        at_saturation = [trial for trial in trials if trial.occasion.phase == Phase.SATURATION]
         if len(at_saturation) < self.most and self._in_doubt(trials):
             return Ask(at_saturation[-1].intended_load, at_saturation[-1].intended_duration, Phase.SATURATION)
-        replicate = max(trials[0].pair, trials[0].repeat)
-        if replicate <= TOLD_IN and sum(trial.phase == Phase.COST for trial in trials) < self.count:
+        replicate = max(trials[0].belonging.pair, trials[0].occasion.repeat)
+        if replicate <= TOLD_IN and sum(trial.occasion.phase == Phase.COST for trial in trials) < self.count:
             return Ask(self.lossless, self.duration, Phase.COST)
-        if self.paths and replicate <= 1 and not any(trial.phase == Phase.PATH for trial in trials):
+        if self.paths and replicate <= 1 and not any(trial.occasion.phase == Phase.PATH for trial in trials):
             return Ask(max(one.intended_load for one in at_saturation), self.duration, Phase.PATH)
         return None
 
@@ -154,9 +155,12 @@ def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
     found = [
         one
         for one in trials
-        if one.phase == Phase.SATURATION and one.functions and one.forwarded and one.steady_loss_ratio > loss_ratio
+        if one.occasion.phase == Phase.SATURATION
+        and one.seen.functions
+        and one.forwarded
+        and one.steady_loss_ratio > loss_ratio
     ]
-    found = [trial for trial in found if not trial.disturbed] or found
+    found = [trial for trial in found if not trial.seen.disturbed] or found
     batches = [packets_per_poll(trial) or 0.0 for trial in found]
     least = _WHOLE * max(batches, default=0.0)
     return [trial for trial, batch in zip(found, batches, strict=True) if batch >= least]
@@ -164,12 +168,12 @@ def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
 
 def idle_of(trials: Sequence[Trial]) -> Trial | None:
     """The trial in which nothing was sent, None where there is none."""
-    return next((trial for trial in trials if trial.phase == Phase.IDLE and trial.functions), None)
+    return next((trial for trial in trials if trial.occasion.phase == Phase.IDLE and trial.seen.functions), None)
 
 
 def packet_cost(trials: Sequence[Trial], idle: Trial | None = None) -> PacketCost | None:
     """What a packet cost in trials at one load; None where none of them was counted."""
-    counted = [trial for trial in trials if trial.functions and trial.forwarded]
+    counted = [trial for trial in trials if trial.seen.functions and trial.forwarded]
     if not counted:
         return None
     each = [on_path(trial, idle) for trial in counted]
@@ -193,9 +197,9 @@ def packet_cost(trials: Sequence[Trial], idle: Trial | None = None) -> PacketCos
 def on_path(trial: Trial, idle: Trial | None = None) -> dict[str, tuple[float, float]]:
     """Instructions and calls per forwarded packet by function, without what the kernel does by itself."""
     share = _share(trial, idle)
-    own: Functions = {} if idle is None else idle.functions
+    own: Functions = {} if idle is None else idle.seen.functions
     found = {}
-    for name, (instructions, calls) in trial.functions.items():
+    for name, (instructions, calls) in trial.seen.functions.items():
         if name != USER_SPACE:
             by_itself = own.get(name, (0, 0))
             left = max(0.0, instructions - share * by_itself[0]), max(0.0, calls - share * by_itself[1])
@@ -210,7 +214,7 @@ def _whole(path: Mapping[str, tuple[float, float]]) -> float:
 
 def packets_per_poll(trial: Trial) -> float | None:
     """How many packets a poll of the driver took; None where it is not known what polls."""
-    polls = next((calls for name in _POLLS if (calls := trial.functions.get(name, (0, 0))[1])), 0)
+    polls = next((calls for name in _POLLS if (calls := trial.seen.functions.get(name, (0, 0))[1])), 0)
     return trial.forwarded / polls if polls else None
 
 
@@ -218,7 +222,7 @@ def _share(trial: Trial, idle: Trial | None) -> float:
     """How much of what was executed without packets falls on a trial: by ticks, which a halted CPU has fewer of."""
     if idle is None:
         return 0.0
-    ticks, own = (one.functions.get(_TICK, (0, 0))[1] for one in (trial, idle))
+    ticks, own = (one.seen.functions.get(_TICK, (0, 0))[1] for one in (trial, idle))
     if ticks and own:
         return ticks / own
-    return trial.counted / idle.counted if idle.counted else 0.0
+    return trial.seen.counted / idle.seen.counted if idle.seen.counted else 0.0

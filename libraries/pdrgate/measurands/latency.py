@@ -22,8 +22,9 @@ from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
 from pdrgate.measurands.unit_spelling import SECONDS
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.stretch import Latency
 from pdrgate.tolerances import LATENCY_TOLERANCE
-from pdrgate.trial import Latency, Trial
+from pdrgate.trial import Trial
 from pdrgate.units import Duration
 
 _HALF, _BUSY, _FULL = LATENCY
@@ -64,7 +65,7 @@ class LatencyTrials:
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         for phase, load in zip(SHARES, self.loads, strict=False):  # there may be no loads yet
-            if sum(one.phase == phase for one in trials) < _COUNTS[phase]:
+            if sum(one.occasion.phase == phase for one in trials) < _COUNTS[phase]:
                 return Ask(load, self.duration, phase)
         return None
 
@@ -144,8 +145,8 @@ def is_resolved(latency: float, within: Sequence[float]) -> bool:
 
 def told_by(trial: Trial) -> Latency | None:
     """What the probes of a trial tell; None where it is not sound, or none came back."""
-    return trial.latency if trial.sound and trial.latency is not None and trial.latency.count else None
+    return trial.seen.latency if trial.sound and trial.seen.latency is not None and trial.seen.latency.count else None
 
 
 def _told(trials: Sequence[Trial], phase: Phase) -> list[Latency]:
-    return [found for one in trials if one.phase == phase and (found := told_by(one)) is not None]
+    return [found for one in trials if one.occasion.phase == phase and (found := told_by(one)) is not None]

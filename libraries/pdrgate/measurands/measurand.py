@@ -114,8 +114,8 @@ def replicate_of(trials: Iterable[Trial]) -> dict[tuple[str, int, int], list[Tri
     """The trials of replicates, by boot, pair and repeat, in measured order; what belongs to none is left out."""
     found: dict[tuple[str, int, int], list[Trial]] = {}
     for trial in trials:
-        if trial.phase in _OF_REPLICATES and (trial.pair or trial.repeat):
-            found.setdefault((trial.boot, trial.pair, trial.repeat), []).append(trial)
+        if trial.occasion.phase in _OF_REPLICATES and (trial.belonging.pair or trial.occasion.repeat):
+            found.setdefault((trial.belonging.boot, trial.belonging.pair, trial.occasion.repeat), []).append(trial)
     return found
 
 

@@ -46,12 +46,16 @@ class OverloadThroughput(SelfDescribed):
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         for load in self.loads:
-            if sum(one.phase == Phase.OVERLOAD and one.intended_load == load for one in trials) < self.count:
+            if sum(one.occasion.phase == Phase.OVERLOAD and one.intended_load == load for one in trials) < self.count:
                 return Ask(load, self.duration, Phase.OVERLOAD)
         return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        told = [one for one in telling(trials) if one.phase == Phase.OVERLOAD and one.intended_load == self.loads[-1]]
+        told = [
+            one
+            for one in telling(trials)
+            if one.occasion.phase == Phase.OVERLOAD and one.intended_load == self.loads[-1]
+        ]
         return max(median(one.forwarding_rate for one in told), 1.0 / self.duration) if told else None
 
 
@@ -97,7 +101,7 @@ def telling(trials: Sequence[Trial]) -> list[Trial]:
     return [
         one
         for one in trials
-        if one.phase in (Phase.REPEAT, Phase.SATURATION, Phase.OVERLOAD)
-        and not one.disturbed
+        if one.occasion.phase in (Phase.REPEAT, Phase.SATURATION, Phase.OVERLOAD)
+        and not one.seen.disturbed
         and one.offered_load >= _OFFERED * one.intended_load
     ]

@@ -69,7 +69,7 @@ class PartialDropRate(SelfDescribed):
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         load = self._next_load(trials)
-        spent = sum(trial.phase == Phase.PDR for trial in trials)
+        spent = sum(trial.occasion.phase == Phase.PDR for trial in trials)
         return None if load is None or spent >= self.most else Ask(load, self.duration, Phase.PDR)
 
     def value(self, trials: Sequence[Trial]) -> float | None:
@@ -96,7 +96,7 @@ class PartialDropRate(SelfDescribed):
             return None
         at: dict[float, list[Trial]] = {}
         for trial in trials:
-            if trial.sound and trial.phase in (Phase.REPEAT, Phase.SATURATION):
+            if trial.sound and trial.occasion.phase in (Phase.REPEAT, Phase.SATURATION):
                 at.setdefault(trial.intended_load, []).append(trial)
         # By medians: a load that a SUT of wavering speed held once is no load that it holds.
         losses = {load: median(trial.steady_loss_ratio for trial in found) for load, found in at.items()}
@@ -163,4 +163,4 @@ class PartialDropRate(SelfDescribed):
         return held, None, open_load
 
     def _sound(self, trials: Sequence[Trial]) -> list[Trial]:
-        return [trial for trial in trials if trial.sound and trial.phase in (Phase.REPEAT, Phase.PDR)]
+        return [trial for trial in trials if trial.sound and trial.occasion.phase in (Phase.REPEAT, Phase.PDR)]

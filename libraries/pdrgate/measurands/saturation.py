@@ -46,9 +46,9 @@ class SaturationThroughput(SelfDescribed):
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         for load in self._loads:
             at_load = [one for one in trials if one.intended_load == load]
-            tried = [one for one in at_load if one.phase in (Phase.REPEAT, Phase.SATURATION)]
+            tried = [one for one in at_load if one.occasion.phase in (Phase.REPEAT, Phase.SATURATION)]
             # What the machine disturbed is made good, within bounds.
-            done = tried if len(tried) >= _MOST * self.count else [one for one in tried if not one.disturbed]
+            done = tried if len(tried) >= _MOST * self.count else [one for one in tried if not one.seen.disturbed]
             if len(done) < self.count:
                 return Ask(load, self.duration, Phase.SATURATION)
             if any(one.generator_limited for one in done) or self._rate_at(load, trials) is not None:
@@ -65,7 +65,7 @@ class SaturationThroughput(SelfDescribed):
 
     def _rate_at(self, load: float, trials: Sequence[Trial]) -> float | None:
         """The median rate, packets/s, of trials of which the median is an overload; else None."""
-        sound = [one for one in trials if one.intended_load == load and one.sound and one.phase != Phase.PATH]
+        sound = [one for one in trials if one.intended_load == load and one.sound and one.occasion.phase != Phase.PATH]
         if not sound or median(one.steady_loss_ratio for one in sound) <= self.loss_ratio:
             return None
         return median(one.forwarding_rate for one in sound)

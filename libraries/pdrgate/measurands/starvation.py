@@ -76,4 +76,4 @@ class LeastDelivered(SelfDescribed):
 
 
 def _past(trials: Sequence[Trial]) -> list[Trial]:
-    return [one for one in trials if one.phase == Phase.PAST]
+    return [one for one in trials if one.occasion.phase == Phase.PAST]

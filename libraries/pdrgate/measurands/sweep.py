@@ -18,5 +18,5 @@ class Sweep:
     duration: float
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
-        done = {trial.intended_load for trial in trials if trial.phase == Phase.REPEAT}
+        done = {trial.intended_load for trial in trials if trial.occasion.phase == Phase.REPEAT}
         return next((Ask(load, self.duration, Phase.REPEAT) for load in self.loads if load not in done), None)

@@ -16,8 +16,8 @@ from pdrgate.measurands.description import Description, MeasurandRole, SelfDescr
 from pdrgate.measurands.measurand import Compared, Described
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.phase import Phase
+from pdrgate.stretch import USER_SPACE
 from pdrgate.transfer import Transfer
-from pdrgate.trial import USER_SPACE
 
 REST_RATE = 10e6
 """Bits/s of a transfer at rest: what any SUT takes, an emulated one too."""
@@ -87,7 +87,7 @@ class TcpThroughput(SelfDescribed):
         return cls(setting.window, setting.duration, setting.count)
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        made = [one for one in transfers if one.phase == Phase.REPEAT]
+        made = [one for one in transfers if one.occasion.phase == Phase.REPEAT]
         # What the machine disturbed is made good, within bounds.
         done = made if len(made) >= _MOST * self.count else loaded_transfers(made)
         return TransferAsk(self.window, self.duration, Phase.REPEAT) if len(done) < self.count else None
@@ -116,7 +116,7 @@ class LoadedRoundTrip(ToldByOthers):
         return cls()
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
-        told = [one.rtt for one in loaded_transfers(transfers) if one.rtt is not None]
+        told = [one.senders.rtt for one in loaded_transfers(transfers) if one.senders.rtt is not None]
         return median(told) if told else None
 
 
@@ -127,7 +127,7 @@ class AtRest:
     window: int
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        rested = any(one.phase == Phase.REST for one in transfers)
+        rested = any(one.occasion.phase == Phase.REST for one in transfers)
         return None if rested else TransferAsk(self.window, _REST_TIME, Phase.REST, REST_RATE)
 
 
@@ -152,8 +152,8 @@ class Transmissions(ToldByOthers):
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         found = loaded_transfers(transfers)
-        segments = sum(one.segments for one in found)
-        return 1.0 + sum(one.retransmitted for one in found) / segments if segments else None
+        segments = sum(one.senders.segments for one in found)
+        return 1.0 + sum(one.senders.retransmitted for one in found) / segments if segments else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +184,14 @@ def transfers_of_replicates(transfers: Iterable[Transfer]) -> dict[tuple[str, in
     """The transfers of replicates, by boot, pair and repeat, in measured order; see `replicate_of`."""
     found: dict[tuple[str, int, int], list[Transfer]] = {}
     for one in transfers:
-        if one.phase in (Phase.REST, Phase.REPEAT) and (one.pair or one.repeat):
-            found.setdefault((one.boot, one.pair, one.repeat), []).append(one)
+        if one.occasion.phase in (Phase.REST, Phase.REPEAT) and (one.belonging.pair or one.occasion.repeat):
+            found.setdefault((one.belonging.boot, one.belonging.pair, one.occasion.repeat), []).append(one)
     return found
 
 
 def loaded_transfers(transfers: Sequence[Transfer]) -> list[Transfer]:
     """The transfers of a replicate that tell of the SUT at the fixed window."""
-    return [one for one in transfers if one.phase == Phase.REPEAT and one.sound]
+    return [one for one in transfers if one.occasion.phase == Phase.REPEAT and one.sound]
 
 
 def rest_rtt(transfers: Sequence[Transfer]) -> float | None:
@@ -200,11 +200,13 @@ def rest_rtt(transfers: Sequence[Transfer]) -> float | None:
     It is the least of all looks: a program that waits for its CPU makes round trips longer, and nothing makes one
     shorter.
     """
-    return min((look.rtt for one in transfers if one.phase == Phase.REST for look in one.looks), default=None)
+    return min(
+        (look.rtt for one in transfers if one.occasion.phase == Phase.REST for look in one.senders.looks), default=None
+    )
 
 
 def kernel_cost(transfer: Transfer) -> float | None:
     """Instructions of the kernel for each byte; None where they were not counted."""
-    if not transfer.functions or not transfer.delivered:
+    if not transfer.seen.functions or not transfer.delivered:
         return None
-    return sum(count for name, (count, _) in transfer.functions.items() if name != USER_SPACE) / transfer.delivered
+    return sum(count for name, (count, _) in transfer.seen.functions.items() if name != USER_SPACE) / transfer.delivered

@@ -30,7 +30,7 @@ class WindowCurve:
     """Seconds of each transfer."""
 
     def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        made = [one for one in transfers if one.phase == Phase.CURVE]
+        made = [one for one in transfers if one.occasion.phase == Phase.CURVE]
         knees, left = self.knees(made), len(made) % len(self.windows)
         if not left and (len(knees) >= MOST_SWEEPS or agree(knees)):
             return None
@@ -40,7 +40,7 @@ class WindowCurve:
 
     def knees(self, transfers: Sequence[Transfer]) -> tuple[int, ...]:
         """The knee of each whole sweep, bytes."""
-        made, step = [one for one in transfers if one.phase == Phase.CURVE], len(self.windows)
+        made, step = [one for one in transfers if one.occasion.phase == Phase.CURVE], len(self.windows)
         sweeps = [made[at : at + step] for at in range(0, len(made) // step * step, step)]
         return tuple(knee({one.window: one.throughput for one in sweep}) for sweep in sweeps)
 
@@ -50,7 +50,7 @@ class WindowCurve:
             return None
         rates: dict[int, list[float]] = {}
         for one in transfers:
-            if one.phase == Phase.CURVE:
+            if one.occasion.phase == Phase.CURVE:
                 rates.setdefault(one.window, []).append(one.throughput)
         return knee({window: median(found) for window, found in rates.items()})
 

@@ -124,12 +124,12 @@ _FUNCTIONS = {
 
 def losses(trial: Trial) -> LossResult:
     """What became of a trial's packets."""
-    gains = Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
+    gains = Gains({Place.parse(place): gained for place, gained in trial.seen.counter_changes.items()})
     lost, told = trial.offered - trial.forwarded, xdp_losses(gains)
     found = _by_counters(gains, trial, Twice())
-    if begins := _NEVER_GOT_THERE.get(trial.fate):
+    if begins := _NEVER_GOT_THERE.get(trial.aside.fate):
         found = [place for place in found if place.where.startswith(begins)]
-        found.append(PlaceLoss(where="by leaving another way", packets=trial.returned))
+        found.append(PlaceLoss(where="by leaving another way", packets=trial.aside.returned))
         return LossResult.of(trial.offered, trial.forwarded, found, _set_back(trial))
     twice = Twice()
     if told or not gains.of_hops:
@@ -150,7 +150,7 @@ def losses(trial: Trial) -> LossResult:
 
 
 def _by_counters(gains: Gains, trial: Trial, twice: Twice) -> list[PlaceLoss]:
-    return [*_ports(gains, trial.offered, trial.refused, twice), *_qdiscs(gains), *_protocols(gains)]
+    return [*_ports(gains, trial.offered, trial.aside.refused, twice), *_qdiscs(gains), *_protocols(gains)]
 
 
 def _reasons(gains: Gains) -> Iterator[tuple[str, str, str, int]]:
@@ -228,10 +228,10 @@ def _set_back(trial: Trial) -> tuple[str, ...]:
     """Counters that are smaller after a trial than before it."""
     return tuple(
         f"{name} of {place}"
-        for place, before in trial.counters_before.items()
+        for place, before in trial.seen.counters_before.items()
         if Place.parse(place).kind not in _OF_TIME
         for name, value in before.items()
-        if trial.counters_after.get(place, {}).get(name, value) < value and not name.endswith(_SHARE)
+        if trial.seen.counters_after.get(place, {}).get(name, value) < value and not name.endswith(_SHARE)
     )
 
 
@@ -350,5 +350,5 @@ def _scaled(parts: Mapping[Place, int], total: int) -> dict[Place, int]:
 
 def total(trials: Iterable[Trial]) -> LossResult | None:
     """What became of the packets of several trials; None where no counters were read."""
-    counted = [losses(trial) for trial in trials if trial.counters_after and trial.offered]
+    counted = [losses(trial) for trial in trials if trial.seen.counters_after and trial.offered]
     return LossResult.summed(counted) if counted else None

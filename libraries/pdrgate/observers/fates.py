@@ -22,22 +22,23 @@ _ROUTED = ("ForwDatagrams", "OutForwDatagrams")
 def by_fate(trial: Trial, fate: Fate) -> Trial:
     """A trial as it was sent, with counters around it, as one of this fate: what had another was not handled."""
     if fate not in INSIDE:
-        return replace(trial, fate=fate)
-    gains = Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
+        return replace(trial, aside=replace(trial.aside, fate=fate))
+    gains = Gains({Place.parse(place): gained for place, gained in trial.seen.counter_changes.items()})
     taken = max(0, trial.forwarded - _overrun(gains))
-    delivered, elsewhere = _delivered(gains), min(trial.left, trial.returned)
+    delivered, elsewhere = _delivered(gains), min(trial.aside.left, trial.aside.returned)
     match fate:
         case "dropped":
-            handled, other = taken - trial.left - delivered, trial.left
+            handled, other = taken - trial.aside.left - delivered, trial.aside.left
         case "passed":
             handled, other = (
-                min(taken, delivered - _full_sockets(gains) + _routed(gains, trial.left - elsewhere)),
+                min(taken, delivered - _full_sockets(gains) + _routed(gains, trial.aside.left - elsewhere)),
                 elsewhere,
             )
         case _:
             handled, other = taken, 0
     handled = max(0, handled)
-    return replace(trial, fate=fate, forwarded=handled, drained=min(trial.drained, handled), returned=other)
+    aside = replace(trial.aside, fate=fate, returned=other)
+    return replace(trial, forwarded=handled, drained=min(trial.drained, handled), aside=aside)
 
 
 def _overrun(gains: Gains) -> int:

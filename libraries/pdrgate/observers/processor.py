@@ -18,8 +18,8 @@ from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.function_names import condensed, function_name
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import Observation
+from pdrgate.stretch import USER_SPACE
 from pdrgate.traffic import native
-from pdrgate.trial import USER_SPACE
 
 WHOLE_KERNEL = "the kernel"
 """All of its functions, where no profile tells them apart."""

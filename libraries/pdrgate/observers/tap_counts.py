@@ -12,9 +12,11 @@ def taken_from_taps(trial: Trial) -> int | None:
 
     Of namespaces each wire is counted instead, and veths count frames of XDP in different ways.
     """
-    gains = Gains({Place.parse(place): gained for place, gained in trial.counter_changes.items()})
+    gains = Gains({Place.parse(place): gained for place, gained in trial.seen.counter_changes.items()})
     taps = [
-        place for place in map(Place.parse, trial.counters_after) if (place.kind, place.node) == ("interface", "tg")
+        place
+        for place in map(Place.parse, trial.seen.counters_after)
+        if (place.kind, place.node) == ("interface", "tg")
     ]
     if gains.wired or gains.of_hops or not taps:
         return None

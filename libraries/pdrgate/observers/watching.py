@@ -11,7 +11,7 @@ from pdrgate.cause import Cause
 from pdrgate.hosts.answers import understood
 from pdrgate.observers.allowance import withheld
 from pdrgate.observers.reading import Reading, gained, unwrapped
-from pdrgate.trial import Functions, Stacks
+from pdrgate.stretch import Functions, Stacks
 
 _SUT = "the SUT"
 

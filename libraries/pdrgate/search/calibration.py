@@ -85,7 +85,7 @@ def _known(trials: list[Trial], steady: bool) -> bool:
     forwarded = sorted(trial.forwarding_rate for trial in trials)
     far = forwarded[0] > 0 and offered[0] >= _FAR * forwarded[-1]
     if len(trials) == 1:
-        return far and steady and not trials[0].disturbed
+        return far and steady and not trials[0].seen.disturbed
     if far and _agree(forwarded):
         return True
     return len(trials) >= _FEWEST and _agree(offered)

@@ -206,7 +206,7 @@ def assess(
 
     by_reading = {each: saturation_of(curve, each) for each in TirReading}
     saturation = by_reading[reading]
-    plateau = not any(trial.phase == Phase.PAST for trial in trials)
+    plateau = not any(trial.occasion.phase == Phase.PAST for trial in trials)
     asked = trials if plateau else _outside(trials, curve, curve.pdr(plr_threshold).load if pdr is None else pdr)
     outside = curve if plateau else LoadLossCurve.from_trials(asked, confidence)
     crossing = outside.pdr(plr_threshold)

@@ -101,8 +101,8 @@ class LoadPoint:
             steady=Steady.of([trial.steady_loss_ratio for trial in kept], confidence),
             surplus=mean([trial.surplus / trial.offered if trial.offered else 0.0 for trial in kept]),
             left_out=sum(trial.generator_limited for trial in trials),
-            least=min(past) if (past := [one.least_rate for one in kept if one.phase == Phase.PAST]) else None,
-            disturbed=sum(bool(trial.disturbed) and not trial.generator_limited for trial in trials),
+            least=min(past) if (past := [one.least_rate for one in kept if one.occasion.phase == Phase.PAST]) else None,
+            disturbed=sum(bool(trial.seen.disturbed) and not trial.generator_limited for trial in trials),
         )
 
 
@@ -153,7 +153,7 @@ class LoadLossCurve:
             point = LoadPoint.from_trials(load, by_load[load], confidence)
             if point is not None:
                 points.append(point)
-            elif any(trial.disturbed for trial in by_load[load]):
+            elif any(trial.seen.disturbed for trial in by_load[load]):
                 disturbed.append(load)
             else:
                 limited.append(load)

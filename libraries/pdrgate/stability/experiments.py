@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.trial import AnyStretch, Stretch
+from pdrgate.stretch import AnyStretch, Stretch
 
 
 @dataclass(slots=True)
@@ -37,8 +37,8 @@ def comparisons(measured: Sequence[Stretch]) -> list[int]:
     found: list[_Comparison] = []
     numbers = [0] * len(measured)
     for places in _pairs(measured):
-        builds = {measured[place].side: measured[place].build for place in places}
-        question, pair = _question(measured[places[0]]), measured[places[0]].pair
+        builds = {measured[place].belonging.side: measured[place].belonging.build for place in places}
+        question, pair = _question(measured[places[0]]), measured[places[0]].belonging.pair
         # The latest first: a run that is resumed goes on with what it ended with.
         number = next((n for n in range(len(found), 0, -1) if found[n - 1].takes(question, builds, pair)), 0)
         if not number:
@@ -59,19 +59,24 @@ def experiments(measured: Sequence[AnyStretch]) -> list[tuple[str, list[AnyStret
     """
     groups: dict[tuple[str, int, str, str], list[AnyStretch]] = {}
     for one, number in zip(measured, comparisons(measured), strict=True):
-        key = (one.scenario, number, one.side or one.boot, "" if number else one.fingerprint)
+        key = (
+            one.belonging.scenario,
+            number,
+            one.belonging.side or one.belonging.boot,
+            "" if number else one.belonging.fingerprint,
+        )
         groups.setdefault(key, []).append(one)
     names = [", ".join(filter(None, (scenario, which))) for scenario, _, which, _ in groups]
     found = []
     for name, ((_, number, _, fingerprint), members) in zip(names, groups.items(), strict=True):
-        more = f" {members[0].build}, comparison {number}" if number else f", {fingerprint}"
+        more = f" {members[0].belonging.build}, comparison {number}" if number else f", {fingerprint}"
         found.append((f"{name}{more}" if names.count(name) > 1 else name, members))
     return found
 
 
 def _question(one: Stretch) -> tuple[str, ...]:
     """What was asked, and by which test: trials of two questions are never of one comparison."""
-    return one.scenario, one.test
+    return one.belonging.scenario, one.belonging.test
 
 
 def _pairs(measured: Sequence[Stretch]) -> Iterator[list[int]]:
@@ -81,12 +86,14 @@ def _pairs(measured: Sequence[Stretch]) -> Iterator[list[int]]:
     for place, one in enumerate(measured):
         if places:
             last = measured[places[-1]]
-            same = one.side and one.pair == last.pair and _question(one) == _question(last)
-            if not same or builds.get(one.side, one.build) != one.build:
+            same = (
+                one.belonging.side and one.belonging.pair == last.belonging.pair and _question(one) == _question(last)
+            )
+            if not same or builds.get(one.belonging.side, one.belonging.build) != one.belonging.build:
                 yield places
                 places, builds = [], {}
-        if one.side:
+        if one.belonging.side:
             places.append(place)
-            builds[one.side] = one.build
+            builds[one.belonging.side] = one.belonging.build
     if places:
         yield places

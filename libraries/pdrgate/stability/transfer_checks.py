@@ -84,7 +84,7 @@ class TransfersAssessment:
         found: dict[tuple[str, int], list[Transfer]] = {}
         for one in self.experiment.transfers:
             if one.sound:
-                found.setdefault((one.phase, one.window), []).append(one)
+                found.setdefault((one.occasion.phase, one.window), []).append(one)
         return found
 
     def result(self) -> dict[str, Any]:
@@ -98,8 +98,8 @@ class TransfersAssessment:
                 {
                     "phase": phase, "window": window, "transfers": len(own),
                     "throughput": median(one.throughput for one in own), "rtt": round_trip(own),
-                    "segments": sum(one.segments for one in own),
-                    "retransmitted": sum(one.retransmitted for one in own),
+                    "segments": sum(one.senders.segments for one in own),
+                    "retransmitted": sum(one.senders.retransmitted for one in own),
                 }
                 for (phase, window), own in self.windows().items()
             ],
@@ -121,9 +121,9 @@ def assess_transfers(experiment: TransferExperiment) -> TransfersAssessment:
 
 def round_trip(transfers: Sequence[Transfer]) -> float | None:
     """The median of their round trip times, seconds; None where none tells one."""
-    told = [one.rtt for one in transfers if one.rtt is not None]
+    told = [one.senders.rtt for one in transfers if one.senders.rtt is not None]
     return median(told) if told else None
 
 
 def _repeats(experiment: TransferExperiment) -> tuple[Transfer, ...]:
-    return tuple(one for one in experiment.transfers if one.sound and one.phase == Phase.REPEAT)
+    return tuple(one for one in experiment.transfers if one.sound and one.occasion.phase == Phase.REPEAT)

@@ -74,7 +74,7 @@ def read_transfer_experiments(path: Path) -> list[TransferExperiment]:
     found = experiments(transfers)
     return [
         TransferExperiment(
-            f"{path} ({name})" if len(found) > 1 and name else str(path), tuple(members), members[0].scenario
+            f"{path} ({name})" if len(found) > 1 and name else str(path), tuple(members), members[0].belonging.scenario
         )
         for name, members in found
     ]

@@ -22,6 +22,7 @@ from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.stability.content import opened_content
 from pdrgate.stability.experiments import experiments
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
+from pdrgate.stretch import Belonging, Occasion
 from pdrgate.trial import GENERATOR_TOLERANCE, Trial
 
 _OURS = "trials.jsonl"
@@ -133,7 +134,7 @@ def read_experiments(path: Path) -> list[Experiment]:
     return [
         Experiment(
             f"{path} ({name})" if len(found) > 1 and name else str(path),
-            curve, members[0].scenario, members[0].boot, read.notes,
+            curve, members[0].belonging.scenario, members[0].belonging.boot, read.notes,
         )
         for name, members, curve in found
     ]  # fmt: skip
@@ -141,8 +142,8 @@ def read_experiments(path: Path) -> list[Experiment]:
 
 def _of_the_curve(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """The trials that an experiment is assessed by."""
-    repeats = tuple(trial for trial in trials if trial.phase in OF_CURVE)
-    return repeats or tuple(trial for trial in trials if trial.phase != Phase.IDLE)
+    repeats = tuple(trial for trial in trials if trial.occasion.phase in OF_CURVE)
+    return repeats or tuple(trial for trial in trials if trial.occasion.phase != Phase.IDLE)
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -217,7 +218,7 @@ def _ours(path: Path, text: str) -> TrialsRead:
             fail(f"{error}; a trial belongs there")
         if max(trial.offered, trial.forwarded, trial.unsent) > _LARGEST_COUNT:
             fail("a count is beyond 64 bits; a trial belongs there")
-        rested = trial.phase == Phase.IDLE
+        rested = trial.occasion.phase == Phase.IDLE
         if not 0 < trial.intended_load <= _LARGEST_COUNT and not rested:
             fail(f"intended_load is {trial.intended_load!r}: a load above 0 packets/s belongs there")
         if trial.intended_duration <= 0:
@@ -251,9 +252,8 @@ def _published(path: Path, text: str) -> TrialsRead:
                     offered=offered,
                     forwarded=forwarded,
                     sending_time=seconds,
-                    scenario=scenario,
-                    boot=path.stem,
-                    phase=Phase.REPEAT,
+                    belonging=Belonging(scenario=scenario, boot=path.stem),
+                    occasion=Occasion(phase=Phase.REPEAT),
                 )
             )
     return TrialsRead(tuple(trials), _shortfall(trials), published=True)

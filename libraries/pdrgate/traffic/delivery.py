@@ -16,9 +16,10 @@ from itertools import pairwise
 from typing import Protocol
 
 from pdrgate.errors import SutError
+from pdrgate.stretch import Readings
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator, packets_of_trial
-from pdrgate.trial import LOOKS, Readings, Trial
+from pdrgate.trial import LOOKS, Trial
 
 _MARKS = 1 << 32
 
@@ -87,16 +88,19 @@ class DeliveredTraffic:
         self._arrivals.begin(mark, packets_of_trial(load, duration), duration)
         sent = self._generator.trial(load, duration, dataclasses.replace(frames, mark=mark))
         delivered = self._arrivals.end(max(duration, sent.sending_time))
-        delivered.check(sent.offered - sent.refused)
+        delivered.check(sent.offered - sent.aside.refused)
         return dataclasses.replace(
             sent,
             forwarded=delivered.received,
             drained=delivered.received - delivered.by_look[-1],
             # Nothing has come back to the generator: all that it had sent at a look it takes to be under way.
             under_way=tuple(max(0, sent - got) for sent, got in zip(sent.under_way, delivered.by_look, strict=True)),
-            stray=sent.stray + delivered.stray,
-            counters_before={place: dict.fromkeys(counters, 0) for place, counters in delivered.counters.items()},
-            counters_after=delivered.counters,
+            aside=dataclasses.replace(sent.aside, stray=sent.aside.stray + delivered.stray),
+            seen=dataclasses.replace(
+                sent.seen,
+                counters_before={place: dict.fromkeys(counters, 0) for place, counters in delivered.counters.items()},
+                counters_after=delivered.counters,
+            ),
         )
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ from typing import Any, Literal
 
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import GeneratorError, TestbedError, UsageError
+from pdrgate.stretch import Latency, Occasion, Seen
 from pdrgate.traffic import native
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
@@ -36,7 +37,7 @@ from pdrgate.traffic.frames import MARKED_PORT, Frames, Path, template
 from pdrgate.traffic.generator import packets_of_trial
 from pdrgate.traffic.native.wire import Request, chosen_table
 from pdrgate.traffic.sent_frames import BuiltInFrames, ChosenFrames, SentFrames
-from pdrgate.trial import Latency, Trial
+from pdrgate.trial import Aside, Trial
 
 Engine = Literal["auto", "xdp", "packet"]
 
@@ -163,17 +164,19 @@ class EmbeddedGenerator:
             intended_duration=duration,
             offered=sent,
             unsent=count - sent,
-            refused=int(result["refused"]),
             forwarded=came,
             drained=drained,
-            left=left,
-            under_way=looks,
-            stray=int(result["stray"]),
-            returned=int(result["returned"]),
-            frames=tuple(one for kept in result["frames"] if (one := sent_frames.carried(*kept)) is not None),
+            aside=Aside(
+                refused=int(result["refused"]),
+                stray=int(result["stray"]),
+                returned=int(result["returned"]),
+                left=left,
+                frames=tuple(one for kept in result["frames"] if (one := sent_frames.carried(*kept)) is not None),
+            ),
             sending_time=result["sending_ns"] / 1e9,
-            latency=latency,
-            started=started,
+            under_way=looks,
+            seen=Seen(latency=latency),
+            occasion=Occasion(started=started),
         )
 
     def sample(self, frames: Frames) -> bytes:

@@ -166,7 +166,7 @@ def ends_of(comparison: BuildComparison, asked: BisectionRequest, *, each: bool 
         elsewhere = "; the gate's --bisect goes by all measurands" if judgement.verdict is Verdict.REGRESSION else ""
         return f"the last build's packets do not surely cost more than the first one's{elsewhere}: {judgement}"
     good, bad = (_end(result, number) for number in (0, 1))
-    load = max(trial.intended_load for trial in comparison.trials if trial.phase == Phase.SATURATION)
+    load = max(trial.intended_load for trial in comparison.trials if trial.occasion.phase == Phase.SATURATION)
     return BisectionEnds(
         asked=asked, good=good, bad=bad, load=load, tolerance=float(cost.tolerance), fingerprint=result.fingerprint
     )  # fmt: skip

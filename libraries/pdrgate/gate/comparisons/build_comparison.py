@@ -23,7 +23,8 @@ from pdrgate.observers.accounting import total
 from pdrgate.phase import Phase
 from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.search.bounds import known_bounds
-from pdrgate.trial import Trial, by_boot
+from pdrgate.stretch import by_boot
+from pdrgate.trial import Trial
 
 
 class ComparedTrials(ComparedStretches[Trial]):
@@ -51,7 +52,7 @@ class ComparedTrials(ComparedStretches[Trial]):
     ) -> PairsShape:
         return shape_of(
             self.compared, samples,
-            trials={side: [one for one in stretches if one.side == side] for side in self.task.builds},
+            trials={side: [one for one in stretches if one.belonging.side == side] for side in self.task.builds},
             curves=BuildsCurves(self._loss_ratio, self.task.scenario.name),
             earlier=earlier.samples, contradictions=earlier.contradictions,
         )  # fmt: skip
@@ -59,7 +60,7 @@ class ComparedTrials(ComparedStretches[Trial]):
     def progress(
         self, one: Trial, now: Sequence[Trial], count: int, left: Estimate | None, *, replayed: bool
     ) -> None:  # fmt: skip
-        mine = [other for other in now if other.boot == one.boot]
+        mine = [other for other in now if other.belonging.boot == one.belonging.boot]
         lower, upper = known_bounds(mine, self.task.scenario.loss_ratio)
         self.task.session.observer.measured(Progress(self.task.scenario, one, count, replayed, lower, upper, left))
 
@@ -69,7 +70,7 @@ class ComparedTrials(ComparedStretches[Trial]):
             side,
             cost=cost_result(list(boots.values()), self._loss_ratio),
             latency=latencies(boots.values()),
-            losses=total([trial for trial in stretches if trial.phase != Phase.PATH]),
+            losses=total([trial for trial in stretches if trial.occasion.phase != Phase.PATH]),
             arrivals=arrivals(stretches),
         )
 

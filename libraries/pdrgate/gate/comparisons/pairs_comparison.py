@@ -33,7 +33,8 @@ from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.results.model import BootResult, ComparisonResult, ScenarioResult, Side, SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
-from pdrgate.trial import AnyStretch, Trial
+from pdrgate.stretch import AnyStretch
+from pdrgate.trial import Trial
 
 
 class PairsComparison(ABC, Generic[AnyStretch]):
@@ -263,7 +264,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         )
 
     def _accounted(self, side: Side) -> SideResult:
-        own = [one for one in self.loop.found.stretches if one.side == side]
+        own = [one for one in self.loop.found.stretches if one.belonging.side == side]
         return self.kind.accounted(self.loop.replication.sides[side], own)
 
     def _side_result(self, side: Side) -> SideResult:

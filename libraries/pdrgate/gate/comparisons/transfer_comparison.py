@@ -88,13 +88,13 @@ class ComparedTransfers(ComparedStretches[Transfer]):
         self, one: Transfer, now: Sequence[Transfer], count: int, left: Estimate | None, *, replayed: bool
     ) -> None:
         again = ", of the run that is continued" if replayed else ""
-        self.task.session.observer.said(f"{one.side} {one.pair}, {transfer_in_words(one)}{again}")
+        self.task.session.observer.said(f"{one.belonging.side} {one.belonging.pair}, {transfer_in_words(one)}{again}")
 
     def detailed(self, result: ScenarioResult, stretches: Sequence[Transfer]) -> ScenarioResult:
         """The result with what TCP did in the candidate's boots."""
         streams = self.task.scenario.streams
         assert streams is not None
-        mine = [transfer for transfer in stretches if transfer.side == "candidate"]
+        mine = [transfer for transfer in stretches if transfer.belonging.side == "candidate"]
         return replace(result, transfers=transfers_result(streams.window * _KIB, mine))
 
 

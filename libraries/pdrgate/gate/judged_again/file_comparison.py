@@ -51,8 +51,9 @@ from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stability.transfer_checks import assess_transfers
 from pdrgate.stability.transfer_files import TransferExperiment
 from pdrgate.stats.intervals import mean
+from pdrgate.stretch import by_boot
 from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial, by_boot
+from pdrgate.trial import Trial
 
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
@@ -234,14 +235,14 @@ def _samples(
 
 def _transfers_of(stored: StoredSet, side: Side) -> _Set:
     path, own = stored.path, stored.of(stored.transfers, side)
-    paired = any(one.pair for one in own)
+    paired = any(one.belonging.pair for one in own)
     assessed = assess_transfers(TransferExperiment(str(path), tuple(own)))
     failure = None
     if assessed.verdict is not Stability.STABLE and not paired:  # of pairs, boots tell
         failure = Judgement(Verdict(assessed.verdict.value), f"{path}: {assessed.reason}")
     values: _Values = {one.about.name: {} for one in OF_TRANSFERS}
     for count, ((_, pair, _), made) in enumerate(transfers_of_replicates(own).items(), 1):
-        repeats = [one for one in made if one.phase == Phase.REPEAT]
+        repeats = [one for one in made if one.occasion.phase == Phase.REPEAT]
         if not repeats:
             continue
         duration = median(one.intended_duration for one in repeats)
@@ -253,10 +254,10 @@ def _transfers_of(stored: StoredSet, side: Side) -> _Set:
 
 def _trials_of(stored: StoredSet, side: Side, plr_threshold: float) -> _Set:
     path, trials = stored.path, stored.of(stored.trials, side)
-    repeats = [one for one in trials if one.phase in OF_CURVE] or [one for one in trials if one.intended_load]
+    repeats = [one for one in trials if one.occasion.phase in OF_CURVE] or [one for one in trials if one.intended_load]
     if not repeats:
         raise DataError(f"{path}: in none of its trials was anything sent; name a file of others")
-    paired = any(trial.pair for trial in trials)
+    paired = any(trial.belonging.pair for trial in trials)
     values = _by_replicate(trials, plr_threshold)
     pdrs = tuple(values[PartialDropRate.name].values())
     found = assess(
@@ -284,13 +285,13 @@ def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
 def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
     values: _Values = {one.about.name: {} for one in OF_TRIALS}
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
-        loads = [trial.intended_load for trial in own if trial.phase == Phase.REPEAT] or [own[0].intended_load]
+        loads = [trial.intended_load for trial in own if trial.occasion.phase == Phase.REPEAT] or [own[0].intended_load]
         goal = dataclasses.replace(PDR_GOAL, loss_ratio=plr_threshold)
         measurands = Measurands.at(
             loads, goal, own[0].intended_duration, top_trials=0, width=goal.width,
-            past=sorted({trial.intended_load for trial in own if trial.phase == Phase.PAST}),
-            overloads=sorted({trial.intended_load for trial in own if trial.phase == Phase.OVERLOAD}),
-            latency=LatencyTrials() if any(trial.phase in LATENCY for trial in own) else None,
+            past=sorted({trial.intended_load for trial in own if trial.occasion.phase == Phase.PAST}),
+            overloads=sorted({trial.intended_load for trial in own if trial.occasion.phase == Phase.OVERLOAD}),
+            latency=LatencyTrials() if any(trial.occasion.phase in LATENCY for trial in own) else None,
         )  # fmt: skip
         for measurand in measurands.all:
             value = measurand.value(own)

@@ -16,8 +16,9 @@ from pdrgate.stability.goal import goal_of, without_goal
 from pdrgate.stability.throughput_increase import DEFAULT_PLR_THRESHOLD
 from pdrgate.stability.transfer_files import holds_transfers, read_transfers
 from pdrgate.stability.trial_files import read_file
+from pdrgate.stretch import AnyStretch, Stretch
 from pdrgate.transfer import Transfer
-from pdrgate.trial import AnyStretch, Stretch, Trial
+from pdrgate.trial import Trial
 from pdrgate.units import Ratio
 
 _SHOWN = 6
@@ -66,7 +67,7 @@ class StoredSet:
     @property
     def tests(self) -> tuple[str, ...]:
         """Long names of those that asked for it; of a comparison of builds it is one. Empty where nothing tells."""
-        return tuple(dict.fromkeys(one.test for one in self.made if one.test))
+        return tuple(dict.fromkeys(one.belonging.test for one in self.made if one.belonging.test))
 
     @property
     def in_words(self) -> str:
@@ -77,7 +78,7 @@ class StoredSet:
 
     def fingerprint(self, one: Stretch) -> Mapping[str, str]:
         """What a trial was made under, as its run has it; empty where it lies in no run. Raises DataError."""
-        return read_fingerprints(self.file.parent).get(one.fingerprint, {})
+        return read_fingerprints(self.file.parent).get(one.belonging.fingerprint, {})
 
     @property
     def looked(self) -> bool:
@@ -86,13 +87,13 @@ class StoredSet:
 
     def of(self, made: Sequence[AnyStretch], side: Side) -> list[AnyStretch]:
         """One side's stretches of a comparison of builds; else all. Raises DataError when there is none."""
-        own = [one for one in made if one.side == side] if self.builds else list(made)
+        own = [one for one in made if one.belonging.side == side] if self.builds else list(made)
         what = "transfers" if self.transfers else "trials"
         if not own:
             raise DataError(
                 f"{self.path} holds {what} of a build comparison, and none of its {side}; name the whole file"
             )
-        if len(made_under := dict.fromkeys(one.fingerprint for one in own)) > 1:
+        if len(made_under := dict.fromkeys(one.belonging.fingerprint for one in own)) > 1:
             known = read_fingerprints(self.file.parent)
             told = [f"{one} of kernel {known.get(one, {}).get('kernel', 'unknown')}" for one in made_under]
             raise DataError(
@@ -238,7 +239,7 @@ def _of_test(found: StoredSet, test: str) -> StoredSet | None:
     """What of a set a test asked for; all of it where nothing tells, and None where it was another."""
 
     def own(made: Iterable[AnyStretch]) -> tuple[AnyStretch, ...]:
-        return tuple(one for one in made if one.test == test or one.test.endswith(f".{test}"))
+        return tuple(one for one in made if one.belonging.test == test or one.belonging.test.endswith(f".{test}"))
 
     if not found.tests:
         return found
@@ -250,9 +251,9 @@ def _told_apart(made: Sequence[AnyStretch]) -> list[tuple[str, dict[str, str], l
     """Stretches by scenario and comparison of builds: the scenario, the builds by side, and all of it."""
     found: dict[tuple[str, int], list[AnyStretch]] = {}
     for one, number in zip(made, comparisons(made), strict=True):
-        found.setdefault((one.scenario, number), []).append(one)
+        found.setdefault((one.belonging.scenario, number), []).append(one)
     return [
-        (scenario, {one.side: one.build for one in own} if number else {}, own)
+        (scenario, {one.belonging.side: one.belonging.build for one in own} if number else {}, own)
         for (scenario, number), own in found.items()
     ]
 

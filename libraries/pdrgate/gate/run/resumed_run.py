@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Generic, Self
+from typing import Generic
 
 from pdrgate.phase import Phase
-from pdrgate.trial import AnyStretch, Stretch
-
-
-@dataclass(frozen=True, slots=True)
-class Belonging:
-    """Whom trials belong to; see the fields of `Trial` of the same names."""
-
-    scenario: str
-    fingerprint: str
-    boot: str
-    side: str = ""
-    build: str = ""
-    pair: int = 0
-    test: str = ""
-
-    @classmethod
-    def of(cls, stretch: Stretch) -> Self:
-        """Whom a trial, or a transfer, was made for, and under which conditions."""
-        return cls(**{field.name: getattr(stretch, field.name) for field in dataclasses.fields(cls)})
+from pdrgate.stretch import AnyStretch, Belonging
 
 
 class EarlierStretches(Generic[AnyStretch]):
@@ -42,8 +22,8 @@ class EarlierStretches(Generic[AnyStretch]):
         self._left: dict[Belonging, deque[AnyStretch]] = {}
         """Those that have answered nothing yet, in measured order."""
         for one in self.all:
-            if one.phase != Phase.DROPS:  # measured anew: one that nobody looks at shows no dropped packet
-                self._left.setdefault(Belonging.of(one), deque()).append(one)
+            if one.occasion.phase != Phase.DROPS:  # measured anew: one that nobody looks at shows no dropped packet
+                self._left.setdefault(one.belonging, deque()).append(one)
 
     def next(self, belonging: Belonging, asked: tuple[object, ...]) -> AnyStretch | None:
         """What was made next for the same, where it is what is asked for.

@@ -15,7 +15,7 @@ from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.results.model import MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
-from pdrgate.trial import Stretch
+from pdrgate.stretch import Stretch
 
 AnySut = TypeVar("AnySut", bound=PreparedSut)  # type: ignore[type-arg]  # of any asks
 
@@ -84,7 +84,7 @@ class OneSutRun(ABC, Generic[AnySut]):
         testbed = self.session.testbed
         if not testbed.steady:  # else each stretch tells of it itself, where it mattered
             self.interference = interference(repeats, testbed.sut_cpus)
-        self.disturbance = Disturbance.of([one for one in made if one.repeat], self.session.profile.patience)
+        self.disturbance = Disturbance.of([one for one in made if one.occasion.repeat], self.session.profile.patience)
         self._failure = self.disturbance.explained(failure, self.interference, remedy(testbed), beyond)
         if self.interference and self._failure is None:
             self.session.observer.said(f"while the repeats were measured, {self.interference}")

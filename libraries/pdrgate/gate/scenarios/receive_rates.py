@@ -35,7 +35,7 @@ def receive_rate(
     patience, before = sut.session.profile.patience, len(sut.trials)
     wanted = [_undisturbed(sut, load, duration, number, patience.disturbed) for number in range(1, count + 1)]
     disturbance = Disturbance.of(sut.trials[before:], dataclasses.replace(patience, limited=patience.disturbed))
-    rates = [trial.forwarding_rate for trial in wanted if not trial.disturbed]
+    rates = [trial.forwarding_rate for trial in wanted if not trial.seen.disturbed]
     found = summarised(RECEIVE_RATE.name, RECEIVE_RATE.unit, RECEIVE_RATE.better, rates)
     return found, disturbance.weighed(None, remedy(sut.testbed))
 
@@ -43,6 +43,6 @@ def receive_rate(
 def _undisturbed(sut: OpenLoopSut, load: float, duration: float, number: int, repeats: int) -> Trial:
     """One trial of the MRR, the last of those that it takes for one that nothing disturbed."""
     trial = sut.measure(load, duration, Phase.MRR, repeat=number)
-    while trial.disturbed and repeats:
+    while trial.seen.disturbed and repeats:
         trial, repeats = sut.measure(load, duration, Phase.MRR, repeat=number), repeats - 1
     return trial

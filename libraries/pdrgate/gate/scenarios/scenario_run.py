@@ -131,7 +131,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
         self._judged(self._failure)
         if self._failure is not None:  # there will be no repeats
-            self._look_at_drops([trial for trial in self.trials if trial.phase == Phase.SEARCH])
+            self._look_at_drops([trial for trial in self.trials if trial.occasion.phase == Phase.SEARCH])
         return self.found
 
     def repeat(self) -> Assessment:
@@ -176,7 +176,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         self._summarise(measurands, replicates)
         self.cost = cost_result([one.trials for one in replicates], result.goal.loss_ratio)
         self.latency = latencies([one.trials for one in replicates])
-        repeats = [trial for one in replicates for trial in one.trials if trial.phase in OF_CURVE]
+        repeats = [trial for one in replicates for trial in one.trials if trial.occasion.phase in OF_CURVE]
         pdr = pdr_result_of(self.measurands)
         self.assessment = assess(
             repeats, plr_threshold=result.goal.loss_ratio,
@@ -287,7 +287,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             soak=self.soak,
             losses=self._losses,
             drops=self.drops,
-            arrivals=arrivals(trial for trial in self.trials if trial.repeat),
+            arrivals=arrivals(trial for trial in self.trials if trial.occasion.repeat),
         )
 
     # --- Steps of these ---
@@ -295,8 +295,10 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
     @property
     def _losses(self) -> LossResult | None:
         """Of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
-        numbered = [trial for trial in self.trials if trial.repeat and trial.phase != Phase.PATH]
-        return total([one for one in numbered if one.phase not in (Phase.SOAK, Phase.MRR)] or numbered or self.trials)
+        numbered = [trial for trial in self.trials if trial.occasion.repeat and trial.occasion.phase != Phase.PATH]
+        return total(
+            [one for one in numbered if one.occasion.phase not in (Phase.SOAK, Phase.MRR)] or numbered or self.trials
+        )
 
     def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:
         """Seconds that the step which begins now takes, and those after it."""
@@ -340,7 +342,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             Verdict.UNSTABLE, f"in {len(replicates) - len(samples)} of {len(replicates)} repeats no load held the goal"
         )
         without = {one.repeat for one in replicates if measurands.pdr.value(one.trials) is None}
-        theirs = [trial for trial in self.trials if trial.repeat in without]
+        theirs = [trial for trial in self.trials if trial.occasion.repeat in without]
         return Disturbance.of(theirs, self.session.profile.patience).weighed(failure, remedy(self.session.testbed))
 
     def _remember(self) -> None:

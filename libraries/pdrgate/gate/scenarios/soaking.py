@@ -45,7 +45,7 @@ def soaked(trials: Sequence[Trial], share: float, share_of: str, asked: float) -
             first_loss = began
             break
         began += trial.intended_duration
-    disturbed = [trial for trial in trials if trial.disturbed]
+    disturbed = [trial for trial in trials if trial.seen.disturbed]
     told = [trial for trial in disturbed if trial.lost] or disturbed
     probed = [found for trial in trials if (found := told_by(trial)) is not None]
     return SoakResult(
@@ -55,7 +55,7 @@ def soaked(trials: Sequence[Trial], share: float, share_of: str, asked: float) -
         bursts=sum(lossy for lossy, _ in groupby(trials, key=lambda trial: trial.lost > 0)),
         first_loss=first_loss, disturbed=len(disturbed), disturbed_lost=sum(trial.lost for trial in disturbed),
         limited=sum(trial.generator_limited for trial in trials),
-        evidence=causes_in_words(told[0].disturbed) if told else "",
+        evidence=causes_in_words(told[0].seen.disturbed) if told else "",
         latency=median(one.p50 for one in probed) if probed else None,
         tail=median(one.p99 for one in probed) if probed else None,
         drift=_drift([one.p50 for one in probed]),

@@ -225,8 +225,8 @@ def station_limited(transfers: Sequence[Transfer]) -> str:
 
     It is a hint, for the CPU of the other end may be somebody else's too.
     """
-    ours = [one.sut_busy for one in transfers if one.sut_busy is not None]
-    theirs = [one.station_busy for one in transfers if one.station_busy is not None]
+    ours = [one.cpu.sut_busy for one in transfers if one.cpu.sut_busy is not None]
+    theirs = [one.cpu.station_busy for one in transfers if one.cpu.station_busy is not None]
     if not ours or not theirs or median(theirs) < _BUSY or median(ours) > _IDLE:
         return ""
     return (
@@ -239,7 +239,7 @@ def transfers_result(
     window: int, transfers: Sequence[Transfer], checks: Sequence[StabilityCheck] = (), curve: WindowCurve | None = None
 ) -> TransfersResult:
     """Transfers as result.json has them."""
-    swept = [one for one in transfers if one.phase == Phase.CURVE]
+    swept = [one for one in transfers if one.occasion.phase == Phase.CURVE]
     return TransfersResult(
         window=window,
         rest_rtt=rest_rtt(transfers),
@@ -251,19 +251,24 @@ def transfers_result(
 
 
 def _result(one: Transfer) -> TransferResult:
+    senders, cpu = one.senders, one.cpu
     return TransferResult(
-        phase=one.phase, repeat=one.repeat, window=one.window, throughput=one.throughput, rtt=one.rtt,
-        retransmitted=one.retransmitted, segments=one.segments, sut_busy=one.sut_busy, station_busy=one.station_busy,
-        sut_cpu=one.sut_cpu, rtts=tuple(look.rtt for look in one.looks),
-        rates=tuple(8 * look.sent / look.seconds for look in one.looks if look.seconds),
-        disturbed=causes_in_words(one.disturbed),
+        phase=one.occasion.phase, repeat=one.occasion.repeat, window=one.window, throughput=one.throughput,
+        rtt=senders.rtt, retransmitted=senders.retransmitted, segments=senders.segments, sut_busy=cpu.sut_busy,
+        station_busy=cpu.station_busy, sut_cpu=cpu.sut_cpu, rtts=tuple(look.rtt for look in senders.looks),
+        rates=tuple(8 * look.sent / look.seconds for look in senders.looks if look.seconds),
+        disturbed=causes_in_words(one.seen.disturbed),
     )  # fmt: skip
 
 
 def transfer_in_words(transfer: Transfer) -> str:
     """``repeat, window 1 MiB: 9.41 Gbit/s, round trip 0.21 ms, 3 of 8123 segments sent again``."""
-    rtt = f", round trip {1e3 * transfer.rtt:.3g} ms" if transfer.rtt is not None else ""
-    again = f", {transfer.retransmitted} of {transfer.segments} segments sent again" if transfer.retransmitted else ""
-    disturbed = f"; disturbed: {causes_in_words(transfer.disturbed)}" if transfer.disturbed else ""
+    rtt = f", round trip {1e3 * transfer.senders.rtt:.3g} ms" if transfer.senders.rtt is not None else ""
+    again = (
+        f", {transfer.senders.retransmitted} of {transfer.senders.segments} segments sent again"
+        if transfer.senders.retransmitted
+        else ""
+    )
+    disturbed = f"; disturbed: {causes_in_words(transfer.seen.disturbed)}" if transfer.seen.disturbed else ""
     rate = f"{transfer.throughput / 1e9:.4g} Gbit/s"
-    return f"{transfer.phase}, window {size(transfer.window)}: {rate}{rtt}{again}{disturbed}"
+    return f"{transfer.occasion.phase}, window {size(transfer.window)}: {rate}{rtt}{again}{disturbed}"

@@ -84,21 +84,21 @@ class FramesSeen:
 
     def take(self, trial: Trial, path: DataPath) -> Trial:
         """Look at a trial's frames. Returns it with how many there were, and only those that are not a router's."""
-        back = trial.fate == "returned"
-        due = [frame for frame in trial.frames if frame.returned == back]
+        back = trial.aside.fate == "returned"
+        due = [frame for frame in trial.aside.frames if frame.returned == back]
         looked = [one for frame in due if (one := _compared(frame, path, back)) is not None]
         otherwise = [one for one in looked if one.differences]
-        self.of_user, self.fate = path.of_user or back, trial.fate
+        self.of_user, self.fate = path.of_user or back, trial.aside.fate
         self.looked_at += len(looked)
         self.wrong += sum(self._is_wrong(one) for one in otherwise)
         self.offered += trial.offered
-        self.returned += trial.returned
+        self.returned += trial.aside.returned
         for one in otherwise:
             self.traits.update({_trait(difference) for difference in one.differences})
         self._keep(otherwise)
-        kept = [frame for frame in trial.frames if frame.returned != back]
+        kept = [frame for frame in trial.aside.frames if frame.returned != back]
         kept += [CarriedFrame(one.direction, one.sent.hex(), one.got.hex()) for one in otherwise]
-        return replace(trial, looked_at=len(looked), frames=tuple(kept[:_KEPT]))
+        return replace(trial, aside=replace(trial.aside, looked_at=len(looked), frames=tuple(kept[:_KEPT])))
 
     def add(self, other: FramesSeen) -> None:
         """Take what was seen of another boot of the same build."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
+from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observation, Observer, Watch, watching
-from pdrgate.trial import AnyStretch, Stretch
+from pdrgate.stretch import AnyStretch, Belonging, Seen, Stretch
 
 _Kept = TypeVar("_Kept", bound=Stretch, contravariant=True)
 
@@ -76,18 +75,18 @@ class Measurer(Generic[AnyStretch]):
     def _watching(self, more: Sequence[Observer]) -> AbstractContextManager[Watch]:
         return watching((*self._observers, *more))
 
-    def _seen(self, observed: Observation) -> dict[str, Any]:
-        """The fields of a fresh trial or transfer that tell what was seen of it, and whose it is."""
-        before, after = without_zeros(observed.before, observed.after)
-        return {
-            "counters_before": nested(before),
-            "counters_after": nested(after),
-            "functions": observed.functions,
-            "disturbed": observed.disturbed,
-            **dataclasses.asdict(self._belonging),
-        }
-
     def _keep(self, made: AnyStretch) -> AnyStretch:
         self._file.append(made)
         self._check()
         return made
+
+
+def seen_by(observed: Observation) -> Seen:
+    """What those who watched a fresh trial or transfer have seen of it."""
+    before, after = without_zeros(observed.before, observed.after)
+    return Seen(
+        counters_before=nested(before),
+        counters_after=nested(after),
+        functions=observed.functions,
+        disturbed=observed.disturbed,
+    )

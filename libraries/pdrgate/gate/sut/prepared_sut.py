@@ -13,7 +13,7 @@ from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.errors import DataError, PdrGateError, TestbedError
-from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
+from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.cost_counting import counting_of, tracing_of, uncounted_reason
@@ -27,6 +27,7 @@ from pdrgate.results.fingerprint import difference, digest
 from pdrgate.results.model import ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
+from pdrgate.stretch import Belonging
 from pdrgate.testbeds import Booting, Furnishing, Testbed
 from pdrgate.traffic.generator import generator_in_words
 
@@ -272,9 +273,10 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
     def _refuse_other_trials(self, belonging: Belonging) -> None:
         """Raise DataError when the run that is resumed measured this very question under other conditions."""
         record = self.session.record
-        other = self._earlier().made_otherwise(belonging)
-        if other is None:
+        earlier = self._earlier().made_otherwise(belonging)
+        if earlier is None:
             return
+        other = earlier.belonging
         told = fingerprint_differences(record.fingerprint(other.fingerprint), self.fingerprint)
         if other.boot != belonging.boot:
             told.append(f"boot {other.boot} there, {belonging.boot} here")

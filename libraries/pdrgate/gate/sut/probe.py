@@ -58,13 +58,14 @@ def probe_path(
     sent_on, before = None if path.by_kernel else path.redirected(), testbed.counters()
     sent = generator.trial(PROBE_LOAD, PROBE_DURATION, frames)
     after = testbed.counters()
-    counted = replace(
-        sent,
-        counters_before={**nested(before), **sent.counters_before},
-        counters_after={**nested(after), **sent.counters_after},
+    seen = replace(
+        sent.seen,
+        counters_before={**nested(before), **sent.seen.counters_before},
+        counters_after={**nested(after), **sent.seen.counters_after},
     )
+    counted = replace(sent, seen=seen)
     trial = by_fate(counted, fate)
-    if trial.returned:
+    if trial.aside.returned:
         return trial
     if trial.forwarded == 0:
         like = "" if frames.chosen is None else f" like {frames.chosen}"
@@ -114,10 +115,11 @@ def _instead(sent: Trial, generator: Generator, frames: Frames, testbed: Testbed
     if frames.mark is None and frames.counted != "taken":
         before = testbed.counters()
         taken = generator.trial(PROBE_LOAD, PROBE_DURATION, replace(frames, counted="taken", probe_rate=0.0))
-        sent = replace(taken, counters_before=nested(before), counters_after=nested(testbed.counters()))
+        seen = replace(taken.seen, counters_before=nested(before), counters_after=nested(testbed.counters()))
+        sent = replace(taken, seen=seen)
     if frames.mark is None:
         found = {fate: by_fate(sent, fate).forwarded for fate in ("passed", "dropped")}
-        found |= {"returned": sent.returned, "forwarded": sent.left - sent.returned}
+        found |= {"returned": sent.aside.returned, "forwarded": sent.aside.left - sent.aside.returned}
         most = max(found, key=lambda fate: found[fate])
         if most != "dropped" and found[most]:
             return f"of {sent.offered} {found[most]} {_INSTEAD[most]}: --fate {most}?"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
-from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.run.resumed_run import EarlierStretches
+from pdrgate.gate.sut.measurer import Measurer, seen_by
 from pdrgate.history.transfers import TransferFile
 from pdrgate.measurands import TransferAsk
 from pdrgate.observers.watching import Observer
 from pdrgate.phase import Phase
+from pdrgate.stretch import Belonging, Occasion
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.transfer import Transfer
 
@@ -41,5 +42,11 @@ class TransferMeasurer(Measurer[Transfer]):
     def _fresh(self, ask: TransferAsk, repeat: int) -> Transfer:
         with self._blamed(), self._watching(self._counting if ask.phase == Phase.REPEAT else ()) as watch:
             transfer = self._loop.transfer(ask.window, ask.duration, ask.rate)
-        seen = self._seen(watch.observation)
-        return self._keep(dataclasses.replace(transfer, **seen, phase=ask.phase, repeat=repeat))
+        return self._keep(
+            dataclasses.replace(
+                transfer,
+                seen=seen_by(watch.observation),
+                belonging=self._belonging,
+                occasion=Occasion(repeat, phase=ask.phase, started=transfer.occasion.started),
+            )
+        )

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 
 from pdrgate.errors import SutError
 from pdrgate.fate import Fate
-from pdrgate.gate.run.resumed_run import Belonging, EarlierStretches
-from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.run.resumed_run import EarlierStretches
+from pdrgate.gate.sut.measurer import Measurer, seen_by
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import LATENCY, is_counted
@@ -19,6 +19,7 @@ from pdrgate.observers.fates import by_fate
 from pdrgate.observers.tap_counts import taken_from_taps
 from pdrgate.observers.watching import Observer
 from pdrgate.phase import Phase
+from pdrgate.stretch import Belonging, Occasion
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.trial import Trial
@@ -82,21 +83,20 @@ class TrialMeasurer(Measurer[Trial]):
             frames = self._frames_of(load, phase)
             with self._busy() if resting else contextlib.nullcontext(), self._watching(more) as watch:
                 trial = _rest(duration) if resting else self._generator.trial(load, duration, frames)
-        observed = watch.observation
-        seen = self._seen(observed)
-        seen |= {  # a generator may have counters of its own, and say what disturbed it
-            "counters_before": {**seen["counters_before"], **trial.counters_before},
-            "counters_after": {**seen["counters_after"], **trial.counters_after},
+        observed, told = seen_by(watch.observation), trial.seen
+        seen = dataclasses.replace(  # a generator may have counters of its own, and say what disturbed it
+            observed,
+            latency=told.latency,
+            counters_before={**observed.counters_before, **told.counters_before},
+            counters_after={**observed.counters_after, **told.counters_after},
+            stacks=watch.observation.stacks,
+            counted=watch.observation.counted,
             # Who calls whom does not depend on how late the machine is, and to follow calls makes it late.
-            "disturbed": () if phase == Phase.PATH else (*trial.disturbed, *observed.disturbed),
-        }
+            disturbed=() if phase == Phase.PATH else (*told.disturbed, *observed.disturbed),
+        )
         trial = dataclasses.replace(
-            self._kept(by_fate(dataclasses.replace(trial, **seen), self._fate)),
-            stacks=observed.stacks,
-            counted=observed.counted,
-            phase=phase,
-            goal=goal,
-            repeat=repeat,
+            self._kept(by_fate(dataclasses.replace(trial, seen=seen, belonging=self._belonging), self._fate)),
+            occasion=Occasion(repeat, goal, phase, trial.occasion.started),
         )
         taken = taken_from_taps(trial)
         if taken is not None and trial.forwarded > taken:
@@ -123,4 +123,6 @@ def _rest(duration: float) -> Trial:
     """A trial in which nothing is sent."""
     started = time.time()
     time.sleep(duration)
-    return Trial(intended_load=0.0, intended_duration=duration, offered=0, forwarded=0, started=started)
+    return Trial(
+        intended_load=0.0, intended_duration=duration, offered=0, forwarded=0, occasion=Occasion(started=started)
+    )

@@ -23,7 +23,7 @@ def arrivals(trials: Iterable[Trial]) -> tuple[ArrivalsResult, ...]:
     ends there."""
     by_load: dict[float, list[Trial]] = {}
     for one in trials:
-        if one.phase in _PHASES and one.sound and any(map(_RECEIVER.fullmatch, one.counters_after)):
+        if one.occasion.phase in _PHASES and one.sound and any(map(_RECEIVER.fullmatch, one.seen.counters_after)):
             by_load.setdefault(one.intended_load, []).append(one)
     return tuple(_arrivals(load, own) for load, own in sorted(by_load.items()))
 
@@ -31,7 +31,7 @@ def arrivals(trials: Iterable[Trial]) -> tuple[ArrivalsResult, ...]:
 def _arrivals(load: float, trials: list[Trial]) -> ArrivalsResult:
     counted: Counter[str] = Counter()
     for one in trials:
-        for place, counters in one.counters_after.items():
+        for place, counters in one.seen.counters_after.items():
             if _RECEIVER.fullmatch(place):
                 counted.update(counters)
     gaps = {int(found[1]) * 1e-6: count for name, count in counted.items() if (found := _GAP.fullmatch(name))}

@@ -21,7 +21,7 @@ def latencies(replicates: Iterable[Sequence[Trial]]) -> tuple[LatencyResult, ...
     found = []
     known = [(trials, idle_of(trials)) for trials in replicates]
     for phase, share in SHARES.items():
-        own = [(one, idle) for trials, idle in known for one in trials if one.phase == phase]
+        own = [(one, idle) for trials, idle in known for one in trials if one.occasion.phase == phase]
         each = [latency for one, _ in own if (latency := told_by(one)) is not None]
         costs = [cost for one, idle in own if told_by(one) and (cost := packet_cost([one], idle)) is not None]
         batches = [cost.batch for cost in costs if cost.batch is not None]

@@ -17,8 +17,9 @@ from pdrgate.observers.heartbeat import UNSEEN
 from pdrgate.observers.reading import Place
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
+from pdrgate.stretch import AnyStretch, Stretch, by_boot
 from pdrgate.testbeds import Testbed
-from pdrgate.trial import AnyStretch, Stretch, Trial, by_boot
+from pdrgate.trial import Trial
 from pdrgate.units import Rate
 
 _TOO_FEW_LEFT = 0.5
@@ -74,12 +75,12 @@ class Disturbance:
             patience: with which they were measured.
         """
         chains = [chain for own in by_boot(trials).values() for chain in _chains(own, patience)]
-        disturbed = [trial for trial in trials if trial.disturbed]
+        disturbed = [trial for trial in trials if trial.seen.disturbed]
         time = sum(trial.seconds for trial in trials)
         return cls(
             wanted=len(chains),
-            repeated=sum(len(chain) > 1 and any(trial.disturbed for trial in chain[:-1]) for chain in chains),
-            lost=sum(bool(chain[-1].disturbed) for chain in chains),
+            repeated=sum(len(chain) > 1 and any(trial.seen.disturbed for trial in chain[:-1]) for chain in chains),
+            lost=sum(bool(chain[-1].seen.disturbed) for chain in chains),
             time_share=sum(trial.seconds for trial in disturbed) / time if time else 0.0,
             evidence=_evidence(disturbed),
             repeats=patience.disturbed,
@@ -166,7 +167,7 @@ def beyond_the_machine(trials: Iterable[Trial], cpus: Collection[int]) -> str:
     watched = {str(Place.heartbeat(cpu)) for cpu in cpus}
     rates: dict[float, list[float]] = {}
     for trial in trials:
-        if not trial.sound or receives(trial) or not watched or watched - trial.counters_after.keys():
+        if not trial.sound or receives(trial) or not watched or watched - trial.seen.counters_after.keys():
             continue
         if left := 1.0 - taken(trial, cpus):
             rates.setdefault(trial.intended_load, []).append(trial.forwarding_rate / left)
@@ -197,7 +198,7 @@ def _evidence(disturbed: Sequence[Stretch]) -> tuple[DisturbanceEvidence, ...]:
     """The evidence by kind; a trial may have several kinds, and of one kind a cause for each CPU."""
     found = []
     for kind in CauseKind:
-        causes = [[cause for cause in trial.disturbed if cause.kind is kind] for trial in disturbed]
+        causes = [[cause for cause in trial.seen.disturbed if cause.kind is kind] for trial in disturbed]
         if any(causes):
             worst = max((cause for own in causes for cause in own), key=lambda cause: cause.part)
             found.append(DisturbanceEvidence(worst, sum(map(bool, causes))))

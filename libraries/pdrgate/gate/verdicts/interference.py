@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.observers.reading import Place
+from pdrgate.stretch import Stretch
 from pdrgate.transfer import Transfer
-from pdrgate.trial import Stretch
 
 _WORTH_TELLING = 0.02
 """Share of a CPU's time that others had. At 1 Mpps this is the difference between 4096 and 20000 packets waiting."""
@@ -66,7 +66,7 @@ def interferences(trials: Sequence[Stretch], cpus: Collection[int]) -> tuple[Int
 def taken(trial: Stretch, cpus: Collection[int]) -> float:
     """The share of a trial's time that others had, of the CPU where they had most; also what may be nobody's."""
     second = os.sysconf("SC_CLK_TCK") * trial.seconds
-    changes = trial.counter_changes
+    changes = trial.seen.counter_changes
     ticks = [sum(changes.get(str(Place.cpu(cpu)), {}).get(name, 0) for name, _, _ in _WHO) for cpu in cpus]
     return min(1.0, max(ticks, default=0) / second) if second else 0.0
 
@@ -76,7 +76,7 @@ def _of_cpu(trials: Sequence[Stretch], cpu: int, name: str, who: str, nobodys: i
         # Where programs of the SUT's own receive, their time is in it: others cannot be told from them.
         trials = [trial for trial in trials if not receives(trial)]
     place, second = str(Place.cpu(cpu)), os.sysconf("SC_CLK_TCK")
-    ticks = [trial.counter_changes.get(place, {}).get(name, 0) for trial in trials]
+    ticks = [trial.seen.counter_changes.get(place, {}).get(name, 0) for trial in trials]
     seconds = [trial.seconds for trial in trials]
     shares = [min(1.0, gain / second / time) if time else 0.0 for gain, time in zip(ticks, seconds, strict=True)]
     touched = [share for gain, share in zip(ticks, shares, strict=True) if gain > nobodys and share >= _WORTH_TELLING]
@@ -86,4 +86,4 @@ def _of_cpu(trials: Sequence[Stretch], cpu: int, name: str, who: str, nobodys: i
 
 def receives(trial: Stretch) -> bool:
     """Whether programs of the SUT's own had its CPUs too."""
-    return isinstance(trial, Transfer) or str(Place.receiver(0)) in trial.counters_after
+    return isinstance(trial, Transfer) or str(Place.receiver(0)) in trial.seen.counters_after

@@ -75,7 +75,7 @@ def as_observed(
 
 def _within(trials: Sequence[Trial]) -> dict[str, TrialScatter]:
     """What trials at the highest load of the curve deviate by: those that tell the saturation throughput."""
-    sound = [trial for trial in trials if trial.sound and trial.phase in (Phase.REPEAT, Phase.SATURATION)]
+    sound = [trial for trial in trials if trial.sound and trial.occasion.phase in (Phase.REPEAT, Phase.SATURATION)]
     highest = max((trial.intended_load for trial in sound), default=0.0)
     rates = [trial.forwarding_rate for trial in sound if trial.intended_load == highest]
     rates = [math.log(rate) for rate in rates if rate > 0]

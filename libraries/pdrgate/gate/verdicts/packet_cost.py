@@ -12,7 +12,8 @@ from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionChange, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import sample_deviation
-from pdrgate.trial import CALLER, Trial
+from pdrgate.stretch import CALLER
+from pdrgate.trial import Trial
 
 _LEAST = 0.1
 """Instructions per packet, for a function to be told of."""
@@ -37,7 +38,8 @@ def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> Cos
     at_rest = [
         cost
         for trials in replicates
-        if (cost := packet_cost([one for one in trials if one.phase == Phase.COST], idle_of(trials))) is not None
+        if (cost := packet_cost([one for one in trials if one.occasion.phase == Phase.COST], idle_of(trials)))
+        is not None
     ]
     small = [one.batch for one in at_rest if one.batch is not None]
     return CostResult(
@@ -52,7 +54,7 @@ def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> Cos
         lossless_load=at_rest[0].load if at_rest else None,
         lossless_instructions=median(one.instructions for one in at_rest) if at_rest else None,
         lossless_batch=median(small) if small else None,
-        path=_path([trial for trials in replicates for trial in trials if trial.stacks and trial.forwarded]),
+        path=_path([trial for trials in replicates for trial in trials if trial.seen.stacks and trial.forwarded]),
     )
 
 
@@ -75,7 +77,7 @@ def _path(trials: Sequence[Trial]) -> tuple[FrameResult, ...]:
     """Callers and what they call, per forwarded packet: each caller before what it calls, the largest first."""
     stacks: dict[str, tuple[int, int]] = {}
     for trial in trials:
-        for stack, (instructions, calls) in trial.stacks.items():
+        for stack, (instructions, calls) in trial.seen.stacks.items():
             known = stacks.get(stack, (0, 0))
             stacks[stack] = known[0] + instructions, known[1] + calls
     packets = sum(trial.forwarded for trial in trials)

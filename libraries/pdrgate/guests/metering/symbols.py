@@ -26,7 +26,7 @@ from pdrgate.errors import StorageError, TestbedError
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.hosts.host import Host
 from pdrgate.observers.function_names import function_name
-from pdrgate.trial import USER_SPACE
+from pdrgate.stretch import USER_SPACE
 
 UNNAMED = "code without a name"
 

@@ -44,6 +44,7 @@ from pdrgate.results.model import (
 from pdrgate.stability import read_trials
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, holds_transfers, read_transfers
 from pdrgate.stability.trial_files import is_published
+from pdrgate.stretch import flattened
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
@@ -174,7 +175,7 @@ def _read(path: Path) -> _Source:
     trials = read_trials(path)
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     ours = path.name == TRIALS_FILE
-    times = [trial.started for trial in trials if trial.started]
+    times = [trial.occasion.started for trial in trials if trial.occasion.started]
     return _Source(
         path, path.resolve().parent.name if ours else path.stem, _key(trials) or digest({"file": path.name + content}),
         content, None, trials, min(times, default=path.stat().st_mtime),
@@ -195,14 +196,14 @@ def _read_run(path: Path) -> _Source:
 
 def _key(made: Sequence[Trial] | Sequence[Transfer]) -> str:
     """What tells a run by the first that it made, which stays so when it is resumed; empty of untimed ones."""
-    if not made or not made[0].started:
+    if not made or not made[0].occasion.started:
         return ""
     first = made[0]
     counted = (
         (first.intended_load, first.offered, first.forwarded) if isinstance(first, Trial)
         else (first.window, first.delivered, first.seconds)
     )  # fmt: skip
-    told = (first.scenario, first.boot, first.started, *counted)
+    told = (first.belonging.scenario, first.belonging.boot, first.occasion.started, *counted)
     return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -313,16 +314,16 @@ def _of_trials(trials: Sequence[Trial]) -> Iterator[tuple[dict[str, Any], list[_
         }
         measured = []
         for side, own in sides.items():
-            boots = dict.fromkeys((trial.pair, trial.boot) for trial in own if trial.boot)
+            boots = dict.fromkeys((trial.belonging.pair, trial.belonging.boot) for trial in own if trial.belonging.boot)
             found = [BootResult(side="candidate", pair=pair, boot=boot, kernel="") for pair, boot in boots]
-            measured.append(_Measured(side, own[0].build or own[0].boot, {}, {}, (), found, None))
+            measured.append(_Measured(side, own[0].belonging.build or own[0].belonging.boot, {}, {}, (), found, None))
         yield row, measured
 
 
 def _groups(trials: Sequence[Trial]) -> dict[str, dict[str, list[Trial]]]:
     groups: dict[str, dict[str, list[Trial]]] = {}
     for trial in trials:
-        groups.setdefault(trial.scenario, {}).setdefault(trial.side, []).append(trial)
+        groups.setdefault(trial.belonging.scenario, {}).setdefault(trial.belonging.side, []).append(trial)
     return groups
 
 
@@ -384,13 +385,9 @@ def _change_rows(comparison: ComparisonResult, result_id: int) -> Iterator[dict[
 
 
 def _trial_row(trial: Trial, run_id: int) -> dict[str, Any]:
-    row = {
-        field.name: getattr(trial, field.name)
-        for field in dataclasses.fields(trial)
-        if field.name not in _NOT_OF_THE_TABLE
-    }
-    latency = trial.latency and dataclasses.asdict(trial.latency)
-    disturbed = causes_in_words(trial.disturbed)
+    row = {name: value for name, value in flattened(trial).items() if name not in _NOT_OF_THE_TABLE}
+    latency = trial.seen.latency and dataclasses.asdict(trial.seen.latency)
+    disturbed = causes_in_words(trial.seen.disturbed)
     return row | {"run_id": run_id, "under_way": list(trial.under_way), "latency": latency, "disturbed": disturbed}
 
 

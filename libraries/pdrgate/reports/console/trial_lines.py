@@ -30,8 +30,8 @@ def trial_line(progress: Progress, width: int | None = None) -> Text:
         width: columns; where there are too few, first the time left is left out, then words. None for any number.
     """
     trial = progress.trial
-    side = f"{trial.side:{_SIDE}s} " if trial.side else ""
-    phase = _PHASES.get(trial.phase, trial.phase)
+    side = f"{trial.belonging.side:{_SIDE}s} " if trial.belonging.side else ""
+    phase = _PHASES.get(trial.occasion.phase, trial.occasion.phase)
     head = f"  {progress.number:3d} {side}{phase:10s} {Rate(trial.intended_load)!s:>10s}  "
     bounds = _bounds(progress.lower, progress.upper)
     room = math.inf if width is None else width - len(head)
@@ -86,10 +86,14 @@ def _clock(seconds: int) -> str:
 def _outcome(trial: Trial) -> str:
     if trial.generator_limited:
         return f"generator: {Rate(trial.offered_load)}"
-    if trial.disturbed:
-        return printable(f"disturbed: {causes_in_words(trial.disturbed)}")
+    if trial.seen.disturbed:
+        return printable(f"disturbed: {causes_in_words(trial.seen.disturbed)}")
     steady = f" (steady {trial.steady_loss_ratio:.2%})" if _hides_loss(trial) else ""
-    latency = "" if trial.latency is None else f" p99 {_micro(trial.latency.p99, trial.latency.within[2:3])} us"
+    latency = (
+        ""
+        if trial.seen.latency is None
+        else f" p99 {_micro(trial.seen.latency.p99, trial.seen.latency.within[2:3])} us"
+    )
     return f"{_loss(trial)}{steady}{latency}"
 
 

@@ -94,12 +94,12 @@ def _facts(scenario: ScenarioResult) -> Iterator[str]:
 
 
 def _line(number: int, trial: Trial) -> str:
-    of = f"{trial.pair:3d} {trial.side:9s} " if trial.side else ""
+    of = f"{trial.belonging.pair:3d} {trial.belonging.side:9s} " if trial.belonging.side else ""
     told = (
         f"lost {trial.loss_ratio:8.3%}  steady {trial.steady_loss_ratio:8.3%}  forwarded {Rate(trial.forwarding_rate)}"
     )
     if not trial.sound:
-        why = "generator-limited" if trial.generator_limited else f"disturbed: {causes_in_words(trial.disturbed)}"
+        why = "generator-limited" if trial.generator_limited else f"disturbed: {causes_in_words(trial.seen.disturbed)}"
         told += f"  {printable(why)}"
     load, duration = Rate(trial.intended_load), Duration(trial.intended_duration)
-    return f"{number:4d} {of}{trial.phase:11s} {load!s:>11s} {duration!s:>7s}  {told}"
+    return f"{number:4d} {of}{trial.occasion.phase:11s} {load!s:>11s} {duration!s:>7s}  {told}"

@@ -216,10 +216,12 @@ def kernel_release(scenario: ScenarioResult) -> str:
 
 
 def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:
-    searched = [trial for trial in trials if trial.scenario == scenario.name and trial.phase == Phase.SEARCH]
+    searched = [
+        trial for trial in trials if trial.belonging.scenario == scenario.name and trial.occasion.phase == Phase.SEARCH
+    ]
     if not scenario.sides:
         release = kernel_release(scenario)
-        own = [trial for trial in searched if trial.boot == scenario.boot]
+        own = [trial for trial in searched if trial.belonging.boot == scenario.boot]
         yield _Part(
             "", begin, f"kernel {release}" if release else "", scenario.assessment, scenario.search, own
         )  # fmt: skip
@@ -227,5 +229,5 @@ def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Ite
         assessment, search = side.assessment, side.search
         if side.side == "candidate":  # what stands in the scenario is the candidate's
             assessment, search = assessment or scenario.assessment, search or scenario.search
-        own = [trial for trial in searched if trial.side == side.side]
+        own = [trial for trial in searched if trial.belonging.side == side.side]
         yield _Part(side.side, f"{begin}-{side.side}", side.build, assessment, search, own)

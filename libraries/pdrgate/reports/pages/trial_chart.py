@@ -89,18 +89,18 @@ def trial_chart(scenario: ScenarioResult, trials: Sequence[Trial]) -> TrialChart
     Args:
         trials: of its run, in measured order.
     """
-    own = [one for one in trials if one.scenario == scenario.name]
+    own = [one for one in trials if one.belonging.scenario == scenario.name]
     shown = own[:_MOST]
     if not shown:
         return None
     goal = scenario.assessment.pdr.plr_threshold if scenario.assessment else _GOAL
     # What the generator can do at most may be hundreds of times what the SUT can: such trials stand at the rim.
-    asked = [one.offered_load for one in shown if one.phase != Phase.CALIBRATION]
+    asked = [one.offered_load for one in shown if one.occasion.phase != Phase.CALIBRATION]
     high = max(asked or [one.offered_load for one in shown]) or 1.0
     step = (_RIGHT - _LEFT - 16) / max(len(shown) - 1, 1)
     places = [_LEFT + 8 + number * step for number in range(len(shown))]
     kinds = [_kind(one, goal) for one in shown]
-    begun = shown[0].started
+    begun = shown[0].occasion.started
     marks, lines = [], []
     for number, (one, x, kind) in enumerate(zip(shown, places, kinds, strict=True), 1):
         y = _BOTTOM - min(1.0, one.offered_load / high) * (_BOTTOM - _TOP)
@@ -133,7 +133,7 @@ def _name(kind: str) -> str:
 
 
 def _kind(trial: Trial, goal: float) -> str:
-    if trial.disturbed:
+    if trial.seen.disturbed:
         return "disturbed"
     if trial.generator_limited:
         return "generator-limited"
@@ -143,10 +143,10 @@ def _kind(trial: Trial, goal: float) -> str:
 
 
 def _cells(trial: Trial, begun: float) -> Iterator[str]:
-    moment = time.strftime("%H:%M:%S", time.localtime(trial.started))
-    yield f"{moment} (+{Duration(trial.started - begun)})" if trial.started > begun else moment
-    yield f"{trial.phase} {trial.repeat}" if trial.repeat else trial.phase
-    yield f"{trial.side} {trial.pair}" if trial.side else trial.boot[:8]
+    moment = time.strftime("%H:%M:%S", time.localtime(trial.occasion.started))
+    yield f"{moment} (+{Duration(trial.occasion.started - begun)})" if trial.occasion.started > begun else moment
+    yield f"{trial.occasion.phase} {trial.occasion.repeat}" if trial.occasion.repeat else trial.occasion.phase
+    yield f"{trial.belonging.side} {trial.belonging.pair}" if trial.belonging.side else trial.belonging.boot[:8]
     yield str(Rate(trial.intended_load))
     yield thousands(trial.offered)
     yield thousands(trial.lost)
@@ -165,21 +165,21 @@ def _sentence(number: int, trial: Trial, cells: Sequence[str]) -> str:
 
 def _told(trial: Trial) -> Iterator[str]:
     """What disturbed it, where its packets were lost, what the beats were like."""
-    if trial.disturbed:
-        yield f"disturbed: {causes_in_words(trial.disturbed)}"
+    if trial.seen.disturbed:
+        yield f"disturbed: {causes_in_words(trial.seen.disturbed)}"
     if trial.unsent:
         yield f"{thousands(trial.unsent)} unsent"
     if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:
         yield f"judged by {trial.steady_loss_ratio:.3%}, with what the queue grew by"
-    if trial.latency is not None:
-        middle, _, tail, *_ = trial.latency.within or (0.0,) * 4
+    if trial.seen.latency is not None:
+        middle, _, tail, *_ = trial.seen.latency.within or (0.0,) * 4
         yield (
-            f"latency {latency_in_words(trial.latency.p50, middle)} in the median, "
-            f"99 % {latency_in_words(trial.latency.p99, tail)}"
+            f"latency {latency_in_words(trial.seen.latency.p50, middle)} in the median, "
+            f"99 % {latency_in_words(trial.seen.latency.p99, tail)}"
         )
     if places := losses(trial).places:
         yield "lost: " + ", ".join(f"{thousands(one.packets)} {one.where}" for one in places)
-    for name, counted in sorted(trial.counter_changes.items()):
+    for name, counted in sorted(trial.seen.counter_changes.items()):
         place = Place.parse(name)
         if place.kind == "heartbeat" and counted.get("beats"):
             longest = counted.get("longest_wait", 0) / 1e6
@@ -191,9 +191,9 @@ def _boots(trials: Sequence[Trial], places: Sequence[float], step: float) -> Ite
     """Places where the boot is another one than before."""
     last, room = "", 0.0
     for one, x in zip(trials, places, strict=True):
-        if one.boot != last:
-            label = f"{one.side} {one.pair}".strip() if one.side else ""
+        if one.belonging.boot != last:
+            label = f"{one.belonging.side} {one.belonging.pair}".strip() if one.belonging.side else ""
             fits = room <= x <= _RIGHT - 7 * len(label)
             yield round(x - step / 2, 1), label if fits else ""
             room = x + 7 * len(label) + 6 if fits else room
-            last = one.boot
+            last = one.belonging.boot

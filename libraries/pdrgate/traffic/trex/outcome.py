@@ -8,6 +8,7 @@ from typing import Any
 
 from pdrgate.cause import Cause, CauseKind
 from pdrgate.errors import GeneratorError
+from pdrgate.stretch import Latency, Occasion, Seen, placed
 from pdrgate.traffic.frames import Counted
 from pdrgate.traffic.trex.readings import (
     SHORTEST_TO_LOOK,
@@ -21,7 +22,7 @@ from pdrgate.traffic.trex.readings import (
     unseen,
 )
 from pdrgate.traffic.trex.trex_streams import Stream
-from pdrgate.trial import Latency, Trial, placed
+from pdrgate.trial import Aside, Trial
 
 _SHARES = (0.5, 0.9, 0.99, 1.0)
 _PLAUSIBLE_SURPLUS = 2.0
@@ -151,16 +152,16 @@ def trial(
         unsent=requested - offered,
         forwarded=rx,
         drained=drained,
-        stray=stray,
-        returned=returned,
-        left=left,
+        aside=Aside(stray=stray, returned=returned, left=left),
         sending_time=max(one.seconds for one in directions),
         under_way=under_way,
-        latency=probe_latency(observation.histograms, sum(one.probes for one in directions)),
-        disturbed=_disturbed(max(one.unseen for one in directions), duration),
-        counters_before=placed({f"trex.{name}": value for name, value in observation.before.items()}),
-        counters_after=placed({f"trex.{name}": value for name, value in observation.after.items()}),
-        started=observation.started,
+        seen=Seen(
+            latency=probe_latency(observation.histograms, sum(one.probes for one in directions)),
+            counters_before=placed({f"trex.{name}": value for name, value in observation.before.items()}),
+            counters_after=placed({f"trex.{name}": value for name, value in observation.after.items()}),
+            disturbed=_disturbed(max(one.unseen for one in directions), duration),
+        ),
+        occasion=Occasion(started=observation.started),
     )
 
 

@@ -116,7 +116,7 @@ class TRexGenerator:
         for _ in range(_ATTEMPTS):
             try:
                 made = self._attempt(load, count, duration, frames)
-                return _again(dataclasses.replace(made, frames=whole), reasons)
+                return _again(dataclasses.replace(made, aside=dataclasses.replace(made.aside, frames=whole)), reasons)
             except GeneratorError as error:
                 reasons.append(self._explained(error))
                 self._end_worker(kill=isinstance(error, WorkerLostError))
@@ -255,7 +255,8 @@ def _again(trial: Trial, reasons: Sequence[str]) -> Trial:
     if not reasons:
         return trial
     cause = Cause(CauseKind.GENERATOR_LOST, 1.0, f"the generator was lost, and the trial made again ({reasons[-1]})")
-    return dataclasses.replace(trial, disturbed=(*trial.disturbed, cause))
+    seen = dataclasses.replace(trial.seen, disturbed=(*trial.seen.disturbed, cause))
+    return dataclasses.replace(trial, seen=seen)
 
 
 def _message(stream: Stream) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
 from pdrgate.stats.intervals import load_meanwhile
+from pdrgate.stretch import AnyStretch
 from pdrgate.testbeds import Booting, Testbed
-from pdrgate.trial import AnyStretch
 
 
 class Boots(ABC, Generic[AnyAsk, AnyStretch]):

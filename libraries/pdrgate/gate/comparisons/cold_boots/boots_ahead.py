@@ -11,8 +11,8 @@ from pdrgate.errors import TestbedError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.sut.prepared_sut import AnyAsk, PreparedSut
 from pdrgate.results.model import Side
+from pdrgate.stretch import AnyStretch
 from pdrgate.testbeds import Booting
-from pdrgate.trial import AnyStretch
 
 _MOST_AHEAD = 2
 """Pairs that are up, or on their way, beside the one that is measured: guests take memory."""

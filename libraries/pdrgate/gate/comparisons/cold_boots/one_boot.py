@@ -14,7 +14,7 @@ from pdrgate.gate.scenarios.replicate_samples import Replicate
 from pdrgate.gate.sut.prepared_sut import AnyAsk, PreparedSut
 from pdrgate.guests.guest import GuestError
 from pdrgate.results.model import BootResult, CrashResult, Side
-from pdrgate.trial import AnyStretch
+from pdrgate.stretch import AnyStretch
 
 
 @dataclass

@@ -13,7 +13,8 @@ from pdrgate.gate.run.progress import Estimate
 from pdrgate.measurands import Description
 from pdrgate.replication.replicates import Replication
 from pdrgate.results.model import ScenarioResult, SideResult
-from pdrgate.trial import AnyStretch, Trial
+from pdrgate.stretch import AnyStretch
+from pdrgate.trial import Trial
 
 
 class ComparedStretches(ABC, Generic[AnyStretch]):

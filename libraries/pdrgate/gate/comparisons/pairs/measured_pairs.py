@@ -12,7 +12,7 @@ from pdrgate.phase import Phase
 from pdrgate.replication.earlier_tries import Pairs
 from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
-from pdrgate.trial import AnyStretch
+from pdrgate.stretch import AnyStretch
 
 
 class MeasuredPairs(Generic[AnyStretch]):
@@ -39,7 +39,7 @@ class MeasuredPairs(Generic[AnyStretch]):
         """Take one stretch of the pair that is being measured."""
         self.count += 1
         self.now.append(one)
-        if one.repeat or one.pair:
+        if one.occasion.repeat or one.belonging.pair:
             self.all.append(one)
 
     def add(self, found: Replicates[AnyStretch]) -> None:
@@ -82,4 +82,4 @@ class MeasuredPairs(Generic[AnyStretch]):
 
 
 def _without_searches(stretches: Sequence[AnyStretch]) -> list[AnyStretch]:
-    return [one for one in stretches if one.phase not in (Phase.CALIBRATION, Phase.SEARCH)]
+    return [one for one in stretches if one.occasion.phase not in (Phase.CALIBRATION, Phase.SEARCH)]

@@ -24,7 +24,7 @@ from pdrgate.measurands import Description, TolerancesAsked
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.replicates import Replicates, Replication, replicate
 from pdrgate.results.verdict import Judgement
-from pdrgate.trial import AnyStretch
+from pdrgate.stretch import AnyStretch
 
 
 class PairsLoop(Generic[AnyStretch]):

@@ -8,7 +8,8 @@ from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.verdicts.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial, by_boot
+from pdrgate.stretch import by_boot
+from pdrgate.trial import Trial
 
 _TELLING = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE})
 """What a comparison ends with that tells how boots of its testbed deviate."""

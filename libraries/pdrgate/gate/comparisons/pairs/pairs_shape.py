@@ -20,7 +20,8 @@ from pdrgate.stability.series_checks import one_level, one_level_each, one_level
 from pdrgate.stability.slow_boots import SlowBoots, slow_boots
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.order import order_effect, without_order
-from pdrgate.trial import Trial, by_boot
+from pdrgate.stretch import by_boot
+from pdrgate.trial import Trial
 
 _ALIKE = 1.5
 """Times what ratios deviate by, the values of both builds do where the machine moves both alike. Where each goes its
@@ -104,7 +105,7 @@ class BuildsCurves:
         """Each build's curve over all its boots, judged by PASTRAMI."""
         return {
             side: assess(
-                [trial for trial in own if trial.phase in OF_CURVE], plr_threshold=self.loss_ratio,
+                [trial for trial in own if trial.occasion.phase in OF_CURVE], plr_threshold=self.loss_ratio,
                 over_time=False, spare_dips=True, pdr=mean(pdrs[side]), source=f"{self.scenario} {side}",
             )
             for side, own in trials.items()
@@ -201,7 +202,7 @@ def _relative_deviation(values: Sequence[float]) -> float:
 def _at_most(trials: Sequence[Trial]) -> list[list[float]]:
     """The forwarding rates of each boot at the highest load that all boots were offered."""
     sound = [trial for trial in trials if trial.sound]
-    offered = {trial.intended_load for trial in sound if trial.phase == Phase.REPEAT} or _of_saturation(sound)
+    offered = {trial.intended_load for trial in sound if trial.occasion.phase == Phase.REPEAT} or _of_saturation(sound)
     highest = max(offered, default=0.0)
     boots = by_boot([trial for trial in sound if trial.intended_load == highest])
     return [[trial.forwarding_rate for trial in own] for own in boots.values()]
@@ -209,6 +210,6 @@ def _at_most(trials: Sequence[Trial]) -> list[list[float]]:
 
 def _of_saturation(trials: Sequence[Trial]) -> set[float]:
     """The loads that all boots were offered to saturate them; of a curve there are higher ones that only some were."""
-    boots = by_boot([trial for trial in trials if trial.phase == Phase.SATURATION]).values()
+    boots = by_boot([trial for trial in trials if trial.occasion.phase == Phase.SATURATION]).values()
     each = [{trial.intended_load for trial in own} for own in boots]
     return set.intersection(*each) if each else set()

@@ -13,7 +13,7 @@ from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.sut.prepared_sut import fingerprint_differences
 from pdrgate.phase import Phase
 from pdrgate.results.model import BootResult, Side
-from pdrgate.trial import AnyStretch, by_boot
+from pdrgate.stretch import AnyStretch, by_boot
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def resumed_pairs(
             )
     measured, boots = by_boot(known), [boot for step in steps if not step.failed for boot in step.boots]
     for boot in boots:
-        if not any(one.phase == Phase.REPEAT for one in measured.get(boot.boot, ())):
+        if not any(one.occasion.phase == Phase.REPEAT for one in measured.get(boot.boot, ())):
             raise DataError(
                 f"cannot resume {folder}: what was measured in boot {boot.pair} of the "
                 f"{boot.side} ({boot.boot}) is not there any more; start a new run"

@@ -30,6 +30,7 @@ from pdrgate.reports.markup.files import written
 from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.stretch import flattened
 from pdrgate.trial import Trial
 
 ALLURE_FOLDER, CONFIGURATION_FILE = "allure-results", "allurerc.json"
@@ -122,7 +123,7 @@ def _attachments(
 ) -> Iterator[_Attachment]:
     for picture in pictures:
         yield _Attachment(picture.title, "image/png", "png", picture.png)
-    own = [trial for trial in trials if trial.scenario == scenario.name]
+    own = [trial for trial in trials if trial.belonging.scenario == scenario.name]
     if own:
         yield _Attachment("Trials", "text/csv", "csv", _csv(own))
     with contextlib.suppress(OSError):
@@ -173,8 +174,8 @@ def _csv(trials: Sequence[Trial]) -> bytes:
     lines = csv.writer(content, lineterminator="\n")
     lines.writerow(_COLUMNS)
     for trial in trials:
-        told = {"disturbed": causes_in_words(trial.disturbed)}
-        cells = (told.get(name, getattr(trial, name)) for name in _COLUMNS)
+        told = flattened(trial) | {"disturbed": causes_in_words(trial.seen.disturbed)}
+        cells = (told[name] if name in told else getattr(trial, name) for name in _COLUMNS)
         lines.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in cells])
     return content.getvalue().encode()
 

@@ -1,0 +1,256 @@
+"""A stretch of traffic: what trials and transfers have in common, as they are handled and as their lines on disk are.
+
+A stretch has what it measured as fields of its own, and the rest in parts: whose it is, why and when it was made, what
+observers saw of it. A line on disk is flat: the fields of the parts stand in it beside the stretch's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_type_hints
+
+import msgspec
+
+from pdrgate.cause import Cause, of_an_earlier_version
+from pdrgate.errors import without_value
+from pdrgate.phase import Phase
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Readings = Mapping[str, Mapping[str, int]]
+"""Counters by place and name: ``{"in0": {"rx_dropped": 12}}``."""
+
+Functions = Mapping[str, tuple[int, int]]
+"""Instructions and calls by function: ``{"ip6_forward": (1_730_000, 10_000)}``."""
+
+Stacks = Mapping[str, tuple[int, int]]
+"""The same by function and the chain of its callers: ``{"net_rx_action;virtnet_poll": (1_730_000, 10_000)}``."""
+
+CALLER = ";"
+"""Stands between a function and its caller, which comes first: as tools for flame graphs have it."""
+
+USER_SPACE = "user space"
+"""What programs executed stands under this name among the functions, and is no part of a packet's path."""
+
+
+class FlatPart:
+    """A part of a stretch, whose fields stand beside the stretch's own on disk."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging(FlatPart):
+    """Whom a stretch belongs to: what was asked, under which conditions, and which boot of which build answered."""
+
+    scenario: str = ""
+    """Name of the scenario, goal included: everything that was asked."""
+    test: str = ""
+    """Long name of the test that asked for it; empty where no test did, and in files of earlier versions."""
+    fingerprint: str = ""
+    """Digest of all that made it: scenario, profile, testbed, generator, kernel and its settings."""
+    boot: str = ""
+    """What tells this start of the SUT from all others."""
+    side: str = ""
+    """``baseline`` or ``candidate`` where builds are compared."""
+    build: str = ""
+    """The build as a person named it, where builds are compared."""
+    pair: int = 0
+    """Number of the pair of boots, from 1; 0 where there are no pairs."""
+
+    def __post_init__(self) -> None:
+        no_negative_counts(self, "pair")
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion(FlatPart):
+    """Why a stretch was made, and when."""
+
+    repeat: int = 0
+    """Number of the repeat within its boot, from 1; 0 for what is no repeat."""
+    goal: str = ""
+    """The search goal that a trial served, such as ``PDR``."""
+    phase: Phase = Phase.NONE
+    """Why it was made; of a transfer `Phase.REST`, `Phase.CURVE` or `Phase.REPEAT`."""
+    started: float = 0.0
+    """Start, seconds since the epoch."""
+
+    def __post_init__(self) -> None:
+        no_negative_times(self, "started")
+        no_negative_counts(self, "repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One-way latency of the probe stream, all in seconds, over ``count`` probes that came back."""
+
+    p50: float
+    p90: float
+    p99: float
+    max: float
+    count: int
+    within: tuple[float, ...] = ()
+    """How much less each of the four may be, where the generator counts latencies in buckets; empty where it tells
+    them exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(FlatPart):
+    """What was seen of a stretch, by the generator's probes and by who watched it."""
+
+    latency: Latency | None = None
+    """Of a trial with probes."""
+    counters_before: Readings = field(default_factory=dict)
+    counters_after: Readings = field(default_factory=dict)
+    functions: Functions = field(default_factory=dict)
+    """What the SUT's kernel executed meanwhile; empty where that is not counted, or not kept for this phase."""
+    stacks: Stacks = field(default_factory=dict)
+    """The same by who called whom, of a trial in which that was followed."""
+    counted: float = 0.0
+    """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
+    disturbed: tuple[Cause, ...] = ()
+    """What of the machine kept the stretch from telling anything of the SUT; empty for a sound one."""
+
+    def __post_init__(self) -> None:
+        no_negative_times(self, "counted")
+
+    @property
+    def counter_changes(self) -> dict[str, dict[str, int]]:
+        """What the counters gained meanwhile, by place and name, where both readings have it."""
+        return changes(self.counters_before, self.counters_after)
+
+
+class Stretch(Protocol):
+    """What trials and transfers have in common: whose a stretch of traffic is, and whether it tells of the SUT."""
+
+    @property
+    def belonging(self) -> Belonging: ...
+
+    @property
+    def occasion(self) -> Occasion: ...
+
+    @property
+    def seen(self) -> Seen: ...
+
+    @property
+    def generator_limited(self) -> bool: ...
+
+    @property
+    def sound(self) -> bool: ...
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that it lasted."""
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """What tells it from others that something else was asked of; equal for one that was measured again."""
+
+
+AnyStretch = TypeVar("AnyStretch", bound=Stretch)
+_Kind = TypeVar("_Kind", bound="DataclassInstance")
+
+
+def flattened(stretch: DataclassInstance) -> dict[str, Any]:
+    """A stretch by the names that its line on disk has."""
+    found: dict[str, Any] = {}
+    for one in dataclasses.fields(stretch):
+        value = getattr(stretch, one.name)
+        found |= _fields(value) if isinstance(value, FlatPart) else {one.name: value}
+    return found
+
+
+def unflattened(record: Mapping[str, Any], kind: type[_Kind]) -> _Kind:
+    """The inverse of `flattened` on a decoded line; unknown keys are ignored, so that newer files still load.
+
+    Raises:
+        ValueError: a key is missing, or a value has the wrong type or range.
+    """
+    upgraded = upgraded_record(record)
+    try:
+        parts = {name: msgspec.convert(upgraded, part) for name, part in _parts(kind).items()}
+        return msgspec.convert(upgraded | parts, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(without_value(error)) from error
+
+
+def line_of(stretch: DataclassInstance, without: Collection[str] = ()) -> str:
+    """The record that a file of stretches holds, a line of JSON; ``without`` what this kind of stretch never has."""
+    record = {name: value for name, value in flattened(stretch).items() if name not in without}
+    return msgspec.json.encode(record).decode()
+
+
+def no_negative_times(value: object, *names: str) -> None:
+    """Raise ValueError where one of the named fields is negative, or not finite."""
+    for name in names:
+        found = getattr(value, name)
+        if not (math.isfinite(found) and found >= 0):
+            raise ValueError(f"{name} is {found!r}: it must be finite and not negative")
+
+
+def no_negative_counts(value: object, *names: str) -> None:
+    """Raise ValueError where one of the named fields is negative."""
+    for name in names:
+        found = getattr(value, name)
+        if found < 0:
+            raise ValueError(f"{name} is {found!r}: a count cannot be negative")
+
+
+def changes(before: Readings, after: Readings) -> dict[str, dict[str, int]]:
+    """What counters gained, by place and name, where both readings have it. One that was set back gained nothing."""
+    found: dict[str, dict[str, int]] = {}
+    for place, old in before.items():
+        new = after.get(place, {})
+        gained = {name: new[name] - value for name, value in old.items() if new.get(name, value) > value}
+        if gained:
+            found[place] = gained
+    return found
+
+
+def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Counters named ``place.name`` by place and name; what has no place stands at an empty one."""
+    found: dict[str, dict[str, int]] = {}
+    for full, value in counters.items():
+        place, _, name = full.rpartition(".")
+        found.setdefault(place, {})[name] = value
+    return found
+
+
+def upgraded_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record, of a trial or a transfer, as this version has it.
+
+    Earlier ones have counters without places of their own, and in words alone what disturbed.
+    """
+    found = dict(record)
+    for key in ("counters_before", "counters_after"):
+        counters = found.get(key)
+        if isinstance(counters, dict) and any(isinstance(value, int) for value in counters.values()):
+            found[key] = placed(counters)
+    if isinstance(words := found.get("disturbed"), str):
+        found["disturbed"] = of_an_earlier_version(words)
+    return found
+
+
+def by_boot(trials: Sequence[AnyStretch]) -> dict[str, list[AnyStretch]]:
+    """Trials, or transfers, by the boot they belong to, in the order in which boots began."""
+    found: dict[str, list[AnyStretch]] = {}
+    for trial in trials:
+        found.setdefault(trial.belonging.boot, []).append(trial)
+    return found
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    return {one.name: getattr(part, one.name) for one in dataclasses.fields(part)}
+
+
+@cache
+def _parts(kind: type[DataclassInstance]) -> dict[str, type[FlatPart]]:
+    """The parts of a kind of stretch, by the names of its fields."""
+    hints = get_type_hints(kind)
+    named = {one.name: hints[one.name] for one in dataclasses.fields(kind)}
+    return {name: hint for name, hint in named.items() if isinstance(hint, type) and issubclass(hint, FlatPart)}
