@@ -25,7 +25,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds import load_testbed
-from pdrgate.testbeds.vm.vm_testbed import VmTestbed
+from pdrgate.testbeds.vm.standing_guest import StandingGuest
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
@@ -66,11 +66,11 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
             return made
 
         first = counted(PLAIN)
-        up = {side: suts.pair(1)[side] for side in SIDES}
-        states = {side: NetworkState.of(one.hops[0].host) for side, one in up.items()}
+        up = suts.pairs((1, 2))
+        states = {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()}
         nat = counted(NAT)
-        assert {side: suts.pair(1)[side] for side in SIDES} == up
-        assert {side: NetworkState.of(one.hops[0].host) for side, one in up.items()} == states
+        assert suts.pairs((1, 2)) == up
+        assert {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()} == states
         last = counted(PLAIN)
         for one in (first, nat, last):
             assert one.judgement is not None
@@ -87,13 +87,13 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         assert "instructions" in slower.judgement.reason
         suts.builds["candidate"] = builds["candidate"]
         # One that dies costs its scenario alone.
-        dead = suts.pair(1)["candidate"]
-        assert isinstance(dead, VmTestbed)
-        os.kill(dead.guest.pid, signal.SIGKILL)
+        dead = suts.pairs((1,))["candidate", 1]
+        assert isinstance(dead, StandingGuest)
+        os.kill(dead.testbed.guest.pid, signal.SIGKILL)
         died = counted(PLAIN)
         assert [one.side for one in died.boots if one.failure] == ["candidate"]
         assert len(died.samples("cost", "candidate")) == 2
-        assert suts.pair(1)["candidate"] is not dead
+        assert suts.pairs((1,))["candidate", 1] is not dead
     finally:
         session.close()
         record.close()

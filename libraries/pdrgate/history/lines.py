@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -68,6 +69,8 @@ class LineFile:
     def __init__(self, path: Path, *, lasting: bool = False) -> None:
         self.path = path
         self._fd = -1
+        self._writing = threading.Lock()
+        """Held by who writes: several SUTs may be measured at once."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = _open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -83,7 +86,10 @@ class LineFile:
 
     def append_line(self, text: str) -> None:
         """Write one line; when this returns, it is on disk."""
-        line = text.encode() + b"\n"
+        with self._writing:
+            self._append(text.encode() + b"\n")
+
+    def _append(self, line: bytes) -> None:
         end = os.fstat(self._fd).st_size
         try:
             written = os.write(self._fd, line)

@@ -82,14 +82,15 @@ class BuildKeywords:
 
     @keyword
     def count_kernel_builds(
-        self, candidate: str, baseline: str, boots: int = 4, budget: Duration | None = None
+        self, candidate: str, baseline: str, boots: int = 6, budget: Duration | None = None
     ) -> None:
         """Compares two kernel builds by the instructions that a packet costs, on guests that stay up from test to test.
 
-        The first test boots as many pairs of guests as its answer takes, at most ``boots``; each later test sets the
-        same guests up for its scenario, counts at saturation and at a light load, and puts them back. A guest that dies
-        costs its scenario, and is booted anew for the next. There is no PDR: counts do not depend on how fast a guest
-        is, and boots are needed as replicates only. `Cost Should Not Have Regressed` judges.
+        The first test boots two guests of each build; each test sets them up for its scenario, all at once, counts at
+        saturation and at a light load, and puts them back. Two more of each are booted for what these do not decide, at
+        most ``boots`` in all. A guest that dies costs its scenario, and is booted anew for the next. There is no PDR:
+        counts do not depend on how fast a guest is, and boots are needed as replicates only. `Cost Should Not Have
+        Regressed` judges.
 
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import os
 import socket
 import struct
 from collections.abc import Collection, Iterator
@@ -51,6 +52,10 @@ class NamespaceCounters:
     def begin(self, interfaces: Collection[str]) -> PendingCounters:
         """Have them read, of all that is not a port's and of these ports; several namespaces at once."""
         return PendingCounters(self._name, tuple(interfaces), self._inside)
+
+    def open_file(self, path: str) -> int:
+        """A descriptor of a file in /proc that tells of the namespace, whoever reads it; the caller closes it."""
+        return self._inside.submit(os.open, path, os.O_RDONLY | os.O_CLOEXEC).result()
 
     def close(self) -> None:
         """Leave the namespace; may be called twice."""

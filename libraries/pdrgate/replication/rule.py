@@ -55,6 +55,8 @@ class PairsRule:
     fewest_scattered: int = 8
     """The same of a measurand in which a build's own boots deviate by more than half its tolerance: from here on flips
     between two levels can be told from noise, and a dip from the rest. Others need not wait for it."""
+    fewest_known: int = 2
+    """The same of a measurand of which it is known what pairs deviate by: two of them leave nobody guessing."""
     fewest_again: int = 2
     """The fewest pairs of a retry that goes on with as many pairs of earlier tries: it measures in any case, whatever
     those say."""
@@ -166,14 +168,16 @@ class PairsRule:
         if not standing.changes:
             return ()
         return tuple(
-            self._corrected(one, len(samples), self._fewest(own), earlier)
+            self._corrected(one, len(samples), self._fewest(own), earlier, known=own.known is not None)
             for one, own in zip(standing.changes, samples, strict=True)
         )
 
-    def _corrected(self, change: ChangeResult, measurands: int, first: int, earlier: int) -> ChangeResult:
+    def _corrected(
+        self, change: ChangeResult, measurands: int, first: int, earlier: int, *, known: bool
+    ) -> ChangeResult:
         evidence = change.evidence
         assert evidence is not None
-        if evidence.pairs < first or not evidence.deviation or change.change <= -1:
+        if known or evidence.pairs < first or not evidence.deviation or change.change <= -1:
             return change
         sign = 1.0 if change.better == "higher" else -1.0
         decided = self._tested(change, measurands) is not Verdict.INCONCLUSIVE
@@ -198,6 +202,8 @@ class PairsRule:
         return Verdict.INCONCLUSIVE if few else said
 
     def _fewest(self, samples: Samples) -> int:
+        if samples.known is not None:
+            return min(self.fewest_known, self.fewest)
         scattered = any(
             sample_deviation(own) > samples.tolerance / 2 * mean(own) for own in (samples.baseline, samples.candidate)
         )

@@ -12,13 +12,16 @@ from pdrgate.results.model import Better, ChangeResult, Evidence
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import (
     Change,
+    Interval,
     change_interval,
     change_interval_of_boots,
     mean,
     paired_change_interval,
     raw_log_ratios,
+    relative,
     sample_deviation,
     t_interval,
+    t_quantile,
 )
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stats.robust import winsorised
@@ -43,6 +46,8 @@ class Samples:
     """Relative change for the worse that is accepted, in [0, 1)."""
     baseline: tuple[float, ...]
     candidate: tuple[float, ...]
+    known: Deviation | None = None
+    """What log ratios of pairs deviate by, where that does not depend on the machine; None: only these pairs tell."""
 
     def after(self, tries: Iterable[Pairs]) -> Samples:
         """The same with the pairs of earlier tries in front.
@@ -92,6 +97,8 @@ class Samples:
         Args:
             odds: that the evidence must reach, for what as many pairs resolve.
         """
+        if self.known is not None:
+            return self._change_by(self.known, confidence)
         change = self._judged(paired_change_interval(self.candidate, self.baseline, confidence), confidence)
         worse = 1.0 if self.better == "lower" else -1.0
         # In logs, as ratios are: twice the tolerance is the tolerance twice over.
@@ -117,6 +124,25 @@ class Samples:
                 narrow=len(ratios) >= _FEWEST_NARROW and _reach(ratios, confidence) <= NARROW * distance / 2,
             ),
         )
+
+    def _change_by(self, known: Deviation, confidence: float) -> ChangeResult:
+        """The change of pairs whose deviation is known for the most part, and that no drift makes alike."""
+        worse = 1.0 if self.better == "lower" else -1.0
+        distance = abs(2 * math.log1p(worse * self.tolerance))
+        ratios = raw_log_ratios(self.candidate, self.baseline)
+        gains, losses = [-worse * ratio for ratio in ratios], [worse * ratio for ratio in ratios]
+        now = known.with_values(ratios)
+        half = t_quantile(0.5 + confidence / 2, now.freedom) * now.value / math.sqrt(len(ratios))
+        centre = mean(ratios)
+        told = Change(relative(centre), Interval(relative(centre - half), relative(centre + half)))
+        slower, faster = (log_likelihood_ratio(each, -distance, 0.0, known) for each in (gains, losses))
+        return replace(
+            self._judged(told, confidence),
+            evidence=Evidence(
+                slower=slower, faster=faster, pairs=len(ratios), deviation=now.value,
+                resolves=abs(math.expm1(worse * half)), slower_if_drifting=slower, faster_if_drifting=faster,
+            ),
+        )  # fmt: skip
 
     def change(
         self, confidence: float, between: Deviation | None = None, boots: tuple[int, int] = (1, 1)

@@ -149,3 +149,11 @@ class Booting(Protocol):
 
     def take_place(self) -> None:
         """Have the SUT run where it is measured, now that it is set up, if it stood back."""
+
+
+@runtime_checkable
+class Stands(Protocol):
+    """A testbed whose SUT can stay up for many scenarios that are counted and not timed."""
+
+    def standing(self) -> Testbed:
+        """The same for those; closing it closes both. Raises nothing: the SUT may be coming up still."""

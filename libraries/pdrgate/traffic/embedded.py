@@ -25,6 +25,7 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pdrgate.child_environment import child_environment
@@ -46,9 +47,12 @@ _BATCH_SPAN = 64e-6
 _MAX_BATCH = 64
 _NOT_REFILLED = 32
 """Packets by which a full ring of virtio is not full, about: it is refilled when so many are gone (half a batch)."""
-_QUIET = 0.050
+QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
-_DRAIN_LIMIT = 1.0
+_LATE_BURSTS = 2
+"""Bursts that may not come back whole: each of them is waited for."""
+_LIMIT = 20
+"""Times as long as that a drain may take in all."""
 _CHUNK = 1 << 16
 """Bytes of one read of the worker's answer."""
 _DIRECTION, _KINDS = 2, 4
@@ -56,6 +60,20 @@ _DIRECTION, _KINDS = 2, 4
 _TAGS = range(0x8000, 0x10000 - _KINDS, _KINDS)
 _FEWEST_BETWEEN, _MOST_BETWEEN = 9, 15
 """Parts of a trial's packets, between which a frame is kept whole: as many other ones in each trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """How packets are sent at once, where all of a burst shall wait for the SUT: it looks at none before it has all."""
+
+    packets: int
+    """In a burst."""
+    least_load: float
+    """Packets/s from which on a trial is of bursts, each of which is back before the next."""
+    stop: Callable[[], None]
+    """Has the SUT look at none."""
+    go_on: Callable[[], None]
+    """Called when a burst is sent: has the SUT look at it."""
 
 
 class EmbeddedGenerator:
@@ -69,6 +87,9 @@ class EmbeddedGenerator:
         asleep: whether packets are waited for asleep: where others have use for its CPU, and a SUT takes tens of
             thousands of packets/s at most. ``auto`` is ``packet`` then.
         ring: of a guest, what its receive ring holds behind the queue of a TAP.
+        quiet: seconds without a packet that end a drain.
+        bursts: what trials of a high load are made of, where packets come back to a socket; None: they are sent when
+            they are due.
         on_sent: called in each trial without probes when sending has ended, and what is queued begins to drain.
 
     Raises:
@@ -77,7 +98,8 @@ class EmbeddedGenerator:
 
     def __init__(
         self, netns: str | None, cpu: int, paths: Sequence[Path], engine: Engine = "auto",
-        *, asleep: bool = False, ring: int = 0, on_sent: Callable[[], None] = lambda: None,
+        *, asleep: bool = False, ring: int = 0, quiet: float = QUIET, bursts: Bursts | None = None,
+        on_sent: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         parts = native.build()
         self._paths = tuple(paths)
@@ -85,6 +107,8 @@ class EmbeddedGenerator:
         self._tags: Iterator[int] = iter(())
         self._asleep = asleep
         self._ring = max(0, ring - _NOT_REFILLED)
+        self._quiet = quiet
+        self._bursts = bursts
         self._on_sent = on_sent
         self._chosen_cookie = secrets.randbits(32)
         self._table: FrameTable | None = None
@@ -139,12 +163,15 @@ class EmbeddedGenerator:
             sent_frames = self._built_in(frames)
         else:
             sent_frames, following = self._chosen(frames, frames.chosen)
+        bursts = self._bursts_of(load, frames)
         try:
-            self._send(self._request(count, load, duration, frames, sent_frames, len(following)), following)
+            self._send(self._request(count, load, duration, frames, sent_frames, len(following), bursts), following)
+            if bursts is not None:
+                self._send_bursts(bursts)
             self._answer(duration + 10.0)
             if not frames.probe_rate:  # the latency of what drains is measured
                 self._on_sent()
-            result = self._answer(_DRAIN_LIMIT + 10.0)
+            result = self._answer(_LIMIT * self._quiet + 10.0)
         except GeneratorError:
             raise
         except BaseException:
@@ -159,6 +186,8 @@ class EmbeddedGenerator:
         if frames.counted == "taken":  # what comes back is in nobody's way
             left, outside = came + int(result["returned"]), int(result["outside"])
             came, drained = sent - outside, max(0, looks[-1] - outside)
+        if bursts is not None:
+            looks, drained = (), came  # nothing comes while a burst is sent
         return Trial(
             intended_load=load,
             intended_duration=duration,
@@ -178,6 +207,28 @@ class EmbeddedGenerator:
             seen=Seen(latency=latency),
             occasion=Occasion(started=started),
         )
+
+    def _bursts_of(self, load: float, frames: Frames) -> Bursts | None:
+        """What the trial is made of; None where packets are sent when they are due."""
+        comes_back = frames.counted != "taken" and frames.mark is None and not frames.probe_rate
+        bursts = self._bursts if comes_back and self.engine == "packet" else None
+        return bursts if bursts is not None and load >= bursts.least_load else None
+
+    def _send_bursts(self, bursts: Bursts) -> None:
+        """Send the trial's packets; end early where the second burst does not come back whole."""
+        left, late = 1, 0
+        while left and late < _LATE_BURSTS:
+            bursts.stop()
+            try:
+                self._tell(b"g")
+                self._answer(10.0)
+            finally:
+                bursts.go_on()
+            since = time.monotonic()
+            left = int(self._answer(_LIMIT * self._quiet + 10.0)["left"])
+            late += time.monotonic() - since >= self._quiet
+        if left:
+            self._tell(b"e")
 
     def sample(self, frames: Frames) -> bytes:
         if frames.chosen is not None:
@@ -225,8 +276,9 @@ class EmbeddedGenerator:
         return ChosenFrames(self._table, self._chosen_cookie, self._tag()), following
 
     def _request(
-        self, count: int, load: float, duration: float, frames: Frames, sent: SentFrames, table: int
-    ) -> Request:
+        self, count: int, load: float, duration: float, frames: Frames, sent: SentFrames, table: int,
+        bursts: Bursts | None,
+    ) -> Request:  # fmt: skip
         """What the worker is asked; ``table`` bytes of chosen frames follow."""
         probe_every = 0
         if frames.probe_rate:
@@ -239,8 +291,8 @@ class EmbeddedGenerator:
             count=count,
             period_q16=round(duration * 1e9 * 65536 / count),
             duration=max(1, round(duration * 1e9)),
-            quiet=round(_QUIET * 1e9) if frames.mark is None else 0,  # else nothing comes back to wait for
-            limit=round(_DRAIN_LIMIT * 1e9),
+            quiet=round(self._quiet * 1e9) if frames.mark is None else 0,  # else nothing comes back to wait for
+            limit=round(_LIMIT * self._quiet * 1e9),
             live=int(self.engine == "xdp"),
             asleep=int(self._asleep),
             batch=min(_MAX_BATCH, max(1, math.ceil(load * _BATCH_SPAN))),
@@ -250,6 +302,7 @@ class EmbeddedGenerator:
             returns=int(frames.counted == "returned"),
             taken=int(frames.counted == "taken"),
             ring=self._ring,
+            burst=bursts.packets if bursts is not None else 0,
             table=table,
         )
 
@@ -262,11 +315,14 @@ class EmbeddedGenerator:
         return tag
 
     def _send(self, request: Request, following: bytes) -> None:
+        self._tell(bytes(request) + following)
+
+    def _tell(self, what: bytes) -> None:
         assert self._worker.stdin is not None
         if self._worker.stdin.closed:
             raise GeneratorError("the traffic generator was closed; open another for further trials")
         try:
-            self._worker.stdin.write(bytes(request) + following)
+            self._worker.stdin.write(what)
             self._worker.stdin.flush()
         except BrokenPipeError as error:
             raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again") from error

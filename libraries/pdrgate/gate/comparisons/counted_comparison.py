@@ -17,7 +17,11 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.calls import Calls
+from pdrgate.stats.pooled import Deviation
 from pdrgate.trial import Trial
+
+_PAIRS_DEVIATE = Deviation(0.004, 8.0)
+"""What pairs of equal builds deviate by, relative, on most paths, and how well that is known of any other path."""
 
 
 class CountedTrials(ComparedTrials):
@@ -25,6 +29,7 @@ class CountedTrials(ComparedTrials):
 
     compared: ClassVar[tuple[Description, ...]] = (Cost.about,)
     also_told: ClassVar[tuple[Description, ...]] = (Calls.about,)
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {Cost.about.name: _PAIRS_DEVIATE}
 
     def __init__(self, task: ComparisonTask, suts: LivingSuts) -> None:
         super().__init__(task)

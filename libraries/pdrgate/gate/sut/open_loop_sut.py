@@ -129,6 +129,11 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
         self.session.observer.measuring(Upcoming(phase, load, duration, self.identity.side, self.identity.pair))
         return self._measurer.measure(load, duration, phase, goal, repeat)
 
+    def take(self, known: Trial) -> None:
+        """Have a trial that was made of this boot for another scenario count for this one, too."""
+        assert self._measurer is not None
+        self._measurer.take(known)
+
     def measure_patiently(self, ask: Ask, patience: Patience, repeat: int = 0) -> Trial:
         """One trial, the last of those that it takes."""
         *_, trial = patience.attempts(

@@ -74,6 +74,10 @@ class TrialMeasurer(Measurer[Trial]):
         earlier = self._replay(load, duration, phase, repeat)
         return self._taken(earlier, lambda: self._fresh(load, duration, phase, goal, repeat))
 
+    def take(self, known: Trial) -> None:
+        """Have a trial that was made for another scenario count for this one, and be on disk as its own."""
+        self.made.append(self._keep(dataclasses.replace(known, **dataclasses.asdict(self._belonging))))
+
     def _fresh(self, load: float, duration: float, phase: Phase, goal: str, repeat: int) -> Trial:
         with self._blamed():
             self._lead_in(load, phase)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
 from pdrgate.guests.metering.symbols import KernelSymbols
@@ -29,11 +29,15 @@ class FunctionObserver:
 
     Args:
         symbols: of the guest once its data path is set up; BPF programs that come later are code without a name.
+        later: gets what was executed and returns the symbols that name it; None: ``symbols`` do.
     """
 
-    def __init__(self, meter: VcpuMeter, symbols: KernelSymbols) -> None:
+    def __init__(
+        self, meter: VcpuMeter, symbols: KernelSymbols, later: Callable[[Executed], KernelSymbols] | None = None
+    ) -> None:
         self._meter = meter
         self._symbols = symbols
+        self._later = later
         self._before: Executed | None = None
         self._since = 0.0
 
@@ -46,7 +50,9 @@ class FunctionObserver:
         if before is None:
             return Observation()
         counted, after = time.monotonic() - self._since, self._meter.executed()
-        functions = condensed(self._symbols.functions(after.since(before)), LEAST_FUNCTION)
+        executed = after.since(before)
+        symbols = self._symbols if self._later is None else self._later(executed)
+        functions = condensed(symbols.functions(executed), LEAST_FUNCTION)
         return Observation(functions=functions, counted=counted)
 
 

@@ -406,6 +406,11 @@ static void resumes(unsigned number)
 	atomic_store_explicit(&cpu->halted_since, 0, memory_order_relaxed);
 	if (own->due < time)
 		own->due = time;
+	if (own->speed != atomic_load_explicit(&meter->speed, memory_order_relaxed)) {
+		/* It was told another speed while there was nothing to do: that is so from its first block on. */
+		own->next_look = cpu->instructions;
+		cpu->next_stop = 0;
+	}
 	/* One that was ahead when it halted still is, for a while. */
 	trace_as_asked(cpu, own); /* it was asked for while there was nothing to do: the first packets count too */
 }

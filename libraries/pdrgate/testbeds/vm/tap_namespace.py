@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network
@@ -11,12 +12,15 @@ from pdrgate.errors import TestbedError
 from pdrgate.guests.qemu import NetworkPort
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import KnobSet, sysctl
+from pdrgate.observers.counters import parse_net_dev
 from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Reading
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 from pdrgate.traffic.frames import Path
 
 TAPS = ("t0", "t1")
+_MOST_READ = 1 << 12
+"""Bytes, which a few lines of devices have."""
 _TAP_MACS = ("02:70:64:72:01:00", "02:70:64:72:01:03")
 GUEST_MACS = ("02:70:64:72:01:01", "02:70:64:72:01:02")
 
@@ -36,6 +40,8 @@ class TapNamespace:
         """Whether the namespace is there, or may be."""
         self._host: ShellHost | None = None
         self._counters: NamespaceCounters | None = None
+        self._devices = -1
+        """The file that tells what the TAPs have carried."""
 
     def make(self) -> None:
         """Make the namespace. Raises TestbedError."""
@@ -87,8 +93,19 @@ class TapNamespace:
 
         return path(0, networks.reverse, networks.forward), path(1, networks.forward, networks.reverse)
 
+    def taken(self) -> int:
+        """Packets that QEMU has taken from the TAPs so far: read at once, while a trial is under way."""
+        if self._devices < 0:
+            assert self._counters is not None
+            self._devices = self._counters.open_file("/proc/thread-self/net/dev")
+        found = parse_net_dev(os.pread(self._devices, _MOST_READ, 0).decode())
+        return sum(found[tap]["tx_packets"] for tap in TAPS)
+
     def close(self) -> None:
         """Remove the namespace; may be called twice. Raises TestbedError when it stays."""
+        if self._devices >= 0:
+            os.close(self._devices)
+            self._devices = -1
         if self._counters is not None:
             self._counters.close()
             self._counters = None

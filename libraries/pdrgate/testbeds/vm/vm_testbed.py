@@ -44,14 +44,14 @@ from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.drop_watch import DropWatch, drop_reasons_of
-from pdrgate.testbeds.protocol import Counting, Pinning
+from pdrgate.testbeds.protocol import Pinning
 from pdrgate.testbeds.vm.guest_counting import GuestCounting
 from pdrgate.testbeds.vm.guest_ring import check_ring
 from pdrgate.testbeds.vm.guest_start import GuestStart
 from pdrgate.testbeds.vm.held_speed import HeldSpeed, with_meter
+from pdrgate.testbeds.vm.standing_guest import StandingGuest
 from pdrgate.testbeds.vm.tap_namespace import GUEST_MACS, TapNamespace
-from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
-from pdrgate.traffic.generator import Generator
+from pdrgate.traffic.embedded import QUIET, Bursts, EmbeddedGenerator, Engine
 
 DEFAULT_RING = 256
 DEFAULT_BUFFER = 1000 + DEFAULT_RING
@@ -145,6 +145,10 @@ class VmTestbed:
             clock.check()
         return self
 
+    def standing(self) -> StandingGuest:
+        """The same for scenarios that are counted on it, one after the other."""
+        return StandingGuest(self)
+
     def stand_back(self) -> None:
         """Have the guest stay behind others until `hurry`, and run on any CPU of the testbed until `take_place`."""
         self.guest.stand_back()
@@ -201,8 +205,8 @@ class VmTestbed:
         """A guest has nothing of this machine but what is put there."""
         furnish(self.guest, self.guest.build, programs, words)
 
-    def generator(self, family: int) -> Generator:
-        """A generator for traffic of an IP version; the caller closes it."""
+    def generator(self, family: int, quiet: float = QUIET, bursts: Bursts | None = None) -> EmbeddedGenerator:
+        """A generator for traffic of an IP version; the caller closes it. The others: see `EmbeddedGenerator`."""
         return EmbeddedGenerator(
             self._taps.name,
             self._cpus.generator,
@@ -210,6 +214,8 @@ class VmTestbed:
             self._engine,
             asleep=self.steady,
             ring=self._ring,
+            quiet=quiet,
+            bursts=bursts,
             on_sent=self._speed.let_go,
         )
 
@@ -268,9 +274,7 @@ class VmTestbed:
             if any(value.bit_length() > _LARGEST for value in inside.values()):
                 raise ValueError(f"a counter of more than {_LARGEST} bits")
         found = {counter: value for counter, value in inside.items() if counter.place.kind != "cpu"}
-        for counter, value in machine.items():
-            if counter.place.kind == "interface":
-                found[Counter(counter.place.of("tg"), counter.name)] = value
+        found |= _of_taps(machine)
         for place in map(Place.cpu, self._cpus.sut):
             stolen = Counter(place, "steal_ticks")
             found[stolen] = machine[stolen]
@@ -279,12 +283,20 @@ class VmTestbed:
             found[Counter(place, "other_ticks")] = machine[Counter(place, "process_ticks")] - own
         return found
 
+    def outer_counters(self) -> Reading:
+        """The TAPs' counters alone, at places of ``tg``: reading them is no work for the guest."""
+        return _of_taps(self._taps.counters())
+
+    def taken(self) -> int:
+        """Packets that QEMU has taken from the TAPs so far."""
+        return self._taps.taken()
+
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         """The counters around each trial; within them, so that reading does not take long, the CPU's constant speed."""
         return (CounterObserver(self.counters), *self._drops.observers(), *self._speed.observers(self.guest))
 
     @property
-    def executed(self) -> Counting | None:
+    def executed(self) -> GuestCounting | None:
         """What counts the guest's kernel, once the guest is up."""
         return self._counting
 
@@ -347,3 +359,12 @@ class VmTestbed:
             if not of_port:
                 for port in ends:
                     self.guest.run("ip", "link", "set", port.interface, "up")
+
+
+def _of_taps(machine: Reading) -> dict[Counter, int]:
+    """What this machine counts at the TAPs, at places of ``tg``."""
+    return {
+        Counter(counter.place.of("tg"), counter.name): value
+        for counter, value in machine.items()
+        if counter.place.kind == "interface"
+    }

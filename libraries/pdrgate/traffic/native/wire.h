@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 9
+#define WIRE_VERSION 10
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
@@ -73,6 +73,8 @@ struct request {
 	__u32 chosen;			/* frames of the table that is sent, see `struct chosen`; 0: those of `dir` are */
 	__u32 ordered;			/* numbers of the table's order */
 	__u32 room;			/* bytes of each frame in it: as many as the longest has */
+	__u64 burst;			/* packets that are sent at once, each burst when it is told and the one before is back;
+					 * 0: packets are sent when they are due */
 	__u64 table;			/* bytes of a new table that follow this request; 0: the one from before */
 	struct direction dir[2];
 };

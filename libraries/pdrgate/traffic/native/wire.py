@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pdrgate.traffic.chosen.frame_table import FrameTable
 
-VERSION = 9
+VERSION = 10
 HEADER_MAX = 226
 """Bytes of the longest header, with a VLAN tag, a routing header of nine segments and a probe's time stamp."""
 
@@ -67,6 +67,7 @@ class Request(ctypes.Structure):
         ("chosen", ctypes.c_uint32),
         ("ordered", ctypes.c_uint32),
         ("room", ctypes.c_uint32),
+        ("burst", ctypes.c_uint64),
         ("table", ctypes.c_uint64),
         ("dir", WireDirection * 2),
     )

@@ -468,6 +468,31 @@ static struct counts drain(struct counts before, uint64_t expected, uint64_t qui
 	return last;
 }
 
+enum { BURST_LIMIT = 1000000000 /* ns in which a burst is sent, whoever else has the CPU */ };
+
+/* Each burst is sent at the word 'g'; any other word is the last. It is answered when it is sent, and when it is back. */
+static int run_bursts(struct counts before, uint64_t *refused)
+{
+	uint64_t count = control->asked.count, begin = now();
+	int error = 0;
+
+	control->asked.period_q16 = 0;
+	control->asked.duration = BURST_LIMIT;
+	while (!error && control->sent < count && getchar() == 'g') {
+		uint64_t sent = control->sent + control->asked.burst;
+
+		control->asked.count = sent < count ? sent : count;
+		error = run_packets(refused);
+		answer("{}");
+		drain(before, control->sent - *refused, control->asked.quiet, control->asked.limit);
+		answer("{\"left\":%llu}", error ? 0ull : (unsigned long long)(count - control->sent));
+	}
+	control->asked.count = count;
+	control->start = begin;
+	control->end = now();
+	return error;
+}
+
 static unsigned long long percentile(uint64_t percent, struct counts back)
 {
 	return latency_percentile(control->latency, back.probes, back.longest, percent);
@@ -543,7 +568,7 @@ static void trial(const struct request *asked)
 			return;
 		}
 	}
-	error = asked->live ? run_live() : run_packets(&refused);
+	error = asked->live ? run_live() : asked->burst ? run_bursts(before, &refused) : run_packets(&refused);
 	end = now();
 	if (asked->taken) {
 		control->over = 1;
@@ -554,7 +579,8 @@ static void trial(const struct request *asked)
 		return;
 	}
 	answer("{}"); /* sending has ended, and what is queued may come as fast as it can */
-	after = drain(before, control->sent, asked->quiet, asked->limit);
+	/* Only frames that the kernel itself sends are counted as refused later on. */
+	after = drain(before, control->sent - (asked->live ? 0 : refused), asked->quiet, asked->limit);
 	after.own -= before.own;
 	after.stray -= before.stray;
 	after.probes -= before.probes;

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.session import Session
 from pdrgate.results.model import Side
-from pdrgate.testbeds import Testbed
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds import Booting, Stands, Testbed
+from pdrgate.trial import Trial
+
+AT_ONCE = 2
+"""Pairs that are measured at the same time."""
+
+OfPair = tuple[Side, int]
+"""A SUT, by its side and the number of its pair."""
 
 
 class LivingSuts:
@@ -21,10 +30,13 @@ class LivingSuts:
 
     def __init__(self, session: Session, builds: Mapping[Side, Build]) -> None:
         self.builds = dict(builds)
-        self.workers = ThreadPoolExecutor(len(SIDES))
-        """Set up both SUTs of a pair at once. What a thread has started ends with it, so that they stay as well."""
+        self.workers = ThreadPoolExecutor(AT_ONCE * len(SIDES))
+        """Set up and measure all SUTs of some pairs at once. What a thread has started ends with it, so that they stay
+        as well."""
+        self.resting: dict[str, Trial] = {}
+        """What each kernel does by itself, by boot: it does so whatever it is set up for."""
         self._session = session
-        self._up: dict[tuple[Side, int], Testbed] = {}
+        self._up: dict[OfPair, Testbed] = {}
 
     def are_of(self, builds: Mapping[Side, Build]) -> bool:
         """Whether they are boots of these builds."""
@@ -32,22 +44,28 @@ class LivingSuts:
             side: one.identity for side, one in self.builds.items()
         }
 
-    def pair(self, number: int) -> Mapping[Side, Testbed]:
-        """Both SUTs of a pair; what is not up is booted, both at once. Raises BootError."""
-        fresh = [side for side in SIDES if (side, number) not in self._up]
-        for side in fresh:
+    def pairs(self, numbers: Sequence[int]) -> Mapping[OfPair, Testbed]:
+        """Both SUTs of some pairs; what is not up is booted, all at once. Raises BootError."""
+        wanted: list[OfPair] = [(side, number) for number in numbers for side in SIDES]
+        fresh = [one for one in wanted if one not in self._up]
+        for one in fresh:
+            side, number = one
             self._session.observer.said(f"living boot {number} of the {side}, {self.builds[side].label}")
             try:
-                self._up[side, number] = self._session.begin(self.builds[side].start, kept=True)
+                self._up[one] = self._session.begin(partial(_standing, self.builds[side]), kept=True)
             except TestbedError as error:
                 raise BootError(side, error) from error
-        for side in fresh:
+        failed: list[BootError] = []
+        for one, coming in [(one, self.workers.submit(self._ready, one)) for one in fresh]:
             try:
-                self._session.ready(self._up[side, number], introduce=number == 1)
+                coming.result()
+                self._session.ready(self._up[one], introduce=one[1] == 1)
             except TestbedError as error:
-                self.lost(side, number)
-                raise BootError(side, error) from error
-        return {side: self._up[side, number] for side in SIDES}
+                self.lost(*one)
+                failed.append(BootError(one[0], error))
+        if failed:
+            raise failed[0]
+        return {one: self._up[one] for one in wanted}
 
     def lost(self, side: Side, number: int) -> None:
         """Give up a SUT that failed, whose next scenario shall have another."""
@@ -61,8 +79,18 @@ class LivingSuts:
         while self._up:
             self._leave(self._up.popitem()[1])
 
+    def _ready(self, one: OfPair) -> None:
+        testbed = self._up[one]
+        if isinstance(testbed, Booting):
+            testbed.ready()
+
     def _leave(self, testbed: Testbed) -> None:
         try:
             self._session.leave([testbed])
         except PdrGateError as error:
             self._session.observer.said(str(error))
+
+
+def _standing(build: Build, journal: Journal) -> Testbed:
+    testbed = build.start(journal)
+    return testbed.standing() if isinstance(testbed, Stands) else testbed

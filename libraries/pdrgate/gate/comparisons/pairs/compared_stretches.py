@@ -13,6 +13,7 @@ from pdrgate.gate.run.progress import Estimate
 from pdrgate.measurands import Description
 from pdrgate.replication.replicates import Replication
 from pdrgate.results.model import ScenarioResult, SideResult
+from pdrgate.stats.pooled import Deviation
 from pdrgate.stretch import AnyStretch
 from pdrgate.trial import Trial
 
@@ -24,6 +25,8 @@ class ComparedStretches(ABC, Generic[AnyStretch]):
     """What is compared, where all boots have it, the one that the run is about first."""
     also_told: ClassVar[tuple[Description, ...]] = ()
     """What is told of each build, where all its boots have it."""
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {}
+    """By measurand, what the log ratios of pairs deviate by on any machine; of others only the pairs tell."""
 
     def __init__(self, task: ComparisonTask) -> None:
         self.task = task

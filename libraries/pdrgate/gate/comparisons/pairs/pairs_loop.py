@@ -128,6 +128,7 @@ class PairsLoop(Generic[AnyStretch]):
             Samples(
                 one.name, one.unit, one.better, one.tolerance.accepted(asked),
                 self.found.values(one.name, "baseline"), self.found.values(one.name, "candidate"),
+                self._kind.pairs_deviate.get(one.name),
             )
             for one in self.compared
         ]  # fmt: skip

@@ -1,0 +1,233 @@
+"""A guest that stays up while many scenarios are counted on it, one after the other.
+
+Counts do not depend on how fast a guest is. So it is not held, does not go before other processes, and runs on any CPU
+of the testbed; what no scenario changes is asked once, and the generator stays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from pdrgate.data_paths.catalogue import Hop
+from pdrgate.guests.metering import VcpuMeter
+from pdrgate.hosts.host import Host
+from pdrgate.observers.environment import Environment
+from pdrgate.observers.reading import Reading
+from pdrgate.observers.watching import CounterObserver, Observer
+from pdrgate.testbeds.protocol import Counting, Pinning
+from pdrgate.testbeds.vm.guest_counting import StandingCounting
+from pdrgate.traffic.embedded import Bursts, EmbeddedGenerator
+from pdrgate.traffic.frames import Frames
+from pdrgate.traffic.generator import Generator
+from pdrgate.trial import Trial
+
+if TYPE_CHECKING:
+    from pdrgate.testbeds.vm.vm_testbed import VmTestbed
+
+
+_QUIET = 0.5
+"""Seconds without a packet that end a drain: all that was not refused comes back, however long nobody runs the guest,
+and what came later would be counted without its packets."""
+
+
+BURST = 192
+"""Packets that are sent at once: three times as many as a kernel takes from a device in a turn, and fewer than a ring
+has room for."""
+FLOOD = 100e3
+"""Packets/s from which on they are sent in bursts."""
+_CRAWL = 200_000
+"""Instructions/s of a CPU that waits: a thousandth of what it executes for a burst, while one is handed over."""
+_PATIENCE = 0.2
+"""Seconds for a CPU to come to rest, and for a burst to be handed over."""
+_LOOK = 0.001
+"""Seconds between looks at what was handed over."""
+
+
+class StandingGuest:
+    """A testbed for scenarios that follow each other; satisfies `Testbed`, and ends the guest with it."""
+
+    def __init__(self, guest: VmTestbed) -> None:
+        self.testbed = guest
+        """The guest that stays up."""
+        self._generator: tuple[int, _Kept] | None = None
+        """By the IP version that its packets have."""
+        self._counting: StandingCounting | None = None
+        self._buffer = 0
+        self._pinning: Pinning | None = None
+
+    def ready(self) -> Self:
+        """Wait until the guest is up; see `VmTestbed.ready`."""
+        self.testbed.stand_back()
+        self.testbed.ready()
+        self.testbed.hurry()
+        self.testbed.guest.count()
+        return self
+
+    def stand_back(self) -> None:
+        """Do nothing: it always does."""
+
+    def hurry(self) -> None:
+        """Do nothing: what is counted is in no hurry."""
+
+    def take_place(self) -> None:
+        """Do nothing: it runs wherever there is room."""
+
+    @property
+    def machine(self) -> Host:
+        """The guest."""
+        return self.testbed.machine
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The guest, as the only router."""
+        return self.testbed.hops
+
+    @property
+    def boot_id(self) -> str:
+        """What tells this boot from others."""
+        return self.testbed.boot_id
+
+    @property
+    def sut_cpus(self) -> tuple[int, ...]:
+        """None: what else runs there disturbs no count."""
+        return ()
+
+    @property
+    def steady(self) -> bool:
+        """Its speed is whatever others leave."""
+        return False
+
+    @property
+    def disposable(self) -> bool:
+        """Nothing of a guest stays behind it."""
+        return True
+
+    @property
+    def executed(self) -> Counting | None:
+        """What counts the guest's kernel, once the guest is up."""
+        if self._counting is None and self.testbed.executed is not None:
+            self._counting = self.testbed.executed.standing()
+        return self._counting
+
+    def sentence(self) -> str:
+        """The testbed in words."""
+        return self.testbed.sentence()
+
+    def describe(self) -> dict[str, str]:
+        """The guest's, but for the speed: it is not held."""
+        return self.testbed.describe() | {"cpu_speed": "full"}
+
+    def environment(self) -> Environment:
+        """What the guest was when it came up."""
+        return self._environment
+
+    @cached_property
+    def _environment(self) -> Environment:
+        return self.testbed.environment()
+
+    def furnish(self, programs: Collection[str], words: Collection[str]) -> None:
+        """Put programs of this machine there."""
+        self.testbed.furnish(programs, words)
+
+    def generator(self, family: int) -> Generator:
+        """The generator that stays; it is another one when the IP version changes."""
+        if self._generator is not None and self._generator[0] == family:
+            return self._generator[1]
+        self._end_generator()
+        made = _Kept(self.testbed.generator(family, _QUIET, self._bursts()))
+        self._generator = family, made
+        return made
+
+    def set_buffer(self, packets: int) -> None:
+        """Set how many packets wait, where it is another number than before."""
+        if packets != self._buffer:
+            self.testbed.set_buffer(packets)
+            self._buffer = packets
+
+    def pin(self, pinning: Pinning) -> None:
+        """Choose the guest's CPUs, where they are others than before."""
+        if pinning != self._pinning:
+            self.testbed.pin(pinning)
+            self._pinning = pinning
+
+    def check(self) -> tuple[str, ...]:
+        """New faults that the guest survived; see `VmTestbed.check`."""
+        return self.testbed.check()
+
+    def counters(self) -> Reading:
+        """The guest's counters, and the TAPs'."""
+        return self.testbed.counters()
+
+    def observers(self, shared: bool = False) -> tuple[Observer, ...]:
+        """The TAPs' counters around each trial: the guest's own are work for it, and tell nothing of a cost."""
+        return (CounterObserver(self.testbed.outer_counters),)
+
+    def close(self) -> None:
+        """End the generator and the guest; may be called twice."""
+        self._end_generator()
+        self.testbed.close()
+
+    def _bursts(self) -> Bursts | None:
+        meter = self.testbed.guest.meter
+        if meter is None:
+            return None
+        waiting = WaitingCpu(meter, self.testbed.taken)
+        return Bursts(BURST, FLOOD, waiting.stop, waiting.go_on)
+
+    def _end_generator(self) -> None:
+        if self._generator is not None:
+            self._generator[1].end()
+            self._generator = None
+
+
+class WaitingCpu:
+    """A guest's CPU that all packets of a burst wait for.
+
+    A CPU that begins with the first of them takes as many at a time as QEMU has handed over by then, which is another
+    number each time, and a packet costs more or less for it.
+    """
+
+    def __init__(self, meter: VcpuMeter, taken: Callable[[], int]) -> None:
+        self._meter = meter
+        self._taken = taken
+        self._before = 0
+
+    def stop(self) -> None:
+        """Have it do next to nothing from now on, once it has done all that there was to do."""
+        self._meter.rest(_PATIENCE)
+        self._meter.hold(_CRAWL)
+        self._before = self._taken()
+
+    def go_on(self) -> None:
+        """Let it go on as fast as it can, once QEMU has handed over a burst."""
+        deadline = time.monotonic() + _PATIENCE
+        while self._taken() - self._before < BURST and time.monotonic() < deadline:
+            time.sleep(_LOOK)
+        time.sleep(_LOOK)  # the last of them is in the ring by then
+        self._meter.hold(0)
+
+
+class _Kept:
+    """A generator that is not closed by who used it for a scenario; satisfies `Generator` and `ShowsFrames`."""
+
+    def __init__(self, generator: EmbeddedGenerator) -> None:
+        self._generator = generator
+
+    def describe(self) -> dict[str, str]:
+        return self._generator.describe()
+
+    def trial(self, load: float, duration: float, frames: Frames) -> Trial:
+        return self._generator.trial(load, duration, frames)
+
+    def sample(self, frames: Frames) -> bytes:
+        return self._generator.sample(frames)
+
+    def close(self) -> None:
+        """Do nothing; see `end`."""
+
+    def end(self) -> None:
+        """Close it in fact."""
+        self._generator.close()
