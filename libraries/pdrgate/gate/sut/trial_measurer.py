@@ -76,7 +76,7 @@ class TrialMeasurer(Measurer[Trial]):
 
     def take(self, known: Trial) -> None:
         """Have a trial that was made for another scenario count for this one, and be on disk as its own."""
-        self.made.append(self._keep(dataclasses.replace(known, **dataclasses.asdict(self._belonging))))
+        self.made.append(self._keep(dataclasses.replace(known, belonging=self._belonging)))
 
     def _fresh(self, load: float, duration: float, phase: Phase, goal: str, repeat: int) -> Trial:
         with self._blamed():

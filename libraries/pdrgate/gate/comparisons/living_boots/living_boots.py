@@ -153,7 +153,7 @@ class LivingBoots:
             sut.take(known)
         while (ask := next(self._asks(sut.trials), None)) is not None:
             trial = sut.measure(ask.load, ask.duration, ask.phase)
-            if trial.phase == Phase.IDLE:
+            if trial.occasion.phase == Phase.IDLE:
                 self._suts.resting[sut.boot_id] = trial
 
     def _asks(self, trials: Sequence[Trial]) -> Iterator[Ask]:

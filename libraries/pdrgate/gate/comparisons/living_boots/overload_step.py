@@ -29,7 +29,7 @@ class OverloadStep:
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         """The trial that is wanted next; None where there are enough, or no load is too much."""
         for load in _LOADS:
-            made = [one for one in trials if one.phase == Phase.SATURATION and one.intended_load == load]
+            made = [one for one in trials if one.occasion.phase == Phase.SATURATION and one.intended_load == load]
             if made and made[0].steady_loss_ratio <= self.loss_ratio:
                 continue
             return Ask(load, COUNTED_FOR, Phase.SATURATION) if len(made) < _TRIALS else None
