@@ -71,6 +71,7 @@ MEASURED = {
         "--bpf": _BPF, "--against": _BPF,
         "--program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",
         "--maps": _FILLED, "--rodata": _FILLED,
+        "--packets": "guest/test_packet_vectors_guest.py::test_equal_programs_pass_and_a_lookup_more_is_named",
         "--beneath": "datapath/test_filled_programs.py::test_what_a_program_lets_pass_is_right_with_a_path_beneath",
         "--afresh": _AFRESH,
         "--quiet": "acceptance/test_verdicts.py::test_it_runs_from_any_folder_and_finds_its_own_suites_quietly",
@@ -203,6 +204,7 @@ def test_the_command_line_takes_it(one: Documented) -> None:
         given["testbed"] = given["testbed"] or default_testbed(given["kernel"] is not None)[0]
         if given["bpf"]:
             given["scenarios"] = ("all-bpf-builds",)  # else the object, which is not there, says which
+            given["packets"] = None  # nor is the capture
         _asked(**given)
     testbed = given.get("testbed")
     if testbed is not None and str(testbed).startswith("resources/"):

@@ -1,36 +1,128 @@
-"""What an eBPF program does with a packet that no port has received: BPF_PROG_RUN, of the bpf(2) system call."""
+"""What an eBPF program does with packets that no port has received: BPF_PROG_RUN, of the bpf(2) system call."""
 
 from __future__ import annotations
 
-import json
-import struct
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pdrgate.bpf.programs import loaded
+from pdrgate.bpf.packet_contexts import context_of
+from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import BpfBuild, ProgramKind
 from pdrgate.errors import SutError
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import Host
-from pdrgate.hosts.sent_program import sent
+from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.traffic import native
 
-_TIMEOUT = 60.0
-"""Seconds: an emulated guest takes its time."""
+_TIMEOUT = 120.0
+"""Seconds: an emulated guest takes its time, and longer where maps have many elements."""
 _NAMED = 4
 """Maps that a sentence lists."""
+ALWAYS_RUN = 2
+"""Runs of a packet beside those that are asked for."""
+_NOT_SUPPORTED = 524
+"""ENOTSUPP, which user space has no name for."""
 _VERDICTS: Mapping[ProgramKind, Mapping[int, str]] = {
     "xdp": {0: "XDP_ABORTED", 1: "XDP_DROP", 2: "XDP_PASS", 3: "XDP_TX", 4: "XDP_REDIRECT"},
     "tc": {
         0: "TC_ACT_OK", 1: "TC_ACT_RECLASSIFY", 2: "TC_ACT_SHOT", 3: "TC_ACT_PIPE", 4: "TC_ACT_STOLEN",
         5: "TC_ACT_QUEUED", 6: "TC_ACT_REPEAT", 7: "TC_ACT_REDIRECT", 8: "TC_ACT_TRAP", 0xFFFFFFFF: "TC_ACT_UNSPEC",
     },
+    "cgroup_skb": {0: "drop (0)", 1: "pass (1)"},
+    "sk_lookup": {0: "SK_DROP", 1: "SK_PASS"},
+    "flow_dissector": {0: "BPF_OK", 2: "BPF_DROP", 129: "BPF_FLOW_DISSECTOR_CONTINUE"},
+    "lwt": {0: "BPF_OK", 2: "BPF_DROP", 7: "BPF_REDIRECT", 128: "BPF_LWT_REROUTE"},
+    "netfilter": {0: "NF_DROP", 1: "NF_ACCEPT"},
 }  # fmt: skip
-"""The names of what programs return (linux/bpf.h, linux/pkt_cls.h)."""
+"""The names of what programs return (linux/bpf.h, linux/pkt_cls.h, linux/netfilter.h)."""
 
 
 class RefusedPacketError(SutError):
     """The kernel does not run the program on a packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class PacketRun:
+    """What a program did with a packet, in several runs that all began alike."""
+
+    verdict: int = 0
+    output: bytes = b""
+    """The packet as the first run left it; of a flow dissector the keys that it found."""
+    again: bytes = b""
+    """The same of the last run."""
+    others: int = 0
+    """How many runs returned another verdict than the first."""
+    refused: int = 0
+    """The errno by which the kernel refused to run it; 0 where it did."""
+    changed: int = 0
+    """Elements of its maps that the first run changed, or made."""
+    unsteady: bool = False
+    """Whether later runs, of the same packet and the same maps, changed others."""
+    nanoseconds: tuple[int, ...] = ()
+    """What each run between the first and the last took by the kernel's clock."""
+
+
+class PacketRuns:
+    """A loaded program that is run on packets, from `__init__` to `close`.
+
+    Each run gets its packet and the maps as they were at the start. It must be closed while the program is pinned.
+
+    Args:
+        port: the number of the interface that packets come in at, of which an XDP program is told where that can be.
+
+    Raises:
+        TestbedError: the host cannot run the runner.
+    """
+
+    def __init__(self, program: LoadedProgram, packets: Sequence[bytes], port: int = 0) -> None:
+        self._host = program.host
+        self._folder = self._host.folder("packets")
+        contexts = [context_of(program.build.kind, packet, port) for packet in packets]
+        self._host.put(f"{self._folder}/packets", b"".join(one.record for one in contexts))
+        self._runner: PipedProgram | None = None
+        try:
+            self._runner = PipedProgram(
+                self._host, native.build().vectors, program.pin, f"{self._folder}/packets",
+                what="the runner of eBPF programs",
+            )  # fmt: skip
+            with understood(self._host.name):
+                told = self._runner.ask_at_once("maps")
+                self.unkept = tuple(map(str, told["unkept"]))
+                """The names of its maps that do not become what they were before each run."""
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, number: int, times: int = 0) -> PacketRun:
+        """Run the program on packet ``number``, counted from 0, twice and so many times more. Raises TestbedError."""
+        assert self._runner is not None
+        told = self._runner.ask_at_once(f"run {number} {times}", _TIMEOUT)
+        with understood(self._host.name):
+            if "errno" in told:
+                return PacketRun(refused=int(told["errno"]))
+            return PacketRun(
+                int(told["verdict"]), bytes.fromhex(told["output"]), bytes.fromhex(told["again"]), int(told["others"]),
+                changed=int(told["changed"]), unsteady=bool(told["unsteady"]),
+                nanoseconds=tuple(map(int, told["ns"])),
+            )  # fmt: skip
+
+    def close(self) -> None:
+        """End the runner; may be called twice. Raises TestbedError when the host cannot be asked."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
+        self._host.run("rm", "-rf", self._folder, check=False)
+
+
+def verdict_name(kind: ProgramKind, verdict: int) -> str:
+    """The kernel's name of what a program returned; the number where it has none."""
+    return _VERDICTS.get(kind, {}).get(verdict, str(verdict))
+
+
+def refusal_in_words(number: int) -> str:
+    """Why a kernel did not run a program on a packet, by its errno."""
+    return "it runs no programs of this kind so" if number == _NOT_SUPPORTED else os.strerror(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +158,21 @@ def packet_outcome(
         TestbedError: it does not load.
     """
     with loaded(host, build, "xdp" if build.kind == "xdp" else "classifier", names) as program:
-        folder = host.folder("packets")
+        runs: PacketRuns | None = None
         try:
-            runner = sent(host, native.build().vectors, folder, "the runner of eBPF programs")
-            host.put(f"{folder}/packets", struct.pack("<I", len(packet)) + packet)
-            done = host.run(runner, program.pin, f"{folder}/packets", "0", "1", "1", str(port), timeout=_TIMEOUT)
+            runs = PacketRuns(program, [packet], port)
+            done = runs.run(0)
         finally:
-            host.run("rm", "-rf", folder, check=False)
+            if runs is not None:
+                runs.close()
             program.leave()
-        with understood(host.name):
-            told = dict(json.loads(done.stdout))
-            if "error" in told:
-                raise RefusedPacketError(
-                    f"{host.name} does not run {build.label} on a packet of {len(packet)} bytes (error "
-                    f"{told['error']}); measure it on a data path"
-                )
-            verdict = int(told["verdict"])
-            return PacketOutcome(
-                _VERDICTS.get(build.kind, {}).get(verdict, str(verdict)),
-                bytes.fromhex(told["output"]),
-                tuple(name for name, one in program.maps.items() if one.empty),
-            )
+    if done.refused:
+        raise RefusedPacketError(
+            f"{host.name} does not run {build.label} on a packet of {len(packet)} bytes "
+            f"({refusal_in_words(done.refused)}); measure it on a data path"
+        )
+    return PacketOutcome(
+        verdict_name(build.kind, done.verdict),
+        done.output,
+        tuple(name for name, one in program.maps.items() if one.empty),
+    )

@@ -106,7 +106,9 @@ class LoadedProgram:
 
 
 @contextlib.contextmanager
-def loaded(host: Host, build: BpfBuild, kind: str, names: Mapping[str, str] = SUT_NAMES) -> Iterator[LoadedProgram]:
+def loaded(
+    host: Host, build: BpfBuild, kind: str, names: Mapping[str, str] = SUT_NAMES, *, alike: bool = False
+) -> Iterator[LoadedProgram]:
     """Load a build's program and fill its maps; within the context it is pinned, and can be attached.
 
     What has attached it calls its `leave` when it is attached no more.
@@ -115,6 +117,7 @@ def loaded(host: Host, build: BpfBuild, kind: str, names: Mapping[str, str] = SU
         kind: libbpf's name of what it is loaded for: ``xdp``, ``xdp/cpumap``, ``classifier``; empty: what its section
             says.
         names: what is known of the SUT, for maps that hold that.
+        alike: whether elements of hashes come to lie alike in each load, which attackers could make use of.
 
     Raises:
         BpfBuildError: the host's kernel refuses it; the message ends with the verifier's last lines.
@@ -127,7 +130,8 @@ def loaded(host: Host, build: BpfBuild, kind: str, names: Mapping[str, str] = SU
             host.run("mkdir", "-m", "700", folder)
             loader = sent(host, native.build().bpf_load, folder, "the loader of eBPF programs")
             host.put(f"{folder}/object", build.read())
-            host.put(f"{folder}/orders", orders(build, names).encode())
+            asked = orders(build, names) + ("unseeded\n" if alike else "")
+            host.put(f"{folder}/orders", asked.encode())
             files = (f"{folder}/object", loader, build.program, kind, f"{folder}/orders")
             load = ("sh", "-c", _LOAD, "sh", bpffs, *files)
             done = host.run("unshare", "-m", *load, timeout=_TIMEOUT, check=False)

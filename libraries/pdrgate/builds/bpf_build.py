@@ -24,7 +24,9 @@ from pdrgate.cache import cache_folder
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import SutError, TestbedError
 
-ProgramKind = Literal["xdp", "tc", "tp_btf"]
+ProgramKind = Literal[
+    "xdp", "tc", "tp_btf", "socket", "cgroup_skb", "sk_lookup", "flow_dissector", "lwt", "netfilter"
+]  # fmt: skip
 
 SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
 """pdrgate's own programs."""
@@ -37,6 +39,14 @@ _SECTIONS: Mapping[str, ProgramKind] = {
     "tp_btf": "tp_btf",
 }  # fmt: skip
 """The purpose of a program, by the part of its section's name before the first slash (libbpf's section_defs)."""
+
+_RUN_ON_PACKETS: Mapping[str, ProgramKind] = {
+    "socket": "socket", "cgroup_skb": "cgroup_skb", "cgroup/skb": "cgroup_skb", "sk_lookup": "sk_lookup",
+    "flow_dissector": "flow_dissector", "lwt_in": "lwt", "lwt_out": "lwt", "lwt_xmit": "lwt", "lwt_seg6local": "lwt",
+    "netfilter": "netfilter", "xdp/cpumap": "xdp", "xdp/devmap": "xdp", "xdp.frags/cpumap": "xdp",
+    "xdp.frags/devmap": "xdp",
+}  # fmt: skip
+"""Kinds that no port takes and that BPF_PROG_RUN runs on a packet, by a section, or by its part before the slash."""
 
 _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
 """XDP programs that no interface takes."""
@@ -59,6 +69,13 @@ class Program:
         if self.section in _NO_PORT_PROGRAMS:
             return None
         return _SECTIONS.get(self.section.removeprefix("?").partition("/")[0])
+
+    @property
+    def kind_on_packets(self) -> ProgramKind | None:
+        """The kind as which BPF_PROG_RUN runs it on a packet; None where it does not."""
+        section = self.section.removeprefix("?")
+        found = _RUN_ON_PACKETS.get(section) or _RUN_ON_PACKETS.get(section.partition("/")[0]) or self.kind
+        return None if found == "tp_btf" else found
 
     @property
     def by_default(self) -> bool:
@@ -117,13 +134,18 @@ class BpfBuild:
 
 
 def bpf_build(
-    source: BpfBuild | str | Path, kind: ProgramKind | None = None, setup: ProgramSetup | None = None
+    source: BpfBuild | str | Path,
+    kind: ProgramKind | None = None,
+    setup: ProgramSetup | None = None,
+    *,
+    on_packets: bool = False,
 ) -> BpfBuild:
     """The build in an object file; with ``kind``, it must be for such a data path.
 
     Args:
         source: the file; of an object with several programs ``FILE:PROGRAM``; or a build that was made of one.
         setup: what it is set up with; whether its maps have room for that, `pdrgate.bpf.filling.check_setup` tells.
+        on_packets: whether it is to be run on packets by BPF_PROG_RUN, so that programs of more kinds will do.
 
     Raises:
         BpfBuildError: there is no such file, it is no eBPF object, has no such program, or several to choose from.
@@ -151,7 +173,7 @@ def bpf_build(
         raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
     if not wanted and setup.attach != "auto" and len(programs) == 1 and programs[0].kind is None:
         wanted = programs[0].name  # of an old section, or of none: there is no other, and what it is for was said
-    program, found = _chosen(path, programs, wanted, kind)
+    program, found = _chosen(path, programs, wanted, kind, on_packets)
     _check_kind(path, program.section, found, kind)
     name = f"{path.name}:{program.name}" if wanted else path.name
     digest = hashlib.sha256(read).hexdigest()
@@ -177,22 +199,27 @@ def _named(source: str | Path) -> tuple[Path, str]:
 
 
 def _chosen(
-    path: Path, programs: Sequence[Program], wanted: str, kind: ProgramKind | None
+    path: Path, programs: Sequence[Program], wanted: str, kind: ProgramKind | None, on_packets: bool
 ) -> tuple[Program, ProgramKind]:
     """The program that is meant, and its kind. Raises BpfBuildError."""
+    kinds = {one: one.kind_on_packets if on_packets else one.kind for one in programs}
     has = ", ".join(map(str, programs)) or "nothing to run"
     if wanted:
         named = [one for one in programs if one.name == wanted]
         if not named:
             raise BpfBuildError(f"{path}: has no program {wanted}, but {has}; name one of these")
         # A section that nobody knows, as older loaders took them, says nothing: the data path says what it is for.
-        if (found := named[0].kind or kind) is None:
+        if (found := kinds[named[0]] or kind) is None:
             raise BpfBuildError(
-                f"{path}: its program {named[0]} is of no kind that is known; name the data path that runs it"
+                f"{path}: its program {named[0]} is of no kind that BPF_PROG_RUN runs on packets; name another"
+                if on_packets
+                else f"{path}: its program {named[0]} is of no kind that is known; name the data path that runs it"
             )
         return named[0], found
-    possible = [(one, known) for one in programs if one.by_default and (known := one.kind) is not None]
+    possible = [(one, known) for one in programs if one.by_default and (known := kinds[one]) is not None]
     fitting = [(one, known) for one, known in possible if known == kind] or possible
+    if not fitting and on_packets:
+        raise BpfBuildError(f"{path}: has no program that BPF_PROG_RUN runs on packets, but {has}; name another")
     if not fitting:
         raise BpfBuildError(
             f'{path}: holds no program for a data path, but {has}; put one into SEC("xdp") or SEC("tc"), or name it: '

@@ -115,7 +115,7 @@ def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
             click.echo(f"  {one.test:{width}s}  {' '.join(one.tags)}")
 
 
-_OF_PROGRAMS = ("attach", "maps", "rodata", "beneath")
+_OF_PROGRAMS = ("attach", "maps", "rodata", "beneath", "packets")
 """Options of eBPF programs only."""
 _USUAL = RunOptions(testbed=Path())
 
@@ -136,6 +136,18 @@ def _pinned(options: RunOptions) -> RunOptions:
         return options
     against = options.against or (None if options.baseline is not None else came_from(options.kernel)) or ""
     return dataclasses.replace(options, kernel=pinned(options.kernel), against=against and pinned(against))
+
+
+def _check_packets(options: RunOptions) -> None:
+    from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
+
+    said = [f"--{name}" for name in ("beneath", "traffic", "fate", "spike_in") if getattr(options, name)]
+    if said:
+        raise UsageError(f"--packets sends nothing: leave out {said[0].replace('_', '-')}, or --packets")
+    if not options.against:
+        raise UsageError("--packets compares two programs; name the other with --against OBJECT")
+    assert options.packets is not None
+    PacketVectors.read(options.packets)  # told before anything is set up
 
 
 def _asked(**given: Any) -> RunOptions:
@@ -188,6 +200,8 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--spike-in plants a slowdown of twice the tolerance, and twice 0% is none; ask for more")
     if options.bisect and not options.against:
         raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
+    if options.packets is not None:
+        _check_packets(options)
     if options.traffic:
         chosen_traffic([options.traffic])  # told before anything is set up
     if options.scenario_file is not None:
@@ -196,7 +210,9 @@ def _asked(**given: Any) -> RunOptions:
         options = dataclasses.replace(options, scenarios=("scenario-file",))
     if (options.against or options.bpf) and options.scenarios == ("default",):
         tag = "kernel-build"
-        if options.bpf:
+        if options.packets is not None:
+            tag = "bpf-packets"
+        elif options.bpf:
             kind = "beneath" if options.beneath else bpf_build(options.bpf, setup=ProgramSetup(options.attach)).kind
             tag = f"bpf-{'build' if options.against else 'program'}-{kind}"
         options = dataclasses.replace(options, scenarios=(tag,))

@@ -14,7 +14,7 @@ from typing import Any
 
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.answers import understood
-from pdrgate.hosts.host import CommandError, Host, HostError, Running
+from pdrgate.hosts.host import DEFAULT_TIMEOUT, CommandError, Host, HostError, Running
 from pdrgate.hosts.sent_program import sent
 
 _PATIENCE = 10
@@ -68,7 +68,7 @@ class PipedProgram:
             raise TestbedError(f"{self._what} on {self._host.name} do not answer within {_PATIENCE} s{said}")
         return self._told(asked.stdout)
 
-    def ask_at_once(self, line: str) -> dict[str, Any]:
+    def ask_at_once(self, line: str, timeout: float = DEFAULT_TIMEOUT) -> dict[str, Any]:
         """The same of a program that answers without delay and whose greeting is its process id.
 
         One program is started for it, and not four, which take an emulated guest 10 ms each.
@@ -77,7 +77,8 @@ class PipedProgram:
         asked = self._host.script(
             _ASK_AT_ONCE.format(
                 pid=self.greeting, line=shlex.quote(line), control=shlex.quote(control), answer=shlex.quote(answer)
-            )
+            ),
+            timeout,
         )
         if asked.exit_code == _ENDED:
             raise TestbedError(f"{self._what} on {self._host.name} have ended; did somebody end them?")

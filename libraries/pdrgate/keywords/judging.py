@@ -8,12 +8,11 @@ from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
 from pdrgate.errors import TestbedError
-from pdrgate.gate.comparisons.by_scenario import AnyComparison
+from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
-from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.keywords.log import show_evidence, show_scenario
-from pdrgate.keywords.state import State
+from pdrgate.keywords.state import AnyMeasurement, State
 from pdrgate.results.verdict import Judgement
 from pdrgate.units import Ratio
 
@@ -36,6 +35,8 @@ class JudgingKeywords:
         0.10``.
         """
         measurement = self._state.measured
+        if isinstance(measurement, VectorsComparison):
+            raise TestbedError("runs on packets have no curve; judge them with: Packets Should Be Answered Alike")
         if not isinstance(measurement, PairsComparison):
             measurement.repeat()
             if measurement.judgement is not None:
@@ -61,8 +62,27 @@ class JudgingKeywords:
 
         | PDR Should Not Have Regressed    tolerance=2%
         """
+        if isinstance(self._state.measured, VectorsComparison):
+            raise TestbedError("runs on packets have no PDR; judge them with: Packets Should Be Answered Alike")
         judgement = self._state.measured.judge(self._tolerance(tolerance))
         _fail_with_evidence(self._state.measured, judgement)
+        return str(judgement.verdict)
+
+    @keyword
+    def packets_should_be_answered_alike(self, tolerance: Ratio | None = None) -> str:
+        """Fails when two eBPF programs return other verdicts or leave other packets, or the candidate's cost more.
+
+        Call it after `Compare EBPF Builds On Packets`. ``tolerance`` is the growth of a run's instructions that is
+        accepted, of all packets together and of each; without one it is the run's ``cost_tolerance``. Where nothing
+        counts instructions, answers alone are judged. Returns the verdict.
+
+        | Packets Should Be Answered Alike    tolerance=0.5%
+        """
+        measurement = self._state.measured
+        if not isinstance(measurement, VectorsComparison):
+            raise TestbedError("no program was run on packets; begin with Compare EBPF Builds On Packets")
+        judgement = measurement.judge(None if tolerance is None else float(tolerance))
+        _fail_with_evidence(measurement, judgement)
         return str(judgement.verdict)
 
     @keyword(name="TCP Should Not Have Regressed")
@@ -121,7 +141,7 @@ class JudgingKeywords:
         return float(measurement.session.options.tolerance)
 
 
-def _fail_with_evidence(measurement: ScenarioRun | TransferRun | AnyComparison, judgement: Judgement | None) -> None:
+def _fail_with_evidence(measurement: AnyMeasurement, judgement: Judgement | None) -> None:
     """Robot unfolds what fails: there the evidence is seen without a click."""
     if judgement is not None and not judgement.verdict.passes:
         show_evidence(measurement.result(judgement))

@@ -7,12 +7,11 @@ from typing import Any
 
 from robot.api import logger
 
-from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
-from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.gate.verdicts.against_baseline import so_far
+from pdrgate.keywords.state import AnyMeasurement
 from pdrgate.observers.accounting import losses
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import status_line, trial_line
@@ -55,9 +54,7 @@ class RobotObserver:
         self._screen.line(trial_line(progress, self._screen.width), cut=True)
 
 
-def show_scenario(
-    measurement: ScenarioRun | TransferRun | AnyComparison, trials: Sequence[Trial], *, searched: bool = True
-) -> None:
+def show_scenario(measurement: AnyMeasurement, trials: Sequence[Trial], *, searched: bool = True) -> None:
     """Put a scenario into the log, as far as it came, and its pictures into the results folder.
 
     Args:
@@ -103,7 +100,7 @@ def show_run(result: RunResult, suite: Any) -> None:
     suite.metadata.update(told.metadata)
 
 
-def _standing(measurement: ScenarioRun | TransferRun | AnyComparison) -> ScenarioResult:
+def _standing(measurement: AnyMeasurement) -> ScenarioResult:
     """What a measurement came to so far: one that nothing speaks against has no verdict before it is judged."""
     found = measurement.result()
     return found if measurement.judgement is not None else measurement.result(so_far(found.measurands))

@@ -7,7 +7,7 @@ import io
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from assertionengine import AssertionOperator, verify_assertion
 
@@ -17,6 +17,7 @@ from pdrgate.errors import TestbedError, UsageError
 from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
@@ -31,6 +32,7 @@ from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.trial import Trial
 
 _Run = TypeVar("_Run", ScenarioRun, TransferRun)
+AnyMeasurement: TypeAlias = ScenarioRun | TransferRun | AnyComparison | VectorsComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class RunningTest:
     """Whether the scenario's data path was, so that it is not the usual one by default."""
     setup: ProgramSetup = field(default_factory=ProgramSetup)
     """What its eBPF programs are set up with."""
-    measurement: ScenarioRun | TransferRun | AnyComparison | None = None
+    measurement: AnyMeasurement | None = None
     last_trial: Trial | None = None
     """The trial of the last `Measure Load`."""
     failed_checks: list[Any] = field(default_factory=list)
@@ -151,7 +153,7 @@ class State:
 
     def _begun(self, kind: type[_Run]) -> _Run:
         test = self.test
-        if isinstance(test.measurement, PairsComparison):
+        if isinstance(test.measurement, PairsComparison | VectorsComparison):
             raise TestbedError("two builds are being compared; measure one SUT in a test of its own")
         if test.measurement is None:
             testbed = self.current
@@ -165,7 +167,7 @@ class State:
         return test.measurement
 
     @property
-    def measured(self) -> ScenarioRun | TransferRun | AnyComparison:
+    def measured(self) -> AnyMeasurement:
         """The test's measurement. Raises TestbedError when there is none yet."""
         if self.test.measurement is None:
             raise TestbedError("nothing is measured; begin with Search Partial Drop Rate, or with Measure Transfers")

@@ -82,9 +82,10 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
         from pdrgate.builds.program_setup import program_setup
 
         setup = program_setup(options.attach, options.maps, options.rodata)
-        kind = check_setup(bpf_build(options.bpf, setup=setup)).kind
+        on_packets = options.packets is not None
+        kind = check_setup(bpf_build(options.bpf, setup=setup, on_packets=on_packets)).kind
         if options.against:
-            check_setup(bpf_build(options.against, kind, setup))
+            check_setup(bpf_build(options.against, kind, setup, on_packets=on_packets))
         if config.waits_for_build:
             raise UsageError(
                 f"eBPF objects are measured on one kernel; name it as sut.kernel in {config.source}, such as "

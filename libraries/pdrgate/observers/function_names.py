@@ -10,6 +10,8 @@ from pdrgate.stretch import CALLER, Stacks
 OTHERS = "all others"
 """Functions that have hardly any instructions, told as one."""
 
+PROGRAM = "bpf:"
+"""The name of a BPF program, or of a part of one, begins with it."""
 _BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
 _THUNK = re.compile(r"__x86_(?:indirect_|return_)?(?:call_|jump_)?thunk|__x86_indirect|srso_|retbleed_|entry_ibpb")
 _MADE_OF = re.compile(r"\.(?:isra|constprop|part|cold|llvm)\b.*")
@@ -19,7 +21,7 @@ def function_name(symbol: str) -> str:
     """The function that a symbol is, or is part of: without what the compiler and the BPF loader add to its name."""
     name = _MADE_OF.sub("", symbol)
     if (program := _BPF.match(name)) is not None:
-        return f"bpf:{name[program.end() :] or 'program'}"
+        return f"{PROGRAM}{name[program.end() :] or 'program'}"
     return name
 
 

@@ -16,6 +16,7 @@ from pdrgate.results.build_differences import BuildDifference
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.soak import SoakResult
+from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Verdict
 
 SCHEMA = 2
@@ -154,6 +155,9 @@ class CostResult:
     lossless_batch: float | None = None
     path: tuple[FrameResult, ...] = ()
     """Frames of callers and callees that have half a percent of all instructions or more; empty where nobody told."""
+    alone: bool = False
+    """Whether it is of a program alone, in instructions per run on a packet, and ``trials`` are times that it was
+    loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -591,6 +595,8 @@ class ScenarioResult:
     """Some that are not what a router makes of them; empty where all that were looked at are."""
     transfers: TransfersResult | None = None
     """Transfers of a closed loop; None where trials were measured."""
+    vectors: VectorsResult | None = None
+    """What two builds of a program did with packets of a capture, without ports; None where traffic was sent."""
     set_up: Mapping[str, str] = field(default_factory=dict)
     """Steps of the scenario's own by their numbers, and its files by name with their SHA-256."""
     run: str = ""

@@ -30,6 +30,10 @@ class ProcessorCounting:
         """Nothing: a processor follows no calls."""
         return ()
 
+    def programs(self) -> tuple[Observer, ...]:
+        """Nothing: it tells no run of a program from what is around it."""
+        return ()
+
     @property
     def uncounted(self) -> str:
         """Why the kernel is not counted; empty when it is."""

@@ -109,6 +109,9 @@ class Counting(Protocol):
     def tracing(self) -> tuple[Observer, ...]:
         """What follows calls, of a trial of its own, once `counting` was asked; nothing where they cannot be."""
 
+    def programs(self) -> tuple[Observer, ...]:
+        """What counts BPF programs alone, with all that they call; nothing where they cannot be told from others."""
+
     @property
     def uncounted(self) -> str:
         """Why nothing is counted, in words, once `counting` was asked; empty when something is."""

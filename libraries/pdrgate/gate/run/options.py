@@ -268,6 +268,14 @@ class RunOptions(Options):
             form="PATH",
         ),
     ] = ""
+    packets: Annotated[
+        Path | None,
+        Said(
+            "Run the eBPF programs on the packets of this capture, each by itself, in place of traffic.",
+            "run the eBPF programs on the packets of this capture, each by itself, in place of traffic: [packets in "
+            "place of ports](#packets-in-place-of-ports)",
+        ),
+    ] = None
     against: Annotated[
         str,
         Said(

@@ -109,6 +109,13 @@ class Session:
             raise TestbedError("no testbed is open; begin with the keyword Open Testbed")
         return self._own
 
+    def standing(self) -> Testbed:
+        """The testbed that is up, as the file describes it; another one where that was left. Raises as `open`."""
+        if self._own is None:
+            self._own = self.begin(self.make)
+            self._tell(self._own)
+        return self._own
+
     def begin(self, opener: Callable[[Journal], Testbed], *, kept: bool = False) -> Testbed:
         """Begin to set a testbed up beside those that are open; its SUT may still be coming up, see `ready`.
 

@@ -23,7 +23,7 @@ _LEAST_FRAME = 0.005
 
 def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostResult | None:
     """What a packet costs, from the trials of all replicates of a build; None where it was not counted."""
-    found: list[list[_Path]] = []
+    found: list[list[PathCost]] = []
     """Of each replicate that was counted, by trial."""
     batches = []
     for trials in replicates:
@@ -34,7 +34,6 @@ def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> Cos
     if not found:
         return None
     paths = [path for own in found for path in own]
-    functions = [_function(name, found) for name in dict.fromkeys(name for path in paths for name in path)]
     at_rest = [
         cost
         for trials in replicates
@@ -46,11 +45,7 @@ def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> Cos
         instructions=median(sum(each for each, _ in path.values()) for path in paths),
         batch=median(batches) if batches else None,
         trials=len(paths),
-        functions=tuple(
-            sorted(
-                (one for one in functions if one.instructions >= _LEAST), key=lambda one: (-one.instructions, one.name)
-            )
-        ),
+        functions=functions_of(found),
         lossless_load=at_rest[0].load if at_rest else None,
         lossless_instructions=median(one.instructions for one in at_rest) if at_rest else None,
         lossless_batch=median(small) if small else None,
@@ -58,11 +53,19 @@ def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> Cos
     )
 
 
-_Path = Mapping[str, tuple[float, float]]
+PathCost = Mapping[str, tuple[float, float]]
 """Instructions and calls per packet in a trial, by function."""
 
 
-def _function(name: str, replicates: Sequence[Sequence[_Path]]) -> FunctionResult:
+def functions_of(replicates: Sequence[Sequence[PathCost]]) -> tuple[FunctionResult, ...]:
+    """The functions of all replicates, by trial, the largest first; without those of hardly any instructions."""
+    names = dict.fromkeys(name for own in replicates for path in own for name in path)
+    functions = [_function(name, replicates) for name in names]
+    told = (one for one in functions if one.instructions >= _LEAST)
+    return tuple(sorted(told, key=lambda one: (-one.instructions, one.name)))
+
+
+def _function(name: str, replicates: Sequence[Sequence[PathCost]]) -> FunctionResult:
     each = [[path.get(name, (0.0, 0.0)) for path in own] for own in replicates]
     instructions = [value for own in each for value, _ in own]
     calls = [median(number for _, number in own) for own in each]

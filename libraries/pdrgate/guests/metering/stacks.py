@@ -16,7 +16,7 @@ from pdrgate.stretch import CALLER, USER_SPACE, Stacks
 LEAST_STACK = 1e-3
 """Share of all instructions, for a chain of callers to be kept by itself."""
 
-_UNCALLED = re.compile(
+UNCALLED = re.compile(
     r"asm_|irq_entries_start$|common_interrupt|error_entry$|paranoid_|handle_softirqs$|__do_softirq$|do_softirq_own_stack$"
 )
 """Functions that enter an interrupt or do the work after one. The code that it interrupted did not call them."""
@@ -91,4 +91,4 @@ def _add(found: dict[str, tuple[int, int]], stack: str, instructions: int, calls
 def _extended(path: tuple[str, ...], name: str) -> tuple[str, ...]:
     if path and path[-1] == name:
         return path
-    return (name,) if _UNCALLED.match(name) else (*path, name)
+    return (name,) if UNCALLED.match(name) else (*path, name)

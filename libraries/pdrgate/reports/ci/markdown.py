@@ -14,6 +14,7 @@ from pdrgate.reports.words.latencies import latency_by_build, latency_cells, sha
 from pdrgate.reports.words.measurands import MeasurandLine, change_rows, measurand_rows
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
+from pdrgate.reports.words.vector_words import vectors_lines
 from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.units import Rate, Ratio
@@ -183,7 +184,7 @@ def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
         yield f"{of}the verdict does not rest on the change: {markdown_text(comparison.why_not)}"
-    lines = (frames_lines, notice_lines, drops_lines, soak_lines, spike_in_lines)
+    lines = (frames_lines, vectors_lines, notice_lines, drops_lines, soak_lines, spike_in_lines)
     for line in chain.from_iterable(told(scenario) for told in lines):
         yield f"{of}{markdown_text(line)}"
     if scenario.interference:

@@ -21,6 +21,7 @@ from pdrgate.reports.words.loss_words import loss_lines
 from pdrgate.reports.words.measurands import MeasurandLine, measurand_rows
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
+from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines
 from pdrgate.results.model import RunResult, ScenarioResult
 
 _FILES = (
@@ -47,8 +48,9 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         for line in columns.lines(measurand_rows(scenario)):
             screen.line(line, cut=True)
         lines = (
-            frames_lines(scenario), cost_lines(scenario), latency_lines(scenario), arrivals_lines(scenario),
-            starved_lines(scenario), loss_lines(scenario), drops_lines(scenario), soak_lines(scenario),
+            frames_lines(scenario), vectors_lines(scenario), cost_lines(scenario), latency_lines(scenario),
+            arrivals_lines(scenario), starved_lines(scenario), loss_lines(scenario), drops_lines(scenario),
+            soak_lines(scenario),
         )  # fmt: skip
         for told in itertools.chain(*lines, spike_in_lines(scenario)):
             screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table
@@ -102,7 +104,11 @@ def _told(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
         yield scenario.reason
     if scenario.sides:
         boots = [sum(not boot.failure for boot in scenario.boots if boot.side == one.side) for one in scenario.sides]
-        names = [f"{one.side} {one.build}, {number} boots" for one, number in zip(scenario.sides, boots, strict=True)]
+        loads = loads_in_words(scenario)
+        names = [
+            f"{one.side} {one.build}, {loads or f'{number} boots'}"
+            for one, number in zip(scenario.sides, boots, strict=True)
+        ]
         yield "; ".join(names)
     yield from build_lines(scenario)
     comparison = scenario.comparison

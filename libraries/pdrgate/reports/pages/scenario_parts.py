@@ -18,6 +18,7 @@ from pdrgate.reports.words.latencies import latency_by_build
 from pdrgate.reports.words.loss_words import by_build
 from pdrgate.reports.words.soak_words import soak_table
 from pdrgate.reports.words.spike_in_words import spike_in_table
+from pdrgate.reports.words.vector_words import vectors_table
 from pdrgate.results.file_name import file_name
 from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.results.verdict import STABLE
@@ -167,6 +168,8 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
     """Tables that a reader wants first: wrong frames, which functions cost more, where packets were lost, whether to
     trust it."""
     yield from frames_tables(scenario)
+    if scenario.vectors is not None:
+        yield vectors_table(scenario.vectors)
     if scenario.spike_in is not None:
         yield spike_in_table(scenario.spike_in)
     if scenario.soak is not None:

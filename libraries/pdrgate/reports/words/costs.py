@@ -16,6 +16,8 @@ _LARGEST = 5
 
 def cost_in_words(cost: CostResult) -> str:
     """``5370 instructions per packet at saturation, 64 packets a poll; 6100 at 8 kpps, 12 packets a poll``."""
+    if cost.alone:
+        return f"{cost.instructions:.1f} instructions per packet in the program and what it calls"
     told = f"{cost.instructions:.0f} instructions per packet at saturation{_batch(cost.batch)}"
     if cost.lossless_instructions is not None and cost.lossless_load is not None:
         told += f"; {cost.lossless_instructions:.0f} at {Rate(cost.lossless_load)}{_batch(cost.lossless_batch)}"

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.meter import Executed
+from pdrgate.guests.metering.program_calls import ProgramObserver
 from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import KernelSymbols, LoadedCode, read_symbols, tells_symbols
 from pdrgate.observers.watching import Observer
@@ -46,6 +47,14 @@ class GuestCounting:
         """What follows calls, by the names that `counting` has read."""
         meter = self._guest.meter
         return (StackObserver(meter, self._symbols),) if meter is not None and self._symbols is not None else ()
+
+    def programs(self) -> tuple[Observer, ...]:
+        """What counts the programs that are loaded now, by function."""
+        guest = self._guest
+        if guest.meter is None or self.uncounted:
+            return ()
+        guest.count()
+        return (ProgramObserver(guest.meter, read_symbols(guest, guest.build.image)),)
 
     @property
     def uncounted(self) -> str:
@@ -90,6 +99,10 @@ class StandingCounting:
             self._program.start()
         assert self._symbols is not None
         return (FunctionObserver(meter, self._symbols, self._naming),)
+
+    def programs(self) -> tuple[Observer, ...]:
+        """What counts the programs that are loaded now, by function."""
+        return self._counting.programs()
 
     def tracing(self) -> tuple[Observer, ...]:
         """Nothing: calls are followed where a build is searched, on boots of its own."""

@@ -10,6 +10,7 @@
  *
  *   value NAME BYTES			what a global variable is, before it is loaded
  *   size MAP ENTRIES			how many elements a map may have
+ *   unseeded				elements of hashes come to lie alike in each load
  *   element MAP KEY VALUE		an element, of a per-CPU map on each CPU
  *   program MAP KEY VALUE OFFSET NAME	the same, with the descriptor of a program of the object at OFFSET
  *
@@ -137,6 +138,22 @@ static void *variable(struct bpf_object *object, const char *name, unsigned int 
 	return NULL;
 }
 
+/* Give hashes the kernel's seed of zeros; inner ones must be as those that are meant to be in a map. */
+static void unseed(struct bpf_map *map)
+{
+	if (!map)
+		return;
+	switch (bpf_map__type(map)) {
+	case BPF_MAP_TYPE_HASH: case BPF_MAP_TYPE_PERCPU_HASH: case BPF_MAP_TYPE_LRU_HASH:
+	case BPF_MAP_TYPE_LRU_PERCPU_HASH:
+		bpf_map__set_map_flags(map, bpf_map__map_flags(map) | BPF_F_ZERO_SEED);
+		break;
+	default:
+		break;
+	}
+	unseed(bpf_map__inner_map(map));
+}
+
 /* What has to be there before the object is loaded. */
 static int prepared(struct bpf_object *object, FILE *orders)
 {
@@ -160,6 +177,13 @@ static int prepared(struct bpf_object *object, FILE *orders)
 
 		if (!map || bpf_map__set_max_entries(map, strtoul(words[2], NULL, 10)))
 			return wrong("map", words[1], "cannot have another size");
+	}
+	from_start(orders);
+	if (ordered(orders, "unseeded", words, 8)) {
+		struct bpf_map *map;
+
+		bpf_object__for_each_map(map, object)
+			unseed(map);
 	}
 	return 0;
 }

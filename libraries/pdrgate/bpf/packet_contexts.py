@@ -1,0 +1,73 @@
+"""What a program is told of a packet beside its bytes, when BPF_PROG_RUN runs it: its context (linux/bpf.h)."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+
+from pdrgate.builds.bpf_build import ProgramKind
+from pdrgate.traffic.chosen.headers import ETHERNET_HEADER, IPV4, IPV6
+
+_HEAD = struct.Struct("<III")
+_XDP = struct.Struct("<IIIIII")
+"""struct xdp_md."""
+_LOOKUP = struct.Struct("<QII4s16sHH4s16sII")
+"""struct bpf_sk_lookup: its socket, family, protocol, the remote side, the local one, the interface."""
+_TAGS = (0x8100, 0x88A8)
+_WITH_PORTS = (socket.IPPROTO_TCP, socket.IPPROTO_UDP)
+
+
+@dataclass(frozen=True, slots=True)
+class PacketContext:
+    """A packet as the runner reads it."""
+
+    packet: bytes
+    context: bytes = b""
+    optional: bool = False
+    """Whether it may be run without its context, where the kernel refuses that."""
+
+    @property
+    def record(self) -> bytes:
+        """The packet in the runner's file, see vectors.c."""
+        return _HEAD.pack(len(self.packet), len(self.context), self.optional) + self.packet + self.context
+
+
+def context_of(kind: ProgramKind, packet: bytes, port: int = 0) -> PacketContext:
+    """The packet with what a program of that kind is told of it.
+
+    Args:
+        port: the number of the interface that it comes in at; 0: of none.
+    """
+    if kind == "xdp" and port:
+        return PacketContext(packet, _XDP.pack(0, len(packet), 0, port, 0, 0), optional=True)
+    if kind == "sk_lookup":
+        return PacketContext(b"", lookup_context(packet))
+    return PacketContext(packet)
+
+
+def lookup_context(packet: bytes) -> bytes:
+    """What a program that chooses a socket is told of a packet: addresses and ports, and no byte of it.
+
+    Of what has none it is told zeros, which a kernel refuses.
+    """
+    kind, at = int.from_bytes(packet[12:14]), ETHERNET_HEADER
+    while kind in _TAGS:
+        kind, at = int.from_bytes(packet[at + 2 : at + 4]), at + 4
+    four, six = (bytes(4), bytes(4)), (bytes(16), bytes(16))
+    family, protocol = 0, 0
+    if kind == IPV4 and len(packet) >= at + 20:
+        family, protocol = socket.AF_INET, packet[at + 9]
+        four = packet[at + 12 : at + 16], packet[at + 16 : at + 20]
+        at += 4 * (packet[at] & 15)
+    elif kind == IPV6 and len(packet) >= at + 40:
+        family, protocol = socket.AF_INET6, packet[at + 6]
+        six = packet[at + 8 : at + 24], packet[at + 24 : at + 40]
+        at += 40
+    source = destination = 0
+    if protocol in _WITH_PORTS and len(packet) >= at + 4:
+        source, destination = struct.unpack_from("!HH", packet, at)
+    # The remote port is told in the network's order, and the local one in the processor's.
+    return _LOOKUP.pack(
+        0, family, protocol, four[0], six[0], socket.htons(source), 0, four[1], six[1], destination, 0
+    )  # fmt: skip
