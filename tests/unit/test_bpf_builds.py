@@ -57,8 +57,31 @@ def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (program("socket"), r"holds no program for a data path, but one in socket; put one into SEC"),
-        (program("xdp/cpumap"), r"holds no program for a data path, but one in xdp/cpumap; "),
+        (
+            program("socket"),
+            r"no port takes its programs \(one in socket\); --packets FILE runs those in socket on packets",
+        ),
+        (
+            program("xdp/cpumap"),
+            r"no port takes its programs \(one in xdp/cpumap\); --packets FILE runs those in xdp/cp",
+        ),
+        (
+            program("fentry/ip_rcv") + program("kprobe.multi/tcp*", "two"),
+            r"\(one in fentry/ip_rcv, two in kprobe.multi/tcp\*\); have a step of a scenario's set-up load those in",
+        ),
+        (
+            program("struct_ops/init")
+            + program("cgroup_skb/egress", "two")
+            + program("tracepoint/net/netif_rx", "three"),
+            r"; --packets FILE runs those in cgroup_skb/egress on packets of a file; have a step .* in struct_ops/init"
+            r", tracepoint/net/netif_rx, and measure the path that calls them: --scenario-file FILE$",
+        ),
+        (program("cgroup/connect4"), r"have a step of a scenario's set-up load those in cgroup/connect4, and measure"),
+        (program("cgroup/skb"), r"--packets FILE runs those in cgroup/skb on packets of a file$"),
+        (
+            program("fentry/ip_rcv") + program("my_own", "two"),
+            r"holds no program for a data path, but one in fentry/ip_rcv",
+        ),
         ("int data = 1;\n", r"holds no program for a data path, but nothing to run; "),
         (program("xdp", "a") + program("xdp", "b"), r"several programs \(a in xdp, b in xdp\); name one .* some.o:a$"),
         (program("xdp", "a") + program("tc", "b"), r"holds several programs \(.*a in xdp.*\); name one of them"),
@@ -81,6 +104,8 @@ def test_a_program_is_chosen_by_its_name_or_by_what_the_data_path_runs(tmp_path:
     assert bpf_build(chosen, "xdp") is chosen
     assert len({chosen.digest, chosen.sha256, bpf_build(f"{path}:a").digest}) == 3
     assert bpf_build(f"{path}:old", "xdp").section == "xdp1"  # no section of libbpf's: the data path says
+    with pytest.raises(BpfBuildError, match=r"no port takes its program seen in fexit/ip_rcv; have a step of a scen"):
+        bpf_build(f"{compiled(tmp_path, program('fexit/ip_rcv', 'seen') + program('xdp'), 'traced')}:seen")
     with pytest.raises(BpfBuildError, match=r"its program old in xdp1 is of no kind that is known; name the data path"):
         bpf_build(f"{path}:old")
     with pytest.raises(BpfBuildError, match=r"has no program c, but .*a in xdp.*; name one of these$"):

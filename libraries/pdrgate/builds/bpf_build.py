@@ -19,6 +19,7 @@ from typing import Literal
 
 from pdrgate.builds.elf_file import BPF, EXECUTABLE, GLOBAL_FUNCTION, WEAK_FUNCTION, ElfFile
 from pdrgate.builds.handed_over import BuildError, content
+from pdrgate.builds.program_purposes import measured_otherwise
 from pdrgate.builds.program_setup import ATTACHES, ProgramSetup
 from pdrgate.cache import cache_folder
 from pdrgate.child_environment import child_environment
@@ -210,6 +211,8 @@ def _chosen(
             raise BpfBuildError(f"{path}: has no program {wanted}, but {has}; name one of these")
         # A section that nobody knows, as older loaders took them, says nothing: the data path says what it is for.
         if (found := kinds[named[0]] or kind) is None:
+            if not on_packets and (otherwise := measured_otherwise([named[0].section])):
+                raise BpfBuildError(f"{path}: no port takes its program {named[0]}; {otherwise}")
             raise BpfBuildError(
                 f"{path}: its program {named[0]} is of no kind that BPF_PROG_RUN runs on packets; name another"
                 if on_packets
@@ -220,6 +223,8 @@ def _chosen(
     fitting = [(one, known) for one, known in possible if known == kind] or possible
     if not fitting and on_packets:
         raise BpfBuildError(f"{path}: has no program that BPF_PROG_RUN runs on packets, but {has}; name another")
+    if not fitting and (otherwise := measured_otherwise([one.section for one in programs])):
+        raise BpfBuildError(f"{path}: no port takes its programs ({has}); {otherwise}")
     if not fitting:
         raise BpfBuildError(
             f'{path}: holds no program for a data path, but {has}; put one into SEC("xdp") or SEC("tc"), or name it: '

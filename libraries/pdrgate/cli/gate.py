@@ -198,6 +198,8 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--spike-in slows the baseline of a comparison down; name one: --kernel BUILD --against BUILD")
     if options.spike_in and not options.tolerance:
         raise UsageError("--spike-in plants a slowdown of twice the tolerance, and twice 0% is none; ask for more")
+    if options.alike and not options.against:
+        raise UsageError("--alike compares the packets of two builds; name them: --bpf OBJECT --against OBJECT")
     if options.bisect and not options.against:
         raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
     if options.packets is not None:

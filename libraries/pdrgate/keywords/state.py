@@ -140,6 +140,8 @@ class State:
             scenario = dataclasses.replace(scenario, traffic=chosen_traffic([options.traffic]))
         if options.fate and not scenario.ends_at_sut:
             scenario = dataclasses.replace(scenario, fate=options.fate)
+        if options.alike and not scenario.ends_at_sut:
+            scenario = dataclasses.replace(scenario, alike=True)
         takes_latency = options.latency and not scenario.ends_at_sut and scenario.counts not in INSIDE
         return dataclasses.replace(scenario, latency=True) if takes_latency else scenario
 
@@ -157,6 +159,10 @@ class State:
             raise TestbedError("two builds are being compared; measure one SUT in a test of its own")
         if test.measurement is None:
             testbed = self.current
+            if self.asked.alike:
+                raise UsageError(
+                    "packets leave alike by two builds, and one is measured; compare builds, or leave it out"
+                )
             # Kept before it is prepared: what fails half-way is put back at the end of the test.
             test.measurement = kind(
                 testbed.session, self.asked, baselines=testbed.baselines, test=test.name, longname=test.longname

@@ -87,6 +87,14 @@ class Options:
             default="as the data path says: mostly forwarded",
         ),
     ] = None
+    alike: Annotated[
+        bool,
+        Said(
+            "Ask of compared builds that they do the same to the same packet.",
+            "ask of compared builds that they do the same to the same packet: port, addresses, time to live, "
+            "checksums, length, payload; the first difference is told, and nothing is measured",
+        ),
+    ] = False
     traffic: Annotated[
         str,
         Said(

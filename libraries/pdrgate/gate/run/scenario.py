@@ -41,6 +41,7 @@ _OF_OPEN_LOOPS = (
     "probe_rate",
     "traffic",
     "fate",
+    "alike",
     "overload",
     "loss_ratio",
     "width",
@@ -65,6 +66,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"(\d+)background"), "background", int),
     (re.compile(r"overload([\d.]+)"), "overload", float),
     (re.compile(r"(latency)"), "latency", bool),
+    (re.compile(r"(alike)"), "alike", bool),
     (re.compile(r"gro(on|off)"), "gro", str),
     (re.compile(r"(\d+)uswait"), "wait", int),
     (re.compile(r"loss([\d.]+)"), "loss_ratio", lambda percent: float(percent) / 100),
@@ -135,6 +137,8 @@ class Scenario:
     """Relative width at which the search's bounds are close enough, in every profile that has the time."""
     set_up: SetUp | None = None
     """Steps of the scenario's own, on top of its data path."""
+    alike: bool = False
+    """Whether compared builds must do the same to the same packet, which is seen before anything is measured."""
     program: BpfBuild | None = None
     """An eBPF program of the scenario's own: the data path's, where that runs one, else before it."""
 
@@ -182,6 +186,8 @@ class Scenario:
                 f"packets of {self.data_path} are {DATA_PATHS[self.data_path].fate}, and never {self.fate}: what is "
                 "delivered ends at receivers; use another data path or another fate"
             )
+        if self.alike and self.counts in ("dropped", "delivered"):
+            raise UsageError(f"no packet leaves of those that are {self.counts}; leave out that they leave alike")
         if self.counts in INSIDE and (self.latency or self.probe_rate):
             raise UsageError(f"no probe comes back of packets that are {self.counts}; leave latency out")
 
@@ -295,6 +301,8 @@ class Scenario:
             words.append(f"{self.probe_rate:g}probes")
         if self._other_fate:
             words.append(self._other_fate)
+        if self.alike:
+            words.append("alike")
         if self.receivers != _USUAL.count:
             words.append(f"{self.receivers}receivers")
         if self.socket_buffer != _USUAL.buffer:
@@ -370,6 +378,7 @@ class Scenario:
             more += f", {self.flows} flows"
         if self._other_fate:
             more += f", packets that are {self.fate} count"
+        more += ", packets of both builds alike" if self.alike else ""
         if self.delivery is not None:
             more += f", {self.delivery}"
         if self.overload:

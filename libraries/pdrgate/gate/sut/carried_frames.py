@@ -15,6 +15,7 @@ from typing import Protocol
 
 from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.fate import Fate
+from pdrgate.gate.sut.alike_packets import LEFT_BY, OTHER_PORT, SAME_PORT, PacketsMade, compared_packets, first_unlike
 from pdrgate.results.model import ForwardedFrameResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.traffic.frame_fields import Difference, frame_differences, frame_in_words, frames_side_by_side
@@ -54,6 +55,12 @@ class ComparedFrame:
     must_be: bytes
     got: bytes
     differences: tuple[Difference, ...]
+    returned: bool = False
+
+    @property
+    def port(self) -> str:
+        """The port that it came out of, in words."""
+        return SAME_PORT if self.returned else OTHER_PORT
 
     def result(self, side: Side | None, build: str) -> ForwardedFrameResult:
         """As result.json has it."""
@@ -69,6 +76,7 @@ class FramesSeen:
 
     Args:
         of_user: whether a program of the user's own forwards, so that a router is only the measure.
+        alike: whether both builds must do the same to the same packet.
     """
 
     of_user: bool = False
@@ -81,12 +89,15 @@ class FramesSeen:
     traits: Counter[Trait] = field(default_factory=Counter)
     """What is done otherwise than a router does it, and to how many of the frames looked at."""
     examples: list[ComparedFrame] = field(default_factory=list)
+    alike: bool = False
+    made: PacketsMade = field(default_factory=PacketsMade)
+    """What became of each packet, where that is compared."""
 
     def take(self, trial: Trial, path: DataPath) -> Trial:
         """Look at a trial's frames. Returns it with how many there were, and only those that are not a router's."""
-        back = trial.aside.fate == "returned"
-        due = [frame for frame in trial.aside.frames if frame.returned == back]
-        looked = [one for frame in due if (one := _compared(frame, path, back)) is not None]
+        back, either = trial.aside.fate == "returned", trial.aside.fate == "handled"
+        due = [frame for frame in trial.aside.frames if either or frame.returned == back]
+        looked = [one for frame in due if (one := _compared(frame, path)) is not None]
         otherwise = [one for one in looked if one.differences]
         self.of_user, self.fate = path.of_user or back, trial.aside.fate
         self.looked_at += len(looked)
@@ -95,8 +106,12 @@ class FramesSeen:
         self.returned += trial.aside.returned
         for one in otherwise:
             self.traits.update({_trait(difference) for difference in one.differences})
+        if either:
+            self.traits.update((LEFT_BY, one.port) for one in looked)
+        for one in looked if self.alike else ():
+            self.made.take(one.sent, one.direction, one.differences, returned=one.returned)
         self._keep(otherwise)
-        kept = [frame for frame in trial.aside.frames if frame.returned != back]
+        kept = [frame for frame in trial.aside.frames if frame not in due]
         kept += [CarriedFrame(one.direction, one.sent.hex(), one.got.hex()) for one in otherwise]
         return replace(trial, aside=replace(trial.aside, looked_at=len(looked), frames=tuple(kept[:_KEPT])))
 
@@ -108,6 +123,8 @@ class FramesSeen:
         self.offered += other.offered
         self.returned += other.returned
         self.traits.update(other.traits)
+        self.alike |= other.alike
+        self.made.add(other.made)
         self._keep(other.examples)
 
     @property
@@ -144,7 +161,8 @@ class FramesSeen:
         return tuple(one.result(side, build) for one in self.examples)
 
     def _is_wrong(self, one: ComparedFrame) -> bool:
-        return any(difference.broken or not self.of_user for difference in one.differences)
+        of_user = self.of_user or one.returned  # what comes back no router has made
+        return any(difference.broken or not of_user for difference in one.differences)
 
     def _keep(self, found: list[ComparedFrame]) -> None:
         """Those that show something new, wrong ones first."""
@@ -166,7 +184,7 @@ def judged_with(
     """Move what SUTs have seen to what is seen of their builds, and judge these; what speaks against one is said."""
     for side, sut in suts:
         seen[side].add(sut.frames)
-        sut.frames = FramesSeen()
+        sut.frames = FramesSeen(alike=sut.frames.alike)
     found = judged_frames(seen)
     for side, build in seen.items() if found is not None else ():
         for line in build.in_lines():
@@ -188,10 +206,18 @@ def judged_frames(seen: Mapping[Side, FramesSeen]) -> Judgement | None:
             Verdict.ERROR,
             f"the baseline {baseline.fault}, and the candidate does not: there is nothing to compare with",
         )
+    alike = baseline.alike and candidate.alike
+    if alike and (told := first_unlike(baseline.made, candidate.made)):
+        return Judgement(Verdict.REGRESSION, f"packets do not leave alike: {told}")
     if baseline.of_user and (unlike := _only_of(baseline, candidate) | _only_of(candidate, baseline)):
         return Judgement(
             Verdict.REGRESSION,
             f"the candidate makes other frames than the baseline: {_unlike(unlike, baseline, candidate)}",
+        )
+    if alike and not compared_packets(baseline.made, candidate.made):
+        return Judgement(
+            Verdict.ERROR,
+            "no packet was seen of both builds, so that nobody can tell whether they leave alike; send fewer flows",
         )
     return None
 
@@ -206,13 +232,13 @@ def _only_of(one: FramesSeen, other: FramesSeen) -> set[Trait]:
     return found
 
 
-def _compared(frame: CarriedFrame, path: DataPath, back: bool) -> ComparedFrame | None:
+def _compared(frame: CarriedFrame, path: DataPath) -> ComparedFrame | None:
     """The frame beside what must come out. Of one sent back nobody knows that: the measure is as it was sent."""
     sent, got = bytes.fromhex(frame.sent), bytes.fromhex(frame.got)
-    must_be = sent if back else path.forwarded(sent, frame.direction)
+    must_be = sent if frame.returned else path.forwarded(sent, frame.direction)
     if must_be is None:
         return None
-    return ComparedFrame(frame.direction, sent, must_be, got, frame_differences(must_be, got))
+    return ComparedFrame(frame.direction, sent, must_be, got, frame_differences(must_be, got), frame.returned)
 
 
 def _trait(difference: Difference) -> Trait:
@@ -227,7 +253,7 @@ def _told(found: tuple[Difference, ...]) -> str:
 
 def _unlike(unlike: set[Trait], baseline: FramesSeen, candidate: FramesSeen) -> str:
     """The first field in which two builds differ, in words."""
-    names = sorted({name for name, _ in unlike})
+    names = sorted({name for name, _ in unlike}, key=lambda name: (name != LEFT_BY, name))
     shown = [
         (seen is candidate, difference)
         for seen in (candidate, baseline)
@@ -236,6 +262,9 @@ def _unlike(unlike: set[Trait], baseline: FramesSeen, candidate: FramesSeen) -> 
         if difference.name == names[0]
     ]
     more = f", and {len(names) - 1} more" if len(names) > 1 else ""
+    if names[0] == LEFT_BY:
+        ours, theirs = (OTHER_PORT if one.traits[LEFT_BY, OTHER_PORT] else SAME_PORT for one in (candidate, baseline))
+        return f"{LEFT_BY} {ours}, the baseline's {theirs}{more}"
     if not shown:
         return f"{names[0]}{more}"
     of_candidate, first = shown[0]

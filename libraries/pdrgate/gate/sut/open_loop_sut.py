@@ -12,10 +12,11 @@ from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.alike_packets import ALIKE_LOOKS, LOOK_DURATION
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import busy_of
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
-from pdrgate.gate.sut.probe import lead_in, probe_path, warm_up
+from pdrgate.gate.sut.probe import PROBE_LOAD, lead_in, probe_path, warm_up
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.measurands import Ask
 from pdrgate.phase import Phase
@@ -58,7 +59,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
             )
         super().__init__(session, scenario, testbed, identity, introduce=introduce)
         self.calibration: Calibration | None = None
-        self.frames = FramesSeen()
+        self.frames = FramesSeen(alike=scenario.alike)
         """Of the trials that were measured here, the probe's included."""
         self._told = told
         self._generator: Generator | None = None
@@ -78,6 +79,11 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
             if why := self._why_not(path):
                 raise SutError(f"{error}; {why}") from error
             raise
+        for _ in range(ALIKE_LOOKS if self.scenario.alike else 0):
+            sent = self._generator.trial(PROBE_LOAD, LOOK_DURATION, self.scenario.frames)
+            # Where they leave the probe has judged.
+            aside = dataclasses.replace(sent.aside, fate=self.scenario.counts, returned=0)
+            self._kept(dataclasses.replace(sent, aside=aside))
         self._check()
         if self.testbed.steady:
             warm_up(self._generator, self.scenario.frames)

@@ -1,0 +1,41 @@
+"""What programs that no port takes are for, by their sections, and what measures them all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+_ON_PACKETS = (
+    "socket", "cgroup_skb", "cgroup/skb", "sk_lookup", "flow_dissector", "lwt_in", "lwt_out", "lwt_xmit",
+    "lwt_seg6local", "netfilter", "xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap",
+)  # fmt: skip
+"""Sections whose programs BPF_PROG_RUN runs on a packet."""
+_ELSEWHERE = (
+    "fentry", "fexit", "fmod_ret", "freplace", "kprobe", "kretprobe", "ksyscall", "kretsyscall", "uprobe", "uretprobe",
+    "usdt", "tp", "tracepoint", "raw_tp", "raw_tracepoint", "tp_btf", "perf_event", "iter", "lsm", "lsm_cgroup",
+    "struct_ops", "cgroup", "sockops", "sk_skb", "sk_msg", "sk_reuseport", "syscall",
+)  # fmt: skip
+"""First parts of sections whose programs something else in the kernel calls."""
+
+
+def measured_otherwise(sections: Collection[str]) -> str:
+    """What measures programs of these sections, as what to do; empty where one of them is of no kind that is known."""
+    plain = {section.removeprefix("?") for section in sections}
+    on_packets = {section for section in plain if _is(section, _ON_PACKETS)}
+    elsewhere = {section for section in plain - on_packets if _is(section, _ELSEWHERE)}
+    if plain - on_packets - elsewhere:
+        return ""
+    told = []
+    if on_packets:
+        told.append(f"--packets FILE runs those in {', '.join(sorted(on_packets))} on packets of a file")
+    if elsewhere:
+        told.append(
+            f"have a step of a scenario's set-up load those in {', '.join(sorted(elsewhere))}, and measure the path "
+            "that calls them: --scenario-file FILE"
+        )
+    return "; ".join(told)
+
+
+def _is(section: str, known: Collection[str]) -> bool:
+    """Whether a section, or what stands before a slash or a dot in it, is one of those."""
+    first = section.partition("/")[0]
+    return bool({section, "/".join(section.split("/")[:2]), first, first.partition(".")[0]} & set(known))
