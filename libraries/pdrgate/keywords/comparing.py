@@ -191,7 +191,7 @@ class BuildKeywords:
         if session.options.spike_in:
             comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.
-        session.observer.said(str(comparison.judgement))
+        session.observer.said(f"{f'{test.name}: ' if made is not None else ''}{comparison.judgement}")
         session.observer.said(_DRAWING)
         show_scenario(comparison, comparison.trials, searched=made is None)
         if comparison.shape is None:

@@ -85,3 +85,8 @@ def gravest_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict of a run of several scenarios; ERROR when there is none, for then nothing was measured."""
     found = set(verdicts)
     return next((verdict for verdict in _GRAVITY if verdict in found), Verdict.ERROR)
+
+
+def by_gravity(verdict: Verdict) -> int:
+    """The place of a verdict among all, the gravest first."""
+    return _GRAVITY.index(verdict)

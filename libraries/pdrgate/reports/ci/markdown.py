@@ -12,6 +12,7 @@ from pdrgate.reports.words.drop_words import drops_lines, drops_rows
 from pdrgate.reports.words.frame_words import frames_lines
 from pdrgate.reports.words.latencies import latency_by_build, latency_cells, share_in_words
 from pdrgate.reports.words.measurands import MeasurandLine, change_rows, measurand_rows
+from pdrgate.reports.words.path_table import HEAD, NUMBERS, is_portfolio, path_lines, shared_changes, suite_to_run
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import vectors_lines
@@ -33,9 +34,12 @@ _REMARKS = 10
 
 def run_markdown(result: RunResult) -> str:
     """The whole run: verdict, changes, cost by function, what disturbed, and the command that does it again."""
-    blocks = [_verdict(result.verdict, result.reason), *_others(result), _builds(result)]
-    blocks += [_differences(result), _table(result.scenarios)]
+    others = [_paths(result)] if is_portfolio(result) else _others(result)
+    blocks = [_verdict(result.verdict, result.reason), *others, _builds(result)]
+    blocks += [_differences(result), *([] if is_portfolio(result) else [_table(result.scenarios)])]
     for scenario in result.scenarios:
+        if is_portfolio(result) and scenario.verdict.passes:
+            continue
         of = f" ({markdown_text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
             blocks.append(_functions(scenario.comparison, of))
@@ -76,6 +80,14 @@ def _others(result: RunResult) -> Iterator[str]:
     """What the scenarios came to that do not decide, where there are several."""
     if len(result.scenarios) > 1:
         yield _list([f"{_verdict(one.verdict, f'{cut(one.title)}: {one.reason}')}" for one in result.scenarios])
+
+
+def _paths(result: RunResult) -> str:
+    """All paths in one table, and what they have in common."""
+    head, numeric = HEAD, frozenset(HEAD[at] for at in NUMBERS)
+    rows = [[markdown_text(cut(cell)) for cell in one.cells] for one in path_lines(result)]
+    told = _list([markdown_text(one) for one in (*shared_changes(result), suite_to_run(result)) if one])
+    return "\n\n".join(filter(None, (markdown_table(head, rows, numeric), told)))
 
 
 def _builds(result: RunResult) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pdrgate.printable import printable
 from pdrgate.reports.console.screen import Screen, verdict_text
-from pdrgate.reports.markup.columns import in_line, widths_of
+from pdrgate.reports.markup.columns import aligned, in_line, widths_of
 from pdrgate.reports.words.arrival_words import arrivals_lines, starved_lines
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import cost_lines
@@ -19,6 +19,7 @@ from pdrgate.reports.words.frame_words import frames_lines
 from pdrgate.reports.words.latencies import latency_lines
 from pdrgate.reports.words.loss_words import loss_lines
 from pdrgate.reports.words.measurands import MeasurandLine, measurand_rows
+from pdrgate.reports.words.path_table import HEAD, NUMBERS, is_portfolio, path_lines, shared_changes, suite_to_run
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines
@@ -35,9 +36,13 @@ _MARGIN, _GAP = 2, 2
 def show_verdict(result: RunResult, screen: Screen) -> None:
     """The verdict and its reason, then the evidence: each thing once."""
     screen.line(Text.assemble(verdict_text(result.verdict), f": {printable(result.reason)}"))
-    rows = [row for scenario in result.scenarios for row in measurand_rows(scenario)]
+    shown = result.scenarios
+    if is_portfolio(result):
+        _show_paths(result, screen)
+        shown = tuple(one for one in result.scenarios if not one.verdict.passes)
+    rows = [row for scenario in shown for row in measurand_rows(scenario)]
     columns = _Columns.fitting(rows, screen.width)
-    for scenario in result.scenarios:
+    for scenario in shown:
         screen.line("")
         title = Text(printable(scenario.title), style="bold")
         if len(result.scenarios) > 1:
@@ -54,6 +59,17 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         )  # fmt: skip
         for told in itertools.chain(*lines, spike_in_lines(scenario)):
             screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table
+
+
+def _show_paths(result: RunResult, screen: Screen) -> None:
+    """All paths in one table; below it stands the evidence of those that do not pass."""
+    screen.line("")
+    rows = [tuple(name.upper() for name in HEAD), *(one.cells for one in path_lines(result))]
+    for line in aligned([[printable(cell) for cell in row] for row in rows], NUMBERS, indent=" " * _MARGIN):
+        screen.line(line, cut=True)
+    for told in (*shared_changes(result), suite_to_run(result)):
+        if told:
+            screen.line(f"  {printable(told)}")
 
 
 def show_files(folder: Path, screen: Screen) -> None:

@@ -13,6 +13,7 @@ from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import changes_table, largest_changes, total_change
 from pdrgate.reports.words.loss_words import by_build
 from pdrgate.reports.words.measurands import PDR_ABOUT, measurand_rows
+from pdrgate.reports.words.path_table import HEAD, is_portfolio, path_lines, shared_changes, suite_to_run
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import gravest_verdict
@@ -38,7 +39,8 @@ class Overview:
 def overview(result: RunResult, main: Picture | None) -> Overview:
     """Verdict, numbers and evidence of a run; ``main`` is the picture of its `gravest_scenario`."""
     decisive = gravest_scenario(result)
-    blocks = [f"{bold(result.verdict)}: {robot_text(result.reason)}", *_numbers(result)]
+    blocks = [f"{bold(result.verdict)}: {robot_text(result.reason)}"]
+    blocks += _paths(result) if is_portfolio(result) else _numbers(result)
     if main is not None:
         blocks.append(picture(_fitting(main.png), f"{result.verdict}: {main.title}"))
     if decisive is not None:
@@ -102,6 +104,12 @@ def _assessments(scenario: ScenarioResult) -> Iterator[tuple[str, AssessmentResu
             yield side.side, found
     if not scenario.sides and scenario.assessment is not None:
         yield _ALONE, scenario.assessment
+
+
+def _paths(result: RunResult) -> Iterator[str]:
+    """All paths in one table, and what they have in common."""
+    yield robot_table(HEAD, [one.cells for one in path_lines(result)])
+    yield from (robot_text(told) for told in (*shared_changes(result), suite_to_run(result)) if told)
 
 
 def _numbers(result: RunResult) -> Iterator[str]:

@@ -12,10 +12,11 @@ from markupsafe import Markup
 
 from pdrgate.printable import printable
 from pdrgate.reports.markup.html import rendered
-from pdrgate.reports.pages.html_tables import facts_table, measurands_table
+from pdrgate.reports.pages.html_tables import facts_table, measurands_table, paths_table
 from pdrgate.reports.pages.scenario_parts import Picture, details, kernel_release
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.path_table import is_portfolio, shared_changes, suite_to_run
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
 
@@ -55,6 +56,8 @@ def summary_page(
         run=result,
         tone=_tone(result.verdict.exit_code),
         sections=sections,
+        paths=Markup(paths_table(result)) if is_portfolio(result) else None,
+        shared=[printable(told) for told in (*shared_changes(result), suite_to_run(result)) if told],
         shapes=shapes(),
         trial_head=HEAD,
         environment=environment,

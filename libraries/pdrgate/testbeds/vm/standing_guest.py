@@ -114,7 +114,11 @@ class StandingGuest:
 
     def sentence(self) -> str:
         """The testbed in words."""
-        return self.testbed.sentence()
+        guest = self.testbed.guest
+        return (
+            f"{guest.build.name} ({guest.build.release}) in a guest by {guest.accelerator.name.upper()} "
+            f"({guest.accelerator.why}), which stays up for all paths, booted in {guest.boot_time or 0:.1f} s"
+        )
 
     def describe(self) -> dict[str, str]:
         """The guest's, but for the speed: it is not held."""

@@ -1,0 +1,93 @@
+"""What a run over several paths came to, in one table, the worst first; functions that changed on several told once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+
+from pdrgate.measurands import Cost
+from pdrgate.reports.words.costs import total_change
+from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.verdict import Verdict, by_gravity
+
+HEAD = ("path", "base", "candidate", "change", "verdict")
+"""Base and candidate are instructions per packet."""
+NUMBERS = frozenset({1, 2, 3})
+"""Columns of numbers."""
+_FEWEST = 2
+"""Paths that a function changed on, to be told once for all of them."""
+_TOLD = 5
+"""Functions that are told so."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathLine:
+    """A path in words; what was not measured is empty."""
+
+    path: str
+    base: str
+    candidate: str
+    change: str
+    verdict: Verdict
+    number: int
+    """Of its scenario in the result, from 0."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The line as a row below `HEAD`."""
+        return (self.path, self.base, self.candidate, self.change, self.verdict)
+
+
+def is_portfolio(result: RunResult) -> bool:
+    """Whether builds were compared on several paths by what a packet costs, and by nothing else."""
+    compared = [one.comparison for one in result.scenarios if one.comparison is not None]
+    return (
+        len(result.scenarios) > 1
+        and bool(compared)
+        and all([change.measurand for change in one.changes] == [Cost.name] for one in compared)
+    )
+
+
+def path_lines(result: RunResult) -> list[PathLine]:
+    """A line for each path: the gravest verdict first, and of equal ones the largest rise of the cost."""
+    numbered = sorted(enumerate(result.scenarios), key=lambda one: (by_gravity(one[1].verdict), -_rise(one[1])))
+    return [_line(number, scenario) for number, scenario in numbered]
+
+
+def shared_changes(result: RunResult) -> list[str]:
+    """``__alloc_skb +91 in 14 of 26 paths``: functions that surely changed on several, the most instructions first."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for scenario in result.scenarios:
+        for one in scenario.comparison.functions if scenario.comparison is not None else ():
+            if one.sure:
+                found[one.label].append(one.change)
+    several = {name: changes for name, changes in found.items() if len(changes) >= _FEWEST}
+    largest = sorted(several, key=lambda name: -abs(sum(several[name])))[:_TOLD]
+    paths = len(result.scenarios)
+    return [f"{name} {median(several[name]):+.3g} in {len(several[name])} of {paths} paths" for name in largest]
+
+
+def suite_to_run(result: RunResult) -> str:
+    """What says more of the paths that are slower; empty where none is."""
+    slower = [one.test or one.title for one in result.scenarios if one.verdict is Verdict.REGRESSION]
+    if not slower:
+        return ""
+    return (
+        f"what {slower[0]} loses in packets/s, pairs of boots tell: the same command with --scenario and its data path "
+        "(--list-scenarios)"
+    )
+
+
+def _rise(scenario: ScenarioResult) -> float:
+    change = total_change(scenario.comparison) if scenario.comparison is not None else None
+    return change.change if change is not None else 0.0
+
+
+def _line(number: int, scenario: ScenarioResult) -> PathLine:
+    base = candidate = told = ""
+    change = total_change(scenario.comparison) if scenario.comparison is not None else None
+    if change is not None:
+        base, candidate = f"{change.baseline:.0f}", f"{change.candidate:.0f}"
+        told = f"{change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
+    return PathLine(scenario.test or scenario.title, base, candidate, told, scenario.verdict, number)

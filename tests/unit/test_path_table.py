@@ -1,0 +1,70 @@
+"""A run over several paths is told in one table, the worst first; one of other measurands is told as it was."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import made_results
+
+from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.console.ending import show_verdict
+from pdrgate.reports.console.screen import Screen
+from pdrgate.reports.pages.overview import overview
+from pdrgate.reports.pages.summary import summary_page
+from pdrgate.reports.words.path_table import is_portfolio, path_lines, shared_changes
+from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, ScenarioResult
+from pdrgate.results.verdict import Verdict
+
+
+def _path(test: str, verdict: Verdict, change: float, **functions: float) -> ScenarioResult:
+    told = ChangeResult(
+        measurand="cost", change=change, lower=change - 0.001, upper=change + 0.001, confidence=0.95, tolerance=0.01,
+        baseline=5000.0, candidate=5000.0 * (1 + change), unit="instructions/packet", better="lower", verdict=verdict,
+    )  # fmt: skip
+    changed = tuple(
+        FunctionChange(function=name, before=0.0, after=value, change=value, sure=True)
+        for name, value in functions.items()
+    )
+    comparison = ComparisonResult(
+        baseline="old", tolerance=0.02, change=change, lower=change, upper=change, confidence=0.95, changes=(told,),
+        pairs=2, functions=changed,
+    )  # fmt: skip
+    scenario = made_results.scenario(str(verdict), per_run=None)
+    return replace(scenario, test=test, reason=f"of {test}", comparison=comparison)
+
+
+RUN = made_results.result(
+    _path("NAT", Verdict.PASS, 0.002),
+    _path("A Bridge", Verdict.PASS, 0.004, __alloc_skb=80.0),
+    _path("IPv6 Routing", Verdict.REGRESSION, 0.03, __alloc_skb=91.0, br_input=5.0),
+    _path("Redirection By tc", Verdict.INCONCLUSIVE, 0.009, __alloc_skb=92.0),
+)
+
+
+def test_the_worst_path_is_first() -> None:
+    assert is_portfolio(RUN)
+    assert [one.path for one in path_lines(RUN)] == ["IPv6 Routing", "Redirection By tc", "A Bridge", "NAT"]
+    assert path_lines(RUN)[0].cells == ("IPv6 Routing", "5000", "5150", "+3.0% (+2.9% to +3.1%)", "REGRESSION")
+
+
+def test_functions_that_changed_on_several_paths_are_told_once() -> None:
+    assert shared_changes(RUN) == ["__alloc_skb +91 in 3 of 4 paths"]
+
+
+def test_every_report_has_the_table_and_what_is_shared() -> None:
+    screen = io.StringIO()
+    show_verdict(RUN, Screen(screen, live=False))
+    console = screen.getvalue()
+    assert console.index("IPv6 Routing ") < console.index("NAT ") < console.index("__alloc_skb +91 in 3 of 4 paths")
+    assert "of IPv6 Routing" in console, "what fails is told in full"
+    assert "of NAT" not in console, "what passes is told by its line"
+    assert "| A Bridge | 5000 | 5020 |" in run_markdown(RUN)
+    for page in (summary_page(RUN, {}), overview(RUN, None).documentation):
+        assert page.index("Redirection By tc") < page.index("NAT")
+        assert "alloc_skb" in page
+
+
+def test_one_path_or_another_measurand_is_no_portfolio() -> None:
+    assert not is_portfolio(replace(RUN, scenarios=RUN.scenarios[:1]))
+    assert not is_portfolio(made_results.result(made_results.scenario(), made_results.scenario()))
