@@ -12,7 +12,7 @@ from pdrgate.reports.words.arrival_words import below
 from pdrgate.reports.words.costs import INLINED, changes_table, cost_in_words, total_change
 from pdrgate.reports.words.latencies import latency_cells, share_in_words
 from pdrgate.reports.words.measurands import measurand_rows, value_in_words
-from pdrgate.reports.words.path_table import HEAD, path_lines
+from pdrgate.reports.words.path_table import PATH_HEAD, path_lines
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import (
     ArrivalsResult,
@@ -47,7 +47,7 @@ _LEAST_DIFFERENCE = 1e-6
 
 def paths_table(result: RunResult) -> str:
     """A row for each path of a portfolio, the worst first."""
-    columns = [Column("path", heads=True), *(Column(name, True) for name in HEAD[1:-1]), Column("verdict")]
+    columns = [Column("path", heads=True), *(Column(name, True) for name in PATH_HEAD[1:-1]), Column("verdict")]
     rows = [[*map(Cell, one.cells[:-1]), Cell(one.verdict, _TONES.get(one.verdict, ""))] for one in path_lines(result)]
     return Table("Paths, the worst first", columns, rows).html()
 

@@ -11,7 +11,7 @@ from pdrgate.reports.words.costs import total_change
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
 
-HEAD = ("path", "base", "candidate", "change", "verdict")
+PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
 """Base and candidate are instructions per packet."""
 NUMBERS = frozenset({1, 2, 3})
 """Columns of numbers."""
@@ -35,7 +35,7 @@ class PathLine:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The line as a row below `HEAD`."""
+        """The line as a row below `PATH_HEAD`."""
         return (self.path, self.base, self.candidate, self.change, self.verdict)
 
 
