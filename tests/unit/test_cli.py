@@ -449,7 +449,12 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
         (["--bisect", "--kernel", "a", "--against", "b", "--testbed", "none.yaml"], 125, "none.yaml: cannot read it"),
         (["--kernel", "a", "--against", "b", "--testbed", NETNS], 64, "boots no kernels"),
         (["--kernel", "a"], 64, "--against go together"),
-        (["--bpf", "a.o", "--kernel", "b", "--against", "c"], 64, "--kernel and --bpf do not go together"),
+        (
+            ["--bpf", "a.o", "--kernel", "b"],
+            64,
+            "--kernel with --bpf is the kernel under both programs: name the other",
+        ),
+        (["--bpf", "a.o", "--kernel", "b", "--against", "c"], 2, "a.o: cannot read it"),
         (["--spike-in"], 64, "--spike-in slows the baseline of a comparison down; name one: --kernel BUILD --against"),
         (["--spike-in", "--kernel", "a", "--against", "b", "--tolerance", "0%"], 64, "twice 0% is none; ask for more"),
         (["--resume", "x", "--boots", "3"], 64, "leave out --boots"),

@@ -90,7 +90,7 @@ def gate(
         asked["wait"] = PATIENT
     asked["noise"] = asked["noise"] or output / NOISE_FILE
     if asked["testbed"] is None:
-        asked["testbed"], why = default_testbed(asked["kernel"] is not None)
+        asked["testbed"], why = default_testbed(asked["kernel"] is not None and asked["bpf"] is None)
     options = _asked(**asked)
     check(options, note)
     folder = new_folder(output)
@@ -134,6 +134,8 @@ def _pinned(options: RunOptions) -> RunOptions:
 
     if not options.kernel:
         return options
+    if options.bpf:
+        return dataclasses.replace(options, kernel=pinned(options.kernel))
     against = options.against or (None if options.baseline is not None else came_from(options.kernel)) or ""
     return dataclasses.replace(options, kernel=pinned(options.kernel), against=against and pinned(against))
 
@@ -166,8 +168,8 @@ def _asked(**given: Any) -> RunOptions:
     from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
-    if options.kernel and options.bpf:
-        raise UsageError("--kernel and --bpf do not go together: compare one of the two at a time")
+    if options.kernel and options.bpf and not options.against:
+        raise UsageError("--kernel with --bpf is the kernel under both programs: name the other with --against OBJECT")
     options = _pinned(options)
     if (options.kernel and not options.against) or (options.against and not options.kernel and not options.bpf):
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")

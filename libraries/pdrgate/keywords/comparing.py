@@ -122,6 +122,7 @@ class BuildKeywords:
         attach: Attach = "auto",
         maps: Path | None = None,
         rodata: tuple[str, ...] = (),
+        kernel: str = "",
     ) -> None:
         """Loads two eBPF objects in turn on one kernel, and measures with each; see `Compare Kernel Builds`.
 
@@ -131,7 +132,8 @@ class BuildKeywords:
 
         ``attach`` is where a program is attached: ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``. ``maps`` is
         a YAML file of what its maps hold, ``rodata`` what its global variables are (``NAME=VALUE``, or a YAML file);
-        see docs/reference.md, and `Fill EBPF Map`.
+        see docs/reference.md, and `Fill EBPF Map`. ``kernel`` is a build that is booted under both, named as in
+        `Compare Kernel Builds`; without it, the testbed's kernel is.
 
         | Compare EBPF Builds    candidate=new.o    baseline=old.o    tolerance=1%
         """
@@ -148,8 +150,12 @@ class BuildKeywords:
         def loaded(source: str) -> BpfBuild:
             return check_setup(bpf_build(source, kind, setup))
 
+        under = self._named_build(kernel) if kernel else None
+        start = session.make if under is None else partial(session.boot, under)
+        beneath = "" if under is None else f" on {build_identity(under)}"
+
         def build(side: Side, found: BpfBuild) -> Build:
-            return Build(side, found.label, session.make, found, identity=found.digest)
+            return Build(side, found.label, start, found, identity=f"{found.digest}{beneath}")
 
         self._compare(loaded, build, (baseline, candidate), boots, tolerance, budget)
 

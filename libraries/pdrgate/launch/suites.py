@@ -73,7 +73,8 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
 
         look_at(options.kernel, tell)
         try:
-            look_at(options.against, tell)
+            if not options.bpf:
+                look_at(options.against, tell)
         except BuildError as error:
             raise UsageError(f"--against: {error}") from error
     if options.bpf:
@@ -86,10 +87,10 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
         kind = check_setup(bpf_build(options.bpf, setup=setup, on_packets=on_packets)).kind
         if options.against:
             check_setup(bpf_build(options.against, kind, setup, on_packets=on_packets))
-        if config.waits_for_build:
+        if config.waits_for_build and not options.kernel:
             raise UsageError(
-                f"eBPF objects are measured on one kernel; name it as sut.kernel in {config.source}, such as "
-                "linux-image-amd64"
+                f"eBPF objects are measured on one kernel; name it with --kernel, or as sut.kernel in "
+                f"{config.source}, such as linux-image-amd64"
             )
     for suite in options.suites:
         if not found(suite).exists():

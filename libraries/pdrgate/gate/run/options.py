@@ -226,7 +226,7 @@ class RunOptions(Options):
         str,
         Said(
             "An eBPF object file with a program for XDP or tc, to be loaded.",
-            "the candidate: an eBPF object to load, in place of a kernel",
+            "the candidate: an eBPF object to load, in place of a kernel; with `--kernel`, that is booted under both",
             EVERYBODY,
             "OBJECT",
         ),
