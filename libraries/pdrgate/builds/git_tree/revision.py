@@ -46,8 +46,8 @@ class Revision:
 
     @property
     def time(self) -> str:
-        """When it was committed: seconds since 1970."""
-        return git(self.tree, "show", "--no-patch", "--format=%ct", self.commit)
+        """When it was committed, in ISO 8601."""
+        return git(self.tree, "show", "--no-patch", "--format=%cI", self.commit)
 
 
 def named_revision(text: str) -> tuple[Path, str] | None:

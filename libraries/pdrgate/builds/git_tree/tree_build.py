@@ -132,7 +132,7 @@ class _TreeBuild:
     def _run(self, *words: str) -> None:
         """Run make, and tell now and then how far it is. Raises BuildError with the first error of the compiler."""
         compiler = "ccache gcc" if shutil.which("ccache") else "gcc"
-        stamp = f"KBUILD_BUILD_TIMESTAMP=@{self._revision.time}"
+        stamp = f"KBUILD_BUILD_TIMESTAMP={self._revision.time}"
         command = (
             "nice", "-n", "19", "make", "-C", str(self._source), f"O={self._objects}", "ARCH=x86_64", "LOCALVERSION=",
             f"CC={compiler}", "KBUILD_BUILD_USER=pdrgate", "KBUILD_BUILD_HOST=pdrgate", "KBUILD_BUILD_VERSION=1", stamp,
