@@ -38,6 +38,7 @@ NAT = Scenario(
         "nft add rule ip gate leaving oifname $OUT masquerade",
     )),
 )  # fmt: skip
+LACKING = Scenario("ip-routing", set_up=set_up_of(("no-such-program --at-all",)))
 
 
 class _Silent:
@@ -71,6 +72,11 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         nat = counted(NAT)
         assert suts.pairs((1, 2)) == up
         assert {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()} == states
+        # What neither build can be set up for costs no boot.
+        lacking = counted(LACKING)
+        assert "neither build can: step 1 of the set-up, `no-such-program --at-all`, failed" in lacking.unable
+        assert not lacking.boots
+        assert suts.pairs((1, 2)) == up
         last = counted(PLAIN)
         for one in (first, nat, last):
             assert one.judgement is not None

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flat_stretches import changed
@@ -613,3 +614,14 @@ def test_a_usage_error_quotes_no_password(words: tuple[str, ...], capsys: pytest
     url = "postgresql://user:se@cret@server/base"
     assert main([word.replace("URL", url) for word in words]) == 64
     assert "cret" not in capsys.readouterr().err
+
+
+def test_two_kernels_are_compared_on_all_paths_unless_an_option_is_about_pairs(tmp_path: Path) -> None:
+    def chosen(**given: Any) -> tuple[str, ...]:
+        return _asked(testbed=Path("resources/testbeds/local-vm.yaml"), kernel="a", against="b", **given).scenarios
+
+    assert chosen() == ("portfolio",)
+    assert chosen(boots=8) == chosen(bisect=True) == chosen(latency=True) == ("kernel-build",)
+    assert chosen(scenarios=("tcp-build",)) == ("tcp-build",)
+    rack = _asked(testbed=tmp_path / "rack.yaml", kernel="a", against="b")
+    assert rack.scenarios == ("kernel-build",)

@@ -120,6 +120,20 @@ _OF_PROGRAMS = ("attach", "maps", "rodata", "beneath", "packets")
 _USUAL = RunOptions(testbed=Path())
 
 
+_OF_PAIRS = (
+    "tolerance", "boots", "budget", "latency", "fate", "traffic", "packets", "latency_tolerance", "spike_in", "bisect",
+    "afresh", "below_noise", "profile",
+)  # fmt: skip
+"""Options that ask something of one path, whose boots are compared in pairs."""
+
+
+def _of_pairs(options: RunOptions) -> bool:
+    """Whether builds are compared on one path: elsewhere than in guests, or because an option is about that."""
+    if options.testbed.name != "local-vm.yaml":
+        return True
+    return any(getattr(options, name) != getattr(_USUAL, name) for name in _OF_PAIRS)
+
+
 def _check_beneath(name: str) -> None:
     from pdrgate.data_paths.catalogue import DATA_PATHS
 
@@ -213,7 +227,7 @@ def _asked(**given: Any) -> RunOptions:
             raise UsageError(f"--bpf is the program under test, and {options.scenario_file} loads one; leave one out")
         options = dataclasses.replace(options, scenarios=("scenario-file",))
     if (options.against or options.bpf) and options.scenarios == ("default",):
-        tag = "kernel-build"
+        tag = "kernel-build" if _of_pairs(options) else "portfolio"
         if options.packets is not None:
             tag = "bpf-packets"
         elif options.bpf:

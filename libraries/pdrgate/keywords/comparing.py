@@ -8,6 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
+from robot.api import SkipExecution
 from robot.api.deco import keyword
 
 from pdrgate.bpf.filling import check_setup
@@ -90,7 +91,7 @@ class BuildKeywords:
         saturation and at a light load, and puts them back. Two more of each are booted for what these do not decide, at
         most ``boots`` in all. A guest that dies costs its scenario, and is booted anew for the next. There is no PDR:
         counts do not depend on how fast a guest is, and boots are needed as replicates only. `Cost Should Not Have
-        Regressed` judges.
+        Regressed` judges. What neither build can be set up for is left out: the test is skipped, with the reason.
 
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """
@@ -194,6 +195,10 @@ class BuildKeywords:
             )  # fmt: skip
         test.measurement = comparison
         comparison.measure()
+        if isinstance(comparison, CountedComparison) and comparison.unable:
+            test.measurement = None
+            session.observer.said(f"{test.name}: left out, {comparison.unable}")
+            raise SkipExecution(comparison.unable)
         if session.options.spike_in:
             comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.

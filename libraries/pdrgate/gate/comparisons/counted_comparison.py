@@ -62,5 +62,11 @@ class CountedComparison(PairsComparison[Trial]):
         self._suts = suts
         super().__init__(session, scenario, suts.builds, plan, test=test, longname=longname)
 
+    @property
+    def unable(self) -> str:
+        """Why neither build can be set up for the scenario, in a sentence; empty where one can."""
+        replication = self.loop.replication
+        return replication.unable if isinstance(replication, LivingBoots) else ""
+
     def _kind_of(self, task: ComparisonTask) -> CountedTrials:
         return CountedTrials(task, self._suts)

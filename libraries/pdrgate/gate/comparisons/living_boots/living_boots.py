@@ -18,6 +18,7 @@ from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.disturbance import remedy
+from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Ask, Cost
 from pdrgate.measurands.calls import Calls
 from pdrgate.phase import Phase
@@ -54,6 +55,8 @@ class LivingBoots:
             side: SideResult(side=side, build=build.label, digest=build.identity) for side, build in suts.builds.items()
         }
         self.failure: Judgement | None = None
+        self.unable = ""
+        """Why neither build can be set up for the scenario, in a sentence; empty where one can."""
         self.unlike: Judgement | None = None
         self.facts = SutFacts()
         self.frames: dict[Side, FramesSeen] = {side: FramesSeen() for side in suts.builds}
@@ -73,8 +76,8 @@ class LivingBoots:
         try:
             testbeds = self._suts.pairs(range(number, number + AT_ONCE))
             suts |= {one: self._sut(one, testbed) for one, testbed in testbeds.items()}
-            self._at_once(suts, OpenLoopSut.set_up)
-            for one, sut in suts.items():
+            self._set_up(suts)
+            for one, sut in suts.items() if self.failure is None else ():
                 self._prepare(one, sut)
             if self.failure is None:
                 self._at_once(suts, self._count)
@@ -113,16 +116,28 @@ class LivingBoots:
         with self._telling:
             self._told(trial, replayed)
 
+    def _set_up(self, suts: Mapping[OfPair, OpenLoopSut]) -> None:
+        """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""
+        failed = self._failed(suts, OpenLoopSut.set_up)
+        if len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
+            self.unable = f"neither build can: {failed[0].error}"
+            self.failure = Judgement(Verdict.ERROR, self.unable)
+        elif failed:
+            raise failed[0]
+
     def _at_once(self, suts: Mapping[OfPair, OpenLoopSut], done: Callable[[OpenLoopSut], object]) -> None:
         """Do it with all of them; what the first one fails with is raised when all have ended. Raises BootError."""
+        if failed := self._failed(suts, done):
+            raise failed[0]
+
+    def _failed(self, suts: Mapping[OfPair, OpenLoopSut], done: Callable[[OpenLoopSut], object]) -> list[BootError]:
         failed: list[BootError] = []
         for (side, _), sut, coming in [(*both, self._suts.workers.submit(done, both[1])) for both in suts.items()]:
             try:
                 coming.result()
             except TestbedError as error:
                 failed.append(BootError(side, error, sut.boot_id, sut.environment.kernel_release or "unknown"))
-        if failed:
-            raise failed[0]
+        return failed
 
     def _prepare(self, one: OfPair, sut: OpenLoopSut) -> None:
         side, testbed = one[0], sut.testbed
