@@ -6,17 +6,16 @@ observers saw of it. A line on disk is flat: the fields of the parts stand in it
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
 from pdrgate.cause import Cause, of_an_earlier_version
 from pdrgate.errors import without_value
+from pdrgate.parts import FlatPart, flattened, parts_of
 from pdrgate.phase import Phase
 
 if TYPE_CHECKING:
@@ -36,12 +35,6 @@ CALLER = ";"
 
 USER_SPACE = "user space"
 """What programs executed stands under this name among the functions, and is no part of a packet's path."""
-
-
-class FlatPart:
-    """A part of a stretch, whose fields stand beside the stretch's own on disk."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +149,6 @@ AnyStretch = TypeVar("AnyStretch", bound=Stretch)
 _Kind = TypeVar("_Kind", bound="DataclassInstance")
 
 
-def flattened(stretch: DataclassInstance) -> dict[str, Any]:
-    """A stretch by the names that its line on disk has."""
-    found: dict[str, Any] = {}
-    for one in dataclasses.fields(stretch):
-        value = getattr(stretch, one.name)
-        found |= _fields(value) if isinstance(value, FlatPart) else {one.name: value}
-    return found
-
-
 def unflattened(record: Mapping[str, Any], kind: type[_Kind]) -> _Kind:
     """The inverse of `flattened` on a decoded line; unknown keys are ignored, so that newer files still load.
 
@@ -173,7 +157,7 @@ def unflattened(record: Mapping[str, Any], kind: type[_Kind]) -> _Kind:
     """
     upgraded = upgraded_record(record)
     try:
-        parts = {name: msgspec.convert(upgraded, part) for name, part in _parts(kind).items()}
+        parts = {name: msgspec.convert(upgraded, part) for name, part in parts_of(kind).items()}
         return msgspec.convert(upgraded | parts, kind)
     except msgspec.ValidationError as error:
         raise ValueError(without_value(error)) from error
@@ -242,15 +226,3 @@ def by_boot(trials: Sequence[AnyStretch]) -> dict[str, list[AnyStretch]]:
     for trial in trials:
         found.setdefault(trial.belonging.boot, []).append(trial)
     return found
-
-
-def _fields(part: Any) -> dict[str, Any]:
-    return {one.name: getattr(part, one.name) for one in dataclasses.fields(part)}
-
-
-@cache
-def _parts(kind: type[DataclassInstance]) -> dict[str, type[FlatPart]]:
-    """The parts of a kind of stretch, by the names of its fields."""
-    hints = get_type_hints(kind)
-    named = {one.name: hints[one.name] for one in dataclasses.fields(kind)}
-    return {name: hint for name, hint in named.items() if isinstance(hint, type) and issubclass(hint, FlatPart)}

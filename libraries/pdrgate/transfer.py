@@ -12,17 +12,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Self
 
+from pdrgate.parts import FlatPart
 from pdrgate.phase import Phase
-from pdrgate.stretch import (
-    Belonging,
-    FlatPart,
-    Occasion,
-    Seen,
-    line_of,
-    no_negative_counts,
-    no_negative_times,
-    unflattened,
-)
+from pdrgate.stretch import Belonging, Occasion, Seen, line_of, no_negative_counts, no_negative_times, unflattened
 
 _OF_TRIALS = frozenset({"latency", "stacks", "counted", "goal"})
 """What of the parts only a trial has."""

@@ -26,6 +26,7 @@ from pathlib import Path
 from pdrgate.cli import main
 if sys.argv[1] != "gate":
     sys.exit(main())
+from flat_values import changed
 from made_results import compared, written
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.results.verdict import Verdict
@@ -34,10 +35,11 @@ assert words["--against"] == "good build" and sys.argv[2:5] == ["--profile", "sm
 build = kernel_build(words["--kernel"], cache=Path("cache"))
 verdict, speed = Path(words["--kernel"]).with_suffix(".verdict").read_text().split()
 entry = compared(Verdict(verdict), candidate=build.release)
-value = dataclasses.replace(entry.measurands[0], value=float(speed) * entry.measurands[0].value)
-sides = (entry.sides[0], dataclasses.replace(entry.sides[1], build=build.label, measurands=(value,)))
+(value,) = entry.findings.measurands
+value = dataclasses.replace(value, value=float(speed) * value.value)
+sides = (entry.builds.sides[0], changed(entry.builds.sides[1], build=build.label, measurands=(value,)))
 day = 1 + len(list(Path().glob("run-*")))
-path = written(Path(f"run-{{day}}"), dataclasses.replace(entry, sides=sides), started=86400.0 * day)
+path = written(Path(f"run-{{day}}"), changed(entry, sides=sides), started=86400.0 * day)
 with open(os.devnull, "w") as sys.stdout:
     assert main(["history", "import", str(path), "--history", words["--history"]]) == 0
 print(f"{{verdict}}: of {{build.release}}", file=sys.__stdout__)

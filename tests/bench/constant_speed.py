@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
-from flat_stretches import changed
+from flat_values import changed
 from verdicts import busy
 
 from pdrgate.builds.kernel_build import kernel_build

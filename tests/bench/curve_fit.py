@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 
 from curves import EarlyLoss, Livelock
-from flat_stretches import changed
+from flat_values import changed
 from one_curve import fit
 from scipy.optimize import brentq
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut

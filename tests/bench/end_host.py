@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
-from flat_stretches import changed
+from flat_values import changed
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import Receivers, TcpStreams, data_path

@@ -24,7 +24,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
-from flat_stretches import changed
+from flat_values import changed
 
 from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build

@@ -21,6 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
+from flat_values import flat_scenario
+
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.results.model import (
     SCHEMA,
@@ -63,7 +65,7 @@ def scenario(name: str, number: int, run: int, runs: int, noise: random.Random) 
         for one in range(FUNCTIONS)
     )
     fingerprint = {f"entry_{one}": "a value of some length" for one in range(20)}
-    return ScenarioResult(
+    return flat_scenario(
         name=name, title=f"IPv{4 + 2 * (number % 2)} routing, {1 + number // 2} cpu, buffer 4096 packets",
         verdict=verdict, reason="not slower", trials=60,
         cost=CostResult(instructions=cost.value, batch=64, trials=9, functions=functions),

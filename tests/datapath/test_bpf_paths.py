@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 from packets import Decoded, decode
 
 from pdrgate.bpf.programs import loaded

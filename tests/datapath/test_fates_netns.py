@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 from test_bpf_paths import compiled
 
 from pdrgate.data_paths.catalogue import DataPath, data_path

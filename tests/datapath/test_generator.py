@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 from packets import Decoded, decode
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port

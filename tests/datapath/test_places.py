@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop
 from pdrgate.data_paths.paths.kernel_routing import Routing

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.sut.cost_counting import uncounted_reason

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 from tests.datapath.conftest import comms
 from tests.datapath.test_routing import state
 

@@ -76,7 +76,7 @@ def test_the_verdict_on_two_builds(session: Session, tmp_path: Path, case: str, 
     assert session.record.result().scenarios[0].verdict is verdict
     # Nothing was measured: what speed has what sends wrong frames?
     assert comparison.boots == []
-    stored = session.record.result().scenarios[0].frames
+    stored = session.record.result().scenarios[0].details.frames
     if case != "sends back":
         page = "\n".join(frames_tables(session.record.result().scenarios[0]))
         assert "<mark>" in page

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from flat_stretches import changed
+from flat_values import changed
 from simulated_sut import SimulatedSut
 
 from pdrgate.data_paths.catalogue import Hop

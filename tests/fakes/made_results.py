@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flat_stretches import flat_trial
+from flat_values import flat_scenario, flat_side, flat_trial
 
 from pdrgate.gate.sut.fingerprinting import METHOD
 from pdrgate.history.results import RESULT_FILE, write_result
@@ -23,7 +23,6 @@ from pdrgate.results.model import (
     RunResult,
     ScenarioResult,
     Side,
-    SideResult,
     TestbedResult,
 )
 from pdrgate.results.verdict import Verdict
@@ -57,7 +56,7 @@ def scenario(
 ) -> ScenarioResult:
     """One scenario; ``per_run`` None means that no PDR was found."""
     known = FINGERPRINT | fingerprint
-    return ScenarioResult(
+    return flat_scenario(
         name=known["scenario"],
         title="IPv6 routing",
         verdict=Verdict(verdict),
@@ -102,7 +101,7 @@ def compared(
         functions=(FunctionResult(name="ip6_forward", instructions=173.0, calls=1.0),),
     )
     sides = tuple(
-        SideResult(
+        flat_side(
             side=side, build=f"linux-{kernel}", environment={"kernel_release": kernel, "boot_id": "of its own"},
             fingerprint=known | {"kernel": kernel}, measurands=(pdr(values[side]),), cost=cost,
         )
@@ -113,10 +112,10 @@ def compared(
         candidate=0.99e6, unit="packets/s", better="higher", verdict=Verdict.PASS,
         evidence=Evidence(slower=-6.0, faster=-9.0, pairs=len(boots), deviation=0.004, resolves=0.015),
     )  # fmt: skip
-    return ScenarioResult(
+    return flat_scenario(
         name=known["scenario"], title="IPv6 routing", verdict=Verdict(verdict), reason="because",
-        fingerprint=sides[1].fingerprint, trials=3, pdr=PdrResult(load=0.99e6, lower=0.98e6, upper=1e6),
-        measurands=sides[1].measurands, sides=sides,
+        fingerprint=sides[1].findings.fingerprint, trials=3, pdr=PdrResult(load=0.99e6, lower=0.98e6, upper=1e6),
+        measurands=sides[1].findings.measurands, sides=sides,
         boots=tuple(
             BootResult(
                 side=side, pair=pair, boot=f"{side}-{pair}-{known['scenario']}", kernel=kernels[side],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.trial import LOOKS, Trial
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 from fake_testbed import QUICK, FakeTestbed, Watcher, new_session
-from flat_stretches import flat_transfer
+from flat_values import flat_transfer
 from simulated_sut import IdealCurve, SimulatedSut
 
 from pdrgate.data_paths.catalogue import Hop, TcpStreams

@@ -158,7 +158,7 @@ def test_boots_that_die_in_the_middle_are_told_and_the_run_goes_on(cloud: Kernel
     assert len(subject.samples("PDR", "candidate")) == 2
     assert subject.judgement is not None
     assert subject.judgement.verdict is not Verdict.ERROR
-    crashes = {boot.side: boot.crash for boot in read_result(tmp_path / "run").scenarios[0].boots[:2]}
+    crashes = {boot.side: boot.crash for boot in read_result(tmp_path / "run").scenarios[0].builds.boots[:2]}
     assert crashes["baseline"] is None
     crash = crashes["candidate"]
     assert crash is not None
@@ -178,4 +178,4 @@ def test_a_candidate_that_panics_under_load_in_each_boot_is_a_crash(cloud: Kerne
     result = read_result(tmp_path / "run")
     assert (result.verdict, result.verdict.exit_code) == (Verdict.CRASH, 1)
     assert "sysrq" in result.reason
-    assert [(boot.side, boot.sut_failed) for boot in result.scenarios[0].boots] == [("candidate", True)] * 2
+    assert [(boot.side, boot.sut_failed) for boot in result.scenarios[0].builds.boots] == [("candidate", True)] * 2

@@ -60,10 +60,10 @@ def test_a_suite_for_namespaces_runs_in_a_guest(cloud: KernelBuild, tmp_path: Pa
     assert result.verdict in MEASURED, done.stdout + done.stderr
     (entry,) = result.scenarios
     assert entry.name.startswith("xdp-")
-    assert entry.carried.startswith("XDP ")
-    assert entry.fingerprint["kernel"] == cloud.release
-    assert entry.calibration is not None
-    assert entry.calibration.forwarding_rate > 1000
+    assert entry.origin.carried.startswith("XDP ")
+    assert entry.findings.fingerprint["kernel"] == cloud.release
+    assert entry.findings.calibration is not None
+    assert entry.findings.calibration.forwarding_rate > 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +140,7 @@ def test_an_interrupted_comparison_goes_on_from_there(interrupted: Interrupted) 
     assert again.returncode in (0, 1) or interrupted.whole.verdict in UNDECIDED, again.stdout + again.stderr
     assert "1 pairs of boots are taken over from the run that is continued" in again.stdout
     (entry,) = interrupted.whole.scenarios
-    assert [boot.pair for boot in entry.boots] == [1, 1, 2, 2]
+    assert [boot.pair for boot in entry.builds.boots] == [1, 1, 2, 2]
     assert "the time is up: no further boots" in again.stdout
     assert interrupted.left == {}
 
@@ -149,13 +149,13 @@ def test_a_build_is_gated_against_itself(interrupted: Interrupted, cloud: Kernel
     result = interrupted.whole
     assert result.verdict in {"PASS", "IMPROVEMENT"} | UNDECIDED
     (entry,) = result.scenarios
-    assert [boot.kernel for boot in entry.boots] == [cloud.release] * 4
-    assert len({boot.boot for boot in entry.boots}) == 4
+    assert [boot.kernel for boot in entry.builds.boots] == [cloud.release] * 4
+    assert len({boot.boot for boot in entry.builds.boots}) == 4
     # It is called as often, and differs in nothing: nothing is told.
     assert entry.comparison is not None
     assert (entry.comparison.notice, entry.comparison.build_differences) == ("", ())
     assert not any(one.renamed_from for one in entry.comparison.functions)
-    options = [side.environment["config_options"] for side in entry.sides]
+    options = [side.findings.environment["config_options"] for side in entry.builds.sides]
     assert options[0]["INIT_ON_ALLOC_DEFAULT_ON"] == "y"
     assert options[0] == options[1]
     assert "pair 1 of at most 3: PDR " in interrupted.told

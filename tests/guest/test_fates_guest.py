@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import SutError

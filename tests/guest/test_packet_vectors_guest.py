@@ -80,7 +80,7 @@ def compare(
         comparison = VectorsComparison(session, BENEATH, builds, capture)  # type: ignore[arg-type]
         comparison.measure()
         comparison.finish()
-        assert read_result(folder / "run").scenarios[-1].vectors == comparison.result().vectors
+        assert read_result(folder / "run").scenarios[-1].details.vectors == comparison.result().details.vectors
         return comparison
 
     yield compared
@@ -94,17 +94,17 @@ def test_equal_programs_pass_and_a_lookup_more_is_named(compare: Compare, progra
     assert equal.judgement.verdict is Verdict.PASS, equal.judgement
     assert "8 packets of flows.pcap are answered alike; a packet costs" in equal.judgement.reason
     found = equal.result()
-    assert found.vectors is not None
+    assert found.details.vectors is not None
     assert found.comparison is not None
     assert abs(found.comparison.change) < 2e-3  # an interrupt costs some of a block anew
-    assert all(one.cost is not None and one.cost[0] > 10 for one in found.vectors.vectors)
+    assert all(one.cost is not None and one.cost[0] > 10 for one in found.details.vectors.vectors)
 
     slower = compare(program, "slower")
     assert slower.judgement is not None
     assert slower.judgement.verdict is Verdict.REGRESSION
     result = slower.result()
     assert result.comparison is not None
-    assert result.vectors is not None
+    assert result.details.vectors is not None
     changed = {one.function: one for one in result.comparison.functions if one.sure}
     assert {"__htab_map_lookup_elem", "jhash"} <= changed.keys()
     # Of balance it is looked up elsewhere as well.
@@ -114,7 +114,7 @@ def test_equal_programs_pass_and_a_lookup_more_is_named(compare: Compare, progra
     assert jhash.calls_after - jhash.calls_before == pytest.approx(1)
     assert "a packet costs" in slower.judgement.reason
     assert "jhash" in slower.judgement.reason
-    assert all(one.worse for one in result.vectors.vectors)
+    assert all(one.worse for one in result.details.vectors.vectors)
 
 
 def test_other_answers_are_a_regression_that_says_which(compare: Compare) -> None:
@@ -128,13 +128,13 @@ def test_other_answers_are_a_regression_that_says_which(compare: Compare) -> Non
     assert other.judgement is not None
     assert other.judgement.reason.startswith("vector 3: output differs from byte 22: 0x3f, baseline 0x40; 6 of 8")
     result = other.result()
-    assert result.vectors is not None
-    assert [one.number for one in result.vectors.vectors if one.difference] == [3, 4, 5, 6, 7, 8]
-    assert result.vectors.vectors[0].outputs is not None
+    assert result.details.vectors is not None
+    assert [one.number for one in result.details.vectors.vectors if one.difference] == [3, 4, 5, 6, 7, 8]
+    assert result.details.vectors.vectors[0].outputs is not None
 
 
 def test_equal_packets_are_run_once(compare: Compare) -> None:
-    found = compare("police", "plain", packets=[FLOWS[0], FLOWS[5], FLOWS[0], FLOWS[0]]).result().vectors
+    found = compare("police", "plain", packets=[FLOWS[0], FLOWS[5], FLOWS[0], FLOWS[0]]).result().details.vectors
     assert found is not None
     assert found.packets == 4
     assert {one.number: one.copies for one in found.vectors} == {1: 3, 2: 1}
@@ -160,5 +160,5 @@ def test_a_program_that_goes_by_chance_is_not_compared(compare: Compare) -> None
     found = compare("by_chance", "plain")
     assert found.judgement is not None
     assert "REGRESSION: vector" not in str(found.judgement)
-    assert found.result().vectors is not None
+    assert found.result().details.vectors is not None
     assert any("does not always return the same" in one for one in found.compared().remarks())

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 
 from pdrgate.bpf.programs import XdpMode
 from pdrgate.builds.bpf_build import bpf_build

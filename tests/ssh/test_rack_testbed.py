@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 from rack import PORTS, Rack
 from ssh_server import SshServer
 

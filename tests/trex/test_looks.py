@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher
-from flat_stretches import changed
+from flat_values import changed
 from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 from trex_rig import config, ideal, paths
 from trex_server import TRexServer

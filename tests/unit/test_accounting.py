@@ -1,7 +1,7 @@
 """The law of conservation: each lost packet at one place, none at two."""
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.observers.accounting import losses, total
 from pdrgate.results.losses import LossResult, PlaceLoss, compared

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flat_values import changed
 from made_results import compared, result, scenario, trial
 
 from pdrgate.reports.ci.allure import tell_allure
@@ -45,7 +46,7 @@ def told(folder: Path, *scenarios: ScenarioResult, **changes: Any) -> list[dict[
 
 
 def one(verdict: str = "REGRESSION", **further: Any) -> ScenarioResult:
-    return dataclasses.replace(compared(verdict, **further), test="One")
+    return changed(compared(verdict, **further), test="One")
 
 
 def test_a_test_gets_its_verdict_parameters_and_attachments(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def test_consoles_are_attached_where_a_boot_failed(tmp_path: Path) -> None:
     (tmp_path / "consoles").mkdir()
     (tmp_path / "consoles" / "guest-1.log").write_text("Kernel panic")
     failed = BootResult(side="candidate", pair=4, boot="b", kernel="6.19", failure="it does not boot")
-    (found,) = told(tmp_path, dataclasses.replace(one("ERROR"), boots=(failed,)))
+    (found,) = told(tmp_path, changed(one("ERROR"), boots=(failed,)))
     assert found["attachments"][-1]["name"] == "Console of a kernel: guest-1.log"
     assert found["attachments"][-1]["type"] == "text/plain"
 

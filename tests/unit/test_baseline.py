@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flat_values import changed
 from made_results import FINGERPRINT, PER_RUN, pdr, result, scenario, written
 
 from pdrgate.errors import DataError
@@ -41,7 +42,7 @@ def test_a_file_and_the_folder_of_its_run_are_the_same(tmp_path: Path) -> None:
         found, why = find(path)
         assert why == ""
         assert found is not None
-        assert (found.source, found.samples, found.scenario.fingerprint) == (
+        assert (found.source, found.samples, found.scenario.findings.fingerprint) == (
             str(run / "result.json"), {"PDR": PER_RUN}, FINGERPRINT,
         )  # fmt: skip
 
@@ -131,7 +132,7 @@ def test_what_nobody_can_have_measured_is_refused_before_anything_is_measured(
 def test_loads_that_nobody_can_offer_are_refused(tmp_path: Path, load: float) -> None:
     """A baseline's latency is taken again at its loads."""
     latency = LatencyResult(share=0.5, load=load, trials=3, probes=9, p50=1e-4, p90=2e-4, p99=3e-4, longest=1e-3)
-    run = written(tmp_path / "run", dataclasses.replace(scenario(), latency=(latency,)))
+    run = written(tmp_path / "run", changed(scenario(), latency=(latency,)))
     assert refused(run).endswith(
         f"has a load at 50% of the PDR of {load:g}, which nobody can have measured; measure it anew"
     )
@@ -142,7 +143,7 @@ def test_what_is_not_compared_may_be_nothing(tmp_path: Path) -> None:
     nothing = dataclasses.replace(pdr((0.0, 0.0)), name="MRR", value=0.0)
     once = dataclasses.replace(pdr((0.0, 1e6)), name="overload throughput", value=5e5)
     one = scenario()
-    run = written(tmp_path / "run", dataclasses.replace(one, measurands=(*one.measurands, once, nothing)))
+    run = written(tmp_path / "run", changed(one, measurands=(*one.findings.measurands, once, nothing)))
     assert find(run)[0] is not None
 
 
@@ -214,7 +215,7 @@ def test_another_kernel_is_compared_also_from_a_folder_of_runs(tmp_path: Path) -
     for path in (run, tmp_path):
         found, _ = find(path)
         assert found is not None
-        assert found.scenario.fingerprint["kernel"] == "6.17.1"
+        assert found.scenario.findings.fingerprint["kernel"] == "6.17.1"
 
 
 @pytest.mark.parametrize("verdict", ["PASS", "IMPROVEMENT", "REGRESSION", "INCONCLUSIVE"])

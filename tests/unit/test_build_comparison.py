@@ -288,14 +288,14 @@ def test_a_slower_build_is_a_regression_told_by_the_fewest_pairs(tmp_path: Path)
     assert len(subject.samples(PDR, "baseline")) == len(subject.samples(PDR, "candidate")) == 4
     assert subject.samples(PDR, "candidate")[0] == pytest.approx(0.85e6 / 0.995, rel=0.01)
     (entry,) = result.scenarios
-    assert [side.build for side in entry.sides] == ["linux-a", "linux-b"]
-    assert [boot.pair for boot in entry.boots] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert [side.build for side in entry.builds.sides] == ["linux-a", "linux-b"]
+    assert [boot.pair for boot in entry.builds.boots] == [1, 1, 2, 2, 3, 3, 4, 4]
     assert entry.comparison is not None
     assert entry.comparison.differs["kernel"] == ("a", "b")
     assert entry.comparison.change == pytest.approx(-0.15, abs=0.01)
     assert entry.comparison.pairs == 4
-    assert entry.search is not None
-    assert entry.search.trials > 3
+    assert entry.findings.search is not None
+    assert entry.findings.search.trials > 3
 
 
 def test_boots_of_constant_speed_overlap(tmp_path: Path) -> None:
@@ -463,7 +463,7 @@ def test_end_hosts_that_starve_alike_pass(tmp_path: Path) -> None:
     comparison = result.scenarios[0].comparison
     assert comparison is not None
     assert [one.measurand for one in comparison.changes] == [PDR, SATURATION, "least delivered past the PDR"]
-    assessment = result.scenarios[0].assessment
+    assessment = result.scenarios[0].findings.assessment
     assert assessment is not None
     least = {point.load: point.least for point in assessment.loads if point.least is not None}
     assert len(least) == 4
@@ -537,9 +537,9 @@ def test_a_build_that_holds_as_much_and_takes_longer_is_a_regression(tmp_path: P
     # Both are offered the same loads, in all boots: shares of the PDR of the baseline's first.
     pdr = subject.samples(PDR, "baseline")[0]
     loads = sorted(set(machine.probed["a"]))
-    assert loads == sorted(set(machine.probed["b"])) == [one.load for one in entry.latency]
+    assert loads == sorted(set(machine.probed["b"])) == [one.load for one in entry.findings.latency]
     assert loads == [pytest.approx(pdr * share, rel=1e-3) for share in (0.5, 0.9, 0.99)]
-    assert [side.latency[0].p50 for side in entry.sides] == pytest.approx([1.5e-4, 2.55e-4], rel=0.01)
+    assert [side.findings.latency[0].p50 for side in entry.builds.sides] == pytest.approx([1.5e-4, 2.55e-4], rel=0.01)
 
 
 def test_builds_whose_latency_is_equal_pass(tmp_path: Path) -> None:
@@ -566,7 +566,7 @@ def test_a_slower_build_is_loaded_as_its_baseline_is(tmp_path: Path) -> None:
 def test_without_being_asked_for_no_packet_is_a_probe(tmp_path: Path) -> None:
     _, result, machine = compared(tmp_path, STEADY, STEADY)
     assert machine.probed == {"a": [], "b": []}
-    assert not result.scenarios[0].latency
+    assert not result.scenarios[0].findings.latency
 
 
 def test_a_comparison_that_goes_on_takes_latency_at_the_same_loads(tmp_path: Path) -> None:
@@ -591,17 +591,17 @@ def test_both_builds_are_in_the_result_with_all_that_was_told_of_them(tmp_path: 
     _, result, _ = compared(tmp_path, STEADY, STEADY)
     (entry,) = result.scenarios
     for side, kernel in (("baseline", "a"), ("candidate", "b")):
-        told = entry.side(side)  # type: ignore[arg-type]
+        told = entry.builds.side(side)  # type: ignore[arg-type]
         assert told is not None
-        assert told.environment["kernel_release"] == told.fingerprint["kernel"] == kernel
-        assert told.search is not None
-        assert told.calibration is not None
-        assert told.assessment is not None
-        assert [one.name for one in told.measurands] == [PDR, SATURATION]
-        assert [len(one.samples) for one in told.measurands] == [4, 4]
-    assert (entry.environment["kernel_release"], entry.fingerprint["kernel"]) == ("b", "b")
+        assert told.findings.environment["kernel_release"] == told.findings.fingerprint["kernel"] == kernel
+        assert told.findings.search is not None
+        assert told.findings.calibration is not None
+        assert told.findings.assessment is not None
+        assert [one.name for one in told.findings.measurands] == [PDR, SATURATION]
+        assert [len(one.samples) for one in told.findings.measurands] == [4, 4]
+    assert (entry.findings.environment["kernel_release"], entry.findings.fingerprint["kernel"]) == ("b", "b")
     assert "kernel_release" not in result.environment
-    assert result.environment.items() <= entry.sides[0].environment.items()
+    assert result.environment.items() <= entry.builds.sides[0].findings.environment.items()
 
 
 def test_trials_say_which_side_build_and_pair_they_are_of(tmp_path: Path) -> None:
@@ -661,7 +661,7 @@ def test_a_comparison_says_first_what_can_be_resolved_and_adds_what_it_saw(tmp_p
     ((key, conditions, seen),) = noise.kept
     assert len({boot.build for boot in seen.boots}) == 2
     assert [boot.pair for boot in seen.boots] == [1, 1, 2, 2, 3, 3, 4, 4]
-    assert seen.boots[0].values == result.scenarios[0].boots[0].values
+    assert seen.boots[0].values == result.scenarios[0].builds.boots[0].values
     assert seen.boots[0].within["saturation throughput"].count >= 8
     assert "kernel" not in conditions
     _, _, watcher = noisy(tmp_path / "second", noise)
@@ -786,7 +786,7 @@ def test_a_boot_that_fails_once_is_tried_again_and_its_crash_is_kept(tmp_path: P
     assert result.verdict is Verdict.PASS
     assert "".join(machine.booted)[:6] == "ababba"
     assert "VFS" in subject.boots[0].failure
-    crash = result.scenarios[0].boots[0].crash
+    crash = result.scenarios[0].builds.boots[0].crash
     assert crash is not None
     assert (crash.kind, crash.rip, crash.trace) == ("panic", PANIC.rip, PANIC.trace)
     assert crash.fingerprint == PANIC.fingerprint
@@ -859,7 +859,7 @@ def test_guests_by_different_accelerators_are_never_compared(tmp_path: Path) -> 
     subject, result, machine = compared(tmp_path, STEADY, STEADY, machine, watcher=watcher)
     assert "".join(machine.booted)[:6] == "ababba"
     assert sum("by the same accelerator" in sentence for sentence in watcher.sentences) == 1
-    assert {side.fingerprint["testbed_accelerator"] for side in result.scenarios[0].sides} == {"tcg"}
+    assert {side.findings.fingerprint["testbed_accelerator"] for side in result.scenarios[0].builds.sides} == {"tcg"}
     assert [trial.belonging.boot for trial in subject.trials if trial.belonging.boot in ("boot-1", "boot-2")] == []
     assert result.verdict is Verdict.PASS
 
@@ -873,7 +873,7 @@ def test_boots_that_were_made_otherwise_are_not_taken_together(tmp_path: Path) -
 
 def test_new_warnings_of_the_candidates_kernel_are_told(tmp_path: Path) -> None:
     _, result, _ = compared(tmp_path, STEADY, STEADY, name="warns")
-    assert result.scenarios[0].complaints == ("WARNING: at net/core/dev.c:1",)
+    assert result.scenarios[0].findings.complaints == ("WARNING: at net/core/dev.c:1",)
 
 
 # --- Tried again ---
@@ -928,7 +928,7 @@ def test_pairs_of_a_ledger_that_contradict_the_fresh_ones_do_not_outvote_them(tm
     comparison = second.scenarios[0].comparison
     assert comparison is not None
     assert (comparison.pairs, comparison.earlier, comparison.tries) == (4, 0, 1)
-    assert [side.digest for side in second.scenarios[0].sides] == ["of a", "of b"]  # what it is a comparison of
+    assert [side.digest for side in second.scenarios[0].builds.sides] == ["of a", "of b"]  # what it is a comparison of
     assert -0.31 < comparison.change < -0.29
     _, third, _ = compared(tmp_path / "3", STEADY, STEADY, pairs=8, ledger=LedgerFile(path))
     assert third.verdict is Verdict.UNSTABLE  # a retry is no fresh chance
@@ -1115,7 +1115,7 @@ def test_what_is_interrupted_leaves_what_it_has_measured(tmp_path: Path, pairs: 
     assert entry.verdict is Verdict.ERROR
     assert entry.reason.startswith(str(ends) or "interrupted")
     assert watcher.sentences[-1] == f"ERROR: {entry.reason}"
-    assert len(entry.boots) == 2 * pairs
+    assert len(entry.builds.boots) == 2 * pairs
     if pairs < 2:
         assert entry.comparison is None
     else:
@@ -1205,9 +1205,9 @@ def test_a_killed_comparison_goes_on_after_its_last_whole_pair(tmp_path: Path) -
     assert [boot.pair for boot in again.boots] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
     assert again.samples(PDR, "baseline")[:3] == subject.samples(PDR, "baseline")
     (entry,) = result.scenarios
-    for side in entry.sides:
-        assert side.search is not None
-        assert side.environment["kernel_release"] == side.fingerprint["kernel"]
+    for side in entry.builds.sides:
+        assert side.findings.search is not None
+        assert side.findings.environment["kernel_release"] == side.findings.fingerprint["kernel"]
     assert all(point.runs >= 6 for point in again.shape.assessments["baseline"].curve.points)
 
 
@@ -1265,7 +1265,7 @@ def test_a_comparison_that_had_ended_is_remembered_once(tmp_path: Path) -> None:
     """A run that was killed behind it, and resumed, once told its boots to the testbed's noise a second time."""
     store = NoiseFile(tmp_path / NOISE_FILE)
     subject, _, _ = compared(tmp_path, STEADY, STEADY, noise=[store])
-    fingerprint = subject.result().fingerprint
+    fingerprint = subject.result().findings.fingerprint
     before = noise_floor([store], fingerprint)
     assert before.pairs == 4
     compared(tmp_path, STEADY, STEADY, noise=[store], resume=True)
@@ -1376,7 +1376,7 @@ def test_a_comparison_rests_on_the_trials_of_its_whole_pairs_however_often_it_wa
     assert machine.booted == []
     assert again.trials == whole.trials
     assert again.trials[: len(subject.trials)] == subject.trials
-    assert again.result().sides == whole.result().sides
+    assert again.result().builds.sides == whole.result().builds.sides
 
 
 def test_a_damaged_file_of_pairs_is_told_with_its_name(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flat_stretches import changed, flat_trial
+from flat_values import changed, flat_trial
 from test_packet_cost import PLAIN, RT, STEADY, boots, compared
 
 from pdrgate.measurands import described
@@ -60,7 +60,9 @@ def test_it_is_told_of_both_builds_and_exported_and_judges_neither(tmp_path: Pat
     (entry,) = found.scenarios
     assert entry.comparison is not None
     assert "calls" not in [one.measurand for one in entry.comparison.changes]
-    told = {side.side: {one.name: one.value for one in side.measurands}["calls"] for side in entry.sides}
+    told = {
+        side.side: {one.name: one.value for one in side.findings.measurands}["calls"] for side in entry.builds.sides
+    }
     assert told["candidate"] - told["baseline"] == pytest.approx(1.0, abs=0.02)
     assert "calls" in run_markdown(found)
     assert "calls-calls/packet" in go_benchmarks(found)

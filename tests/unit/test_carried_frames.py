@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import Literal
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 from packets import decode

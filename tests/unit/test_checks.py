@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 from curves import Livelock
-from flat_stretches import changed
+from flat_values import changed
 from simulated_sut import (
     Behaviour,
     Ceiling,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 import pdrgate

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from causes import because
-from flat_stretches import changed, flat_trial
+from flat_values import changed, flat_trial
 
 from pdrgate.measurands import Cost, replicate_of
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated

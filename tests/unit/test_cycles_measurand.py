@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
-from flat_stretches import changed, flat_trial
+from flat_values import changed, flat_trial
 from made_results import result, scenario
 
 from pdrgate.measurands import described
@@ -62,6 +60,6 @@ def test_where_no_processor_counts_there_are_none() -> None:
 
 def test_exports_spell_it_and_nothing_else_knows_it() -> None:
     one = MeasurandResult(name="cycles", unit=described("cycles").unit, better="lower", value=3000.0)
-    told = result(dataclasses.replace(scenario(), measurands=(one,)))
+    told = result(changed(scenario(), measurands=(one,)))
     assert "pdrgate_cycles_cycles_per_packet{" in open_metrics(told)
     assert "3000 cycles-cycles/packet" in go_benchmarks(told)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from causes import because
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
-from flat_stretches import changed, flat_trial
+from flat_values import changed, flat_trial
 from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
 from pdrgate.cause import Cause, CauseKind

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from fake_testbed import CONFIG, FakeTestbed
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.cli import main

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
-from flat_stretches import changed
+from flat_values import changed
 from made_results import compared, pdr, scenario, trial, written
 
 from pdrgate.cli import cli, main
@@ -266,5 +266,5 @@ def stored(folder: Path) -> None:
         (run / TRIALS_FILE).write_text("".join(f"{one.to_json()}\n" for one in trials))
     (folder / "results/latest").symlink_to("20261102-120000")
     for number, name in enumerate(("rack-a", "rack-b", "steady-guest"), 1):
-        measured = replace(scenario(), measurands=(pdr(),))
+        measured = changed(scenario(), measurands=(pdr(),))
         written(folder / "gates" / name / "20261101-120000", measured, started=float(number))

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.cause import CauseKind
 from pdrgate.observers import namespace_counters

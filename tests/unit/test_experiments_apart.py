@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.stability.experiments import comparisons, experiments

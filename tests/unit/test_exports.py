@@ -8,6 +8,7 @@ import re
 
 import jsonschema
 import pytest
+from flat_values import changed
 from made_results import compared, pdr, result, scenario, written
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families as prometheus_families
@@ -36,16 +37,14 @@ UNIT = re.compile(r"Unit \S+ better=(higher|lower)")
 
 def two_builds() -> RunResult:
     found = compared("REGRESSION")
-    return result(dataclasses.replace(found, measurands=(*found.measurands, COST)))
+    return result(changed(found, measurands=(*found.findings.measurands, COST)))
 
 
 def hostile() -> RunResult:
     found = compared("UNSTABLE", candidate=HOSTILE)
-    sides = tuple(dataclasses.replace(side, build=HOSTILE) for side in found.sides)
-    evil = dataclasses.replace(found, name=HOSTILE, title=HOSTILE, sides=sides)
-    odd = dataclasses.replace(
-        scenario(), measurands=(dataclasses.replace(pdr(), name=HOSTILE, unit=HOSTILE),), pdr=None
-    )
+    sides = tuple(dataclasses.replace(side, build=HOSTILE) for side in found.builds.sides)
+    evil = changed(found, name=HOSTILE, title=HOSTILE, sides=sides)
+    odd = changed(scenario(), measurands=(dataclasses.replace(pdr(), name=HOSTILE, unit=HOSTILE),), pdr=None)
     return result(evil, odd, run=HOSTILE, profile=HOSTILE)
 
 

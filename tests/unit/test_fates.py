@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from flat_stretches import changed, flat_trial
+from flat_values import changed, flat_trial
 
 from pdrgate.errors import UsageError
 from pdrgate.fate import Fate

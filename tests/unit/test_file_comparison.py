@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from curves import EarlyLoss
-from flat_stretches import changed
+from flat_values import changed
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, UsageError

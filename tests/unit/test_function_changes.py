@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 from made_results import result, scenario

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from deep_buffer import buffered
-from flat_stretches import changed
+from flat_values import changed
 
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES
 from pdrgate.gate.run.scenario import Scenario

@@ -45,8 +45,8 @@ def test_a_pinned_build_is_pooled_over_its_boots_and_never_ratchets(where: Addre
     assert found is not None
     assert found.source == "history:v6.18 (linux-6.18.44, 4 boots in 2 runs)"
     assert found.samples == {"PDR": (1.1e6, 0.9e6, 1.0e6, 1e6)}
-    assert found.scenario.cost is not None
-    assert found.scenario.fingerprint["kernel"] == "6.18.44"
+    assert found.scenario.findings.cost is not None
+    assert found.scenario.findings.fingerprint["kernel"] == "6.18.44"
 
 
 def test_it_is_read_when_the_run_begins(where: Address) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.gate.verdicts.interference import Interference, interference, interferences
 from pdrgate.trial import Trial

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from causes import because
-from flat_stretches import flat_trial
+from flat_values import flat_scenario, flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,7 +126,7 @@ def test_what_is_only_told_is_counted_in_the_first_replicates() -> None:
 
 def stored(**more: Any) -> ScenarioResult:
     pdr = PdrResult(load=2e6, lower=None, upper=None)
-    return ScenarioResult(name="", title="", verdict=Verdict.PASS, reason="", pdr=pdr, **more)
+    return flat_scenario(name="", title="", verdict=Verdict.PASS, reason="", pdr=pdr, **more)
 
 
 def test_a_stored_baseline_tells_the_loads() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.measurands.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.registry import OF_TRIALS, told_of

@@ -1,9 +1,8 @@
 """Where packets were lost, as a run tells it: console, tables, picture, result.json."""
 
-import dataclasses
-
 import msgspec
 from console_lines import verdict_lines
+from flat_values import changed, flat_side
 from made_results import result, scenario
 
 from pdrgate.history.results import read_result, write_result
@@ -11,20 +10,19 @@ from pdrgate.reports import plots
 from pdrgate.reports.pages.scenario_parts import fragments, pictures
 from pdrgate.reports.plots.lost_packets import _bars
 from pdrgate.results.losses import LossResult, PlaceLoss
-from pdrgate.results.model import SideResult
 
 RING = PlaceLoss(where="in the receive ring of in0", hint="ethtool -G", packets=12_700)
 ROUTE = PlaceLoss(where="without a route", packets=140)
 QDISC = PlaceLoss(where="in the qdisc fq_codel of out0", hint="limit", packets=900)
 ONE = LossResult.of(1_000_000, 1_000_000 - 12_840, (ROUTE, RING))
 OTHER = LossResult.of(1_000_000, 998_000, (QDISC,))
-SINGLE = dataclasses.replace(scenario(), losses=ONE)
-TWO = dataclasses.replace(
+SINGLE = changed(scenario(), losses=ONE)
+TWO = changed(
     scenario(),
     losses=OTHER,
     sides=(
-        SideResult(side="baseline", build="a", losses=ONE),
-        SideResult(side="candidate", build="b", losses=OTHER),
+        flat_side(side="baseline", build="a", losses=ONE),
+        flat_side(side="candidate", build="b", losses=OTHER),
     ),
 )
 
@@ -61,7 +59,7 @@ def test_the_picture_has_a_bar_for_each_place_of_each_build():
 
 def test_without_losses_there_is_no_picture():
     assert plots.lost_packets_plot(scenario()) is None
-    assert plots.lost_packets_plot(dataclasses.replace(scenario(), losses=LossResult.of(10, 10, ()))) is None
+    assert plots.lost_packets_plot(changed(scenario(), losses=LossResult.of(10, 10, ()))) is None
 
 
 def test_a_result_keeps_them(tmp_path):
@@ -71,4 +69,4 @@ def test_a_result_keeps_them(tmp_path):
     older = msgspec.to_builtins(run)
     del older["scenarios"][0]["losses"]
     (tmp_path / "result.json").write_bytes(msgspec.json.encode(older))
-    assert read_result(tmp_path).scenarios[0].losses is None
+    assert read_result(tmp_path).scenarios[0].findings.losses is None

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from flat_values import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from made_results import result, scenario, written
@@ -59,7 +60,7 @@ def comparison(**further: object) -> ComparisonResult:
 def compared(**further: object) -> ScenarioResult:
     sides = (SideResult(side="baseline", build="linux-a"), SideResult(side="candidate", build="linux-b"))
     values: dict[str, object] = {"sides": sides, "comparison": comparison(), "measurands": (), "pdr": None}
-    return dataclasses.replace(scenario("REGRESSION"), **(values | further))  # type: ignore[arg-type]
+    return changed(scenario("REGRESSION"), **(values | further))  # type: ignore[arg-type]
 
 
 def regression(*scenarios: ScenarioResult) -> RunResult:

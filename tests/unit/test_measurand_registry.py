@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import changed, flat_trial
 from made_results import result, scenario
 
 import pdrgate
@@ -80,7 +79,7 @@ def test_exports_spell_each_unit_as_its_measurand_says() -> None:
     names = "transmissions per segment", "p99 latency at 90% PDR", "cost", "energy"
     units = [(name, described(name).unit or {"energy": "µJ/packet"}.get(name, "")) for name in names]
     told = tuple(MeasurandResult(name=name, unit=unit, better="lower", value=1.5) for name, unit in units)
-    lines = open_metrics(result(dataclasses.replace(found, measurands=told, pdr=None))).splitlines()
+    lines = open_metrics(result(changed(found, measurands=told, pdr=None))).splitlines()
     assert {line.split()[2] for line in lines if line.startswith("# UNIT") and "change" not in line} == {
         "pdrgate_run_started_seconds", "pdrgate_transmissions_per_segment_ratio",
         "pdrgate_p99_latency_at_90_pdr_seconds",

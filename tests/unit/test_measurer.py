@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from causes import because
-from flat_stretches import changed
+from flat_values import changed
 
 from pdrgate.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
 from pdrgate.gate.run.resumed_run import EarlierStretches

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from flat_values import changed
 from made_results import compared, result, scenario, written
 
 from pdrgate.cli import main
@@ -45,9 +46,9 @@ def test_three_machines_and_one_that_died(tmp_path: Path, capsys: pytest.Capture
     assert any(line.startswith(f"  no result: no run lies in {tmp_path}/gone") for line in lines)
     merged = read_result(into / "merged.json")
     own = read_result(tmp_path / "guest/deep/1").scenarios[0]
-    assert merged.scenarios[2].measurands == own.measurands
+    assert merged.scenarios[2].findings.measurands == own.findings.measurands
     assert merged.scenarios[2].comparison == own.comparison
-    assert [one.run for one in merged.scenarios] == ["../rack/1", "../rack/1", "../guest/deep/1", "", "", ""]
+    assert [one.origin.run for one in merged.scenarios] == ["../rack/1", "../rack/1", "../guest/deep/1", "", "", ""]
     page = (into / "summary.html").read_text()
     assert '<a href="./../guest/deep/1/log.html">' in page
     assert "<script" not in page
@@ -82,7 +83,7 @@ def test_a_worker_that_died_is_no_pass(tmp_path: Path) -> None:
     assert main(["merge", str(alive), "--into", str(into)]) == 2
 
 
-def changed(one: ScenarioResult, **fields: Any) -> ScenarioResult:
+def judged_otherwise(one: ScenarioResult, **fields: Any) -> ScenarioResult:
     """A comparison whose change has these fields."""
     assert one.comparison is not None
     change = replace(one.comparison.changes[0], **fields)
@@ -92,14 +93,14 @@ def changed(one: ScenarioResult, **fields: Any) -> ScenarioResult:
 def slower_boots(one: ScenarioResult) -> ScenarioResult:
     boots = [
         replace(boot, values=dict.fromkeys(boot.values, (0.7 if boot.side == "candidate" else 1.0) * 1000000.0))
-        for boot in one.boots
+        for boot in one.builds.boots
     ]
-    return replace(one, boots=tuple(boots))
+    return changed(one, boots=tuple(boots))
 
 
 def failed_boots(one: ScenarioResult) -> ScenarioResult:
-    boots = [replace(boot, values={}, failure="panic") for boot in one.boots if boot.side == "candidate"]
-    return replace(one, boots=(*one.boots, *boots))
+    boots = [replace(boot, values={}, failure="panic") for boot in one.builds.boots if boot.side == "candidate"]
+    return changed(one, boots=(*one.builds.boots, *boots))
 
 
 @pytest.mark.parametrize(
@@ -107,13 +108,14 @@ def failed_boots(one: ScenarioResult) -> ScenarioResult:
     [
         (scenario("PASS"), "nothing was compared"),
         (scenario("IMPROVEMENT"), "nothing was compared"),
-        (changed(compared(), verdict=Verdict.REGRESSION), "its PDR REGRESSION"),
-        (changed(compared(), verdict=Verdict.INCONCLUSIVE), "its PDR INCONCLUSIVE"),
-        (changed(compared("NO_BASELINE"), verdict=Verdict.REGRESSION), "its PDR REGRESSION"),
-        (changed(compared(), change=-0.3, lower=-0.31, upper=-0.29), "its PDR changed by -30.0%, tolerance 2.0%"),
-        (changed(compared(), change=0.3, better="lower"), "its PDR changed by +30.0%, tolerance 2.0%"),
-        (changed(compared(), change=-1.0), "its PDR changed by -100.0%, tolerance 2.0%"),
-        (changed(compared(), evidence=replace(compared().comparison.changes[0].evidence, slower=9.0)),  # type: ignore
+        (judged_otherwise(compared(), verdict=Verdict.REGRESSION), "its PDR REGRESSION"),
+        (judged_otherwise(compared(), verdict=Verdict.INCONCLUSIVE), "its PDR INCONCLUSIVE"),
+        (judged_otherwise(compared("NO_BASELINE"), verdict=Verdict.REGRESSION), "its PDR REGRESSION"),
+        (judged_otherwise(compared(), change=-0.3, lower=-0.31, upper=-0.29),
+         "its PDR changed by -30.0%, tolerance 2.0%"),
+        (judged_otherwise(compared(), change=0.3, better="lower"), "its PDR changed by +30.0%, tolerance 2.0%"),
+        (judged_otherwise(compared(), change=-1.0), "its PDR changed by -100.0%, tolerance 2.0%"),
+        (judged_otherwise(compared(), evidence=replace(compared().comparison.changes[0].evidence, slower=9.0)),  # type: ignore
          "the evidence of its PDR is for a slower build"),
         (slower_boots(compared()), "its boots' PDR differ by -30.0%, tolerance 2.0%"),
         (failed_boots(compared()), "boots of its candidate failed"),
@@ -148,8 +150,8 @@ def test_results_of_another_commit_or_another_build_are_refused(
 ) -> None:
     ours, theirs = "a" * 40, "b" * 40
     one = compared()
-    one = replace(
-        one, sides=tuple(replace(side, digest=digit * 64) for side, digit in zip(one.sides, "12", strict=True))
+    one = changed(
+        one, sides=tuple(replace(side, digest=digit * 64) for side, digit in zip(one.builds.sides, "12", strict=True))
     )
     into = ["--into", str(tmp_path / "merged")]
     folder = str(run(tmp_path / "a", "a", one, commit=ours))
@@ -214,7 +216,7 @@ def test_folders_that_are_called_by_no_text_are_told_by_their_codes(tmp_path: Pa
     into = tmp_path / os.fsdecode(b"into\xff")
     assert main(["merge", str(odd), f"{odd}-gone", "--into", str(into)]) == 2
     result = read_result(into / "merged.json")
-    assert (result.run, result.scenarios[0].run) == (r"into\xff", r"../odd\xff/a")
+    assert (result.run, result.scenarios[0].origin.run) == (r"into\xff", r"../odd\xff/a")
     assert result.scenarios[1].name == rf"{tmp_path}/odd\xff-gone"
     assert rf"no run lies in {tmp_path}/odd\xff-gone" in result.reason
     assert rf"no run lies in {tmp_path}/odd\xff-gone" in (into / "xunit.xml").read_text()

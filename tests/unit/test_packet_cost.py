@@ -13,7 +13,7 @@ import pytest
 from console_lines import verdict_lines
 from counting_testbed import CountingTestbed
 from fake_testbed import CONFIG, FakeTestbed, Watcher, gate, new_session
-from flat_stretches import changed, flat_trial
+from flat_values import changed, flat_trial
 from known_noise import KnownNoise
 from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
@@ -262,19 +262,19 @@ def test_a_build_whose_packets_cost_more_is_a_regression_though_it_is_as_fast(tm
     assert [one.measurand for one in entry.comparison.changes] == ["PDR", "saturation throughput", "cost"]
     assert [one.tolerance for one in entry.comparison.changes] == [0.02, 0.02, 0.01]
     assert entry.comparison.functions[0].function == "migrate_enable"
-    assert entry.cost is not None
-    assert entry.cost.instructions == pytest.approx(sum(RT.values()), abs=2)
-    assert entry.cost.batch == pytest.approx(50, rel=0.01)
-    assert entry.cost.lossless_instructions == pytest.approx(sum(RT.values()), abs=2)
-    assert entry.uncounted == ""
+    assert entry.findings.cost is not None
+    assert entry.findings.cost.instructions == pytest.approx(sum(RT.values()), abs=2)
+    assert entry.findings.cost.batch == pytest.approx(50, rel=0.01)
+    assert entry.findings.cost.lossless_instructions == pytest.approx(sum(RT.values()), abs=2)
+    assert entry.details.uncounted == ""
     assert not any("not counted" in sentence for sentence in watcher.sentences)
     for side in ("baseline", "candidate"):
-        told = entry.side(side)
+        told = entry.builds.side(side)
         assert told is not None
-        assert told.cost is not None
-        assert {one.name for one in told.measurands} >= {"PDR", "saturation throughput", "cost"}
+        assert told.findings.cost is not None
+        assert {one.name for one in told.findings.measurands} >= {"PDR", "saturation throughput", "cost"}
     phases = [one.occasion.phase for one in read_trials(tmp_path / "run" / "trials.jsonl")]
-    pairs = len(entry.boots) // 2
+    pairs = len(entry.builds.boots) // 2
     assert phases.count("idle") == 2 * pairs
     assert phases.count("cost") == 2 * 2  # in the first two boots of each
 
@@ -309,7 +309,7 @@ def test_where_nothing_is_counted_the_run_says_so_once(tmp_path):
     _, found, watcher = compared(tmp_path, boots(PLAIN, STEADY, False), boots(PLAIN, STEADY, False))
     said = [sentence for sentence in watcher.sentences if "not counted" in sentence]
     assert said == ["the cost of a packet is not counted here: the testbed has no way to"]
-    assert found.scenarios[0].uncounted == said[0]
+    assert found.scenarios[0].details.uncounted == said[0]
     assert not any(one.occasion.phase in ("idle", "cost") for one in read_trials(tmp_path / "run" / "trials.jsonl"))
 
 
@@ -345,7 +345,7 @@ def shown_result() -> RunResult:
         functions=(*CHANGES, *(replace(CHANGES[0], function=f"f{n}", change=20.0 - n) for n in range(60))),
     )  # fmt: skip
     told = replace(cost(PLAIN, RT), lossless_load=8000.0, lossless_instructions=9370.4, lossless_batch=1.1, batch=64.2)
-    return result(replace(scenario("REGRESSION"), comparison=comparison, cost=told))
+    return result(changed(scenario("REGRESSION"), comparison=comparison, cost=told))
 
 
 def test_the_console_ends_with_the_five_largest_sure_changes():
@@ -384,7 +384,7 @@ def test_a_run_without_a_comparison_shows_its_largest_functions():
     alone = replace(entry, comparison=None)
     assert "__dev_queue_xmit" in "".join(fragments(alone))
     assert plots.functions(alone) is not None
-    assert plots.functions(replace(alone, cost=None)) is None
+    assert plots.functions(changed(alone, cost=None)) is None
     many = cost({f"f{n}": 50.0 - n for n in range(45)}, {})
     assert "5 smaller ones" in html_tables.cost_table(many, "baseline")
 

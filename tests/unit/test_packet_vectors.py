@@ -22,7 +22,7 @@ from pdrgate.guests.metering.meter import Executed, Followed
 from pdrgate.guests.metering.program_calls import program_calls
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.reports.words.vector_words import vectors_lines
-from pdrgate.results.model import ScenarioResult
+from pdrgate.results.model import Details, ScenarioResult
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Verdict
 
@@ -133,7 +133,9 @@ def test_what_nobody_runs_is_told_in_a_line(capture: PacketVectors) -> None:
         remarks=both.remarks(),
     )  # fmt: skip
     lines = vectors_lines(
-        ScenarioResult(name="", title="", verdict=judgement.verdict, reason=judgement.reason, vectors=vectors)
+        ScenarioResult(
+            name="", title="", verdict=judgement.verdict, reason=judgement.reason, details=Details(vectors=vectors)
+        )
     )
     assert lines[0] == (
         "3 packets of flows.pcap, 2 unlike, run 202 times in each of 2 loads; the candidate returns XDP_PASS 2, "

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from curves import EarlyLoss, Livelock
-from flat_stretches import changed, flat_trial
+from flat_values import changed, flat_trial
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.gate.comparisons.counted_comparison import CountedTrials

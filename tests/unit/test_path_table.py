@@ -31,7 +31,7 @@ def _path(test: str, verdict: Verdict, change: float, **functions: float) -> Sce
         pairs=2, functions=changed,
     )  # fmt: skip
     scenario = made_results.scenario(str(verdict), per_run=None)
-    return replace(scenario, test=test, reason=f"of {test}", comparison=comparison)
+    return changed(scenario, test=test, reason=f"of {test}", comparison=comparison)
 
 
 RUN = made_results.result(

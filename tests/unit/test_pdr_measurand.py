@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from curves import EarlyLoss, Livelock
 from deep_buffer import buffered
-from flat_stretches import changed, flat_trial
+from flat_values import changed, flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_sut import (

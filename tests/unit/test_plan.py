@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from causes import because
-from flat_stretches import changed
+from flat_values import changed
 
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.profile import PROFILES, profile

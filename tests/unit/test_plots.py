@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from flat_values import changed, flat_scenario, flat_side
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
@@ -108,7 +109,7 @@ def compared(
         for pair, values in enumerate(zip(base, candidate, strict=True), 1)
         for side, value in zip(("baseline", "candidate"), values, strict=True)
     ]  # type: ignore[arg-type]
-    return ScenarioResult(
+    return flat_scenario(
         name="s",
         title="t",
         verdict=Verdict.PASS,
@@ -243,16 +244,16 @@ def test_pairs_of_boots_show_each_measurand_the_tolerance_and_what_was_known_aft
 
 def test_only_pairs_of_which_both_boots_came_to_a_number_are_drawn() -> None:
     scenario = compared([1e6, 1e6, 1e6], [0.9e6, 0.9e6, 0.9e6])
-    failed = dataclasses.replace(scenario.boots[2], values={}, failure="it does not boot")
-    scenario = dataclasses.replace(scenario, boots=(*scenario.boots[:2], failed, *scenario.boots[3:]))
+    failed = dataclasses.replace(scenario.builds.boots[2], values={}, failure="it does not boot")
+    scenario = changed(scenario, boots=(*scenario.builds.boots[:2], failed, *scenario.builds.boots[3:]))
     assert [list(line.get_xdata()) for line in pairs_figure(scenario).axes[0].lines] == [[1, 3], [1, 3]]
-    assert plots.pairs(dataclasses.replace(scenario, boots=(failed,))) is None
+    assert plots.pairs(changed(scenario, boots=(failed,))) is None
 
 
 def test_what_is_told_and_not_judged_takes_no_room_in_the_picture_of_pairs() -> None:
     scenario = compared([1e6, 1e6], [0.9e6, 0.9e6])
-    boots = tuple(dataclasses.replace(boot, values={**boot.values, "calls": 40.0}) for boot in scenario.boots)
-    titles = [axes.get_title(loc="left") for axes in pairs_figure(dataclasses.replace(scenario, boots=boots)).axes]
+    boots = tuple(dataclasses.replace(boot, values={**boot.values, "calls": 40.0}) for boot in scenario.builds.boots)
+    titles = [axes.get_title(loc="left") for axes in pairs_figure(changed(scenario, boots=boots)).axes]
     assert "PDR" in titles and not any(title.startswith("calls") for title in titles)
 
 
@@ -475,9 +476,9 @@ def test_latency_of_two_builds_is_in_one_picture_and_of_none_there_is_none() -> 
     half = LatencyResult(share=0.5, load=9e3, trials=3, probes=900, p50=4e-5, p90=9e-5, p99=4e-4, longest=2e-3)
     full = dataclasses.replace(half, share=0.99, load=18e3, p50=5e-4, p90=8e-4, p99=1e-3, instructions=5300.0)
     plain = ScenarioResult(name="", title="IPv4 routing", verdict=Verdict.PASS, reason="")
-    sides = tuple(SideResult(side=side, build="", latency=(half, full)) for side in ("baseline", "candidate"))
+    sides = tuple(flat_side(side=side, build="", latency=(half, full)) for side in ("baseline", "candidate"))
     assert plots.latency_plot(plain) is None
-    for shown in (dataclasses.replace(plain, latency=(half,)), dataclasses.replace(plain, sides=sides)):
+    for shown in (changed(plain, latency=(half,)), changed(plain, sides=sides)):
         assert (plots.latency_plot(shown) or b"").startswith(b"\x89PNG")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD, probe_path

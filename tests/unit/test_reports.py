@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from causes import because
-from flat_stretches import changed
+from flat_values import changed, flat_side
 from made_results import pdr, result, scenario, trial, written
 from simulated_sut import RealisticCurve, SimulatedSut
 
@@ -59,14 +59,14 @@ def compared(**further: object) -> ScenarioResult:
     """Two builds of which the candidate is slower."""
     curve = assess(SimulatedSut(RealisticCurve(1e6), seed=3).repeat((7e5, 9e5, 1e6, 1.1e6, 1.2e6), 1.0, 3)).result()
     sides = (
-        SideResult(side="baseline", build="linux-a", measurands=(pdr(), SATURATION), assessment=curve),
+        flat_side(side="baseline", build="linux-a", measurands=(pdr(), SATURATION), assessment=curve),
         SideResult(side="candidate", build="linux-b"),
     )
     comparison = ComparisonResult(
         baseline="linux-a", tolerance=0.02, change=-0.1, lower=-0.12, upper=-0.08, confidence=0.975, pairs=3,
         changes=(change("PDR", Verdict.REGRESSION), change("saturation throughput", Verdict.INCONCLUSIVE)),
     )  # fmt: skip
-    return dataclasses.replace(
+    return changed(
         scenario("REGRESSION"), measurands=(SATURATION, pdr()), assessment=curve, sides=sides, comparison=comparison,
         **further,
     )  # type: ignore[arg-type]  # fmt: skip
@@ -113,25 +113,34 @@ def test_a_result_of_schema_1_tells_its_pdr_as_that_version_did() -> None:
         old["pdr"][key] for key in ("load", "lower", "upper")
     )
     assert (measured.samples, measured.value) == (tuple(old["pdr"]["per_run"]), found.pdr.load)
-    assert found.search is not None and found.search.goals[0].lower == old["search"]["goals"][0]["lower"]
-    assert found.assessment is not None and len(found.assessment.loads) == len(old["assessment"]["loads"])
-    assert (found.sides, found.boots, found.comparison) == ((), (), None)
-    assert found.environment == json.loads((SCHEMA1 / "one-build" / RESULT_FILE).read_text())["environment"]
+    assert (
+        found.findings.search is not None and found.findings.search.goals[0].lower == old["search"]["goals"][0]["lower"]
+    )
+    assert found.findings.assessment is not None and len(found.findings.assessment.loads) == len(
+        old["assessment"]["loads"]
+    )
+    assert (found.builds.sides, found.builds.boots, found.comparison) == ((), (), None)
+    assert found.findings.environment == json.loads((SCHEMA1 / "one-build" / RESULT_FILE).read_text())["environment"]
 
 
 def test_builds_compared_by_schema_1_have_sides_boots_and_pairs() -> None:
     old = json.loads((SCHEMA1 / "builds-compared" / RESULT_FILE).read_text())["scenarios"][0]
     (found,) = read_result(SCHEMA1 / "builds-compared").scenarios
-    assert [(side.side, side.build) for side in found.sides] == [("baseline", "linux-a"), ("candidate", "linux-b")]
-    base = found.side("baseline")
-    assert base is not None and base.measurands[0].samples == tuple(old["baseline_pdr"]["per_run"])
-    assert [boot.values.get("PDR") for boot in found.boots] == [boot["pdr"] for boot in old["boots"]]
-    failed = next(boot for boot in found.boots if boot.failure)
+    assert [(side.side, side.build) for side in found.builds.sides] == [
+        ("baseline", "linux-a"),
+        ("candidate", "linux-b"),
+    ]
+    base = found.builds.side("baseline")
+    assert base is not None and base.findings.measurands[0].samples == tuple(old["baseline_pdr"]["per_run"])
+    assert [boot.values.get("PDR") for boot in found.builds.boots] == [boot["pdr"] for boot in old["boots"]]
+    failed = next(boot for boot in found.builds.boots if boot.failure)
     assert failed.crash is not None and failed.crash.kind == "panic" and failed.values == {}
     assert found.comparison is not None
     assert (found.comparison.change, found.comparison.pairs) == (old["comparison"]["change"], 6)
     assert found.comparison.differs == {"kernel": ("a", "b")}
-    assert [one.environment for one in (found, *found.sides)] == [{}] * 3  # the run's was the baseline's
+    assert [one.findings.environment for one in (found, *found.builds.sides)] == [
+        {}
+    ] * 3  # the run's was the baseline's
     (row,) = measurand_rows(found)
     assert (row.value, row.baseline, row.change) == ("856.8 kpps", "1.006 Mpps", "-14.9% (-16.2% to -13.5%)")
 
@@ -207,9 +216,9 @@ def test_what_is_no_run_is_one_line(missing: bool, tmp_path: Path, capsys: pytes
 
 def test_a_result_that_contradicts_itself_is_one_line(tmp_path: Path) -> None:
     good = compared()
-    assert good.assessment is not None
-    saturation = dataclasses.replace(good.assessment.saturation, potential_index=99)
-    bad = dataclasses.replace(good, assessment=dataclasses.replace(good.assessment, saturation=saturation))
+    assert good.findings.assessment is not None
+    saturation = dataclasses.replace(good.findings.assessment.saturation, potential_index=99)
+    bad = changed(good, assessment=dataclasses.replace(good.findings.assessment, saturation=saturation))
     folder = written(tmp_path / "run", bad)
     with pytest.raises(DataError, match="contradicts itself and cannot be drawn"):
         list(remake(folder))
@@ -296,16 +305,16 @@ def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> Non
 def test_the_page_tells_of_each_build_what_it_ran_on_and_of_both_what_they_share() -> None:
     """The baseline's kernel once stood there as that of the whole run; in older results it still does."""
     sides = tuple(
-        dataclasses.replace(one, environment={"kernel_release": kernel, "cpu_model": "EPYC"})
-        for one, kernel in zip(compared().sides, ("6.18", "6.19"), strict=True)
+        changed(one, environment={"kernel_release": kernel, "cpu_model": "EPYC"})
+        for one, kernel in zip(compared().builds.sides, ("6.18", "6.19"), strict=True)
     )
-    page = Page(page_of(dataclasses.replace(compared(), sides=sides), environment=sides[0].environment))
+    page = Page(page_of(changed(compared(), sides=sides), environment=sides[0].findings.environment))
     facts, shared = page.text.partition("What all SUTs of the run have in common")[::2]
     assert "EPYC" in shared
     assert "6.18" not in shared and "6.19" not in shared
     for side in sides:
         ours = facts.partition(f"The {side.side}: {side.build}")[2].partition("The candidate:")[0]
-        assert side.environment["kernel_release"] in ours
+        assert side.findings.environment["kernel_release"] in ours
     assert "The SUT's machine" not in facts
 
 
@@ -331,15 +340,15 @@ def test_the_way_of_a_packet_is_drawn_with_what_changed_in_words() -> None:
     assert html.count("<rect") == 5  # what is too narrow to be seen is not drawn
     alone = Page(icicle(after))
     assert "new" not in alone.text and "before" not in alone.text and "rx: 1100.0 instr" in alone.text
-    sides = [dataclasses.replace(one, cost=cost) for one, cost in zip(compared().sides, (before, after), strict=True)]
-    assert html in list(fragments(dataclasses.replace(compared(), sides=tuple(sides))))
+    sides = [changed(one, cost=cost) for one, cost in zip(compared().builds.sides, (before, after), strict=True)]
+    assert html in list(fragments(changed(compared(), sides=tuple(sides))))
 
 
 def test_nothing_in_a_result_becomes_html() -> None:
-    evil = dataclasses.replace(
+    evil = changed(
         compared(), name=EVIL, title=EVIL, reason=EVIL, test=EVIL, carried=EVIL, interference=EVIL, complaints=(EVIL,),
         fingerprint={EVIL: EVIL}, environment={"kernel_release": EVIL},
-        sides=tuple(dataclasses.replace(one, build=EVIL, environment={EVIL: [EVIL]}) for one in compared().sides),
+        sides=tuple(changed(one, build=EVIL, environment={EVIL: [EVIL]}) for one in compared().builds.sides),
         measurands=(dataclasses.replace(SATURATION, name=EVIL, unit=EVIL),),
     )  # fmt: skip
     html = summary_page(
@@ -393,7 +402,7 @@ def test_failures_are_the_builds_and_errors_the_testbeds() -> None:
         scenario("REGRESSION"),
         scenario("PASS"),
         scenario("ERROR"),
-        dataclasses.replace(scenario("UNSTABLE"), test=EVIL),
+        changed(scenario("UNSTABLE"), test=EVIL),
     )
     suite = ElementTree.fromstring(junit(made))
     assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
@@ -424,7 +433,7 @@ ERROR: no QEMU" type="AssertionError"/></testcase>
 
 
 def test_robots_own_file_gets_errors_and_numbers() -> None:
-    found = dataclasses.replace(compared(), test="One", verdict=Verdict.DISTURBED, reason="stolen")
+    found = changed(compared(), test="One", verdict=Verdict.DISTURBED, reason="stolen")
     suite = ElementTree.fromstring(retold(ROBOTS, result(found)))
     told = [(case.get("name"), one.tag) for case in suite.iter("testcase") for one in case if one.tag != "properties"]
     assert told == [("One", "skipped"), ("One", "error"), ("Setup", "error"), ("Mine", "failure")]

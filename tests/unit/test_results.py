@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import msgspec
 import pytest
+from flat_values import changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_results import pdr, result, scenario, written
+from made_results import compared, pdr, result, scenario, written
 
 from pdrgate.errors import DataError, StorageError
-from pdrgate.history.results import encoded, read_result, results_below, write_result
+from pdrgate.history.results import decoded_result, encoded, read_result, results_below, write_result
 from pdrgate.history.schema import COMMAND, SCHEMA_PATH, result_schema, schema_text
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.results.model import RunResult, TestbedResult
@@ -60,7 +60,7 @@ RESULTS = any_value(RunResult).map(lambda made: dataclasses.replace(made, schema
 @given(RESULTS)
 def test_any_result_is_read_as_it_was_written_and_is_what_the_schema_promises(made: RunResult) -> None:
     content = encoded(made)
-    assert msgspec.json.decode(content, type=RunResult) == made
+    assert decoded_result(content, "result.json") == made
     jsonschema.Draft202012Validator(result_schema()).validate(json.loads(content))
 
 
@@ -107,7 +107,7 @@ def test_environments_of_this_version_and_of_older_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 def test_a_number_that_is_none_is_never_written(tmp_path: Path, number: float) -> None:
-    bad = dataclasses.replace(scenario(), measurands=(pdr((1.0, number)),))
+    bad = changed(scenario(), measurands=(pdr((1.0, number)),))
     with pytest.raises(ValueError, match=r"no finite number at scenarios\[1\]\.measurands\[0\]\.samples\[1\]; every"):
         write_result(tmp_path / "result.json", result(scenario(), bad))
     assert list(tmp_path.iterdir()) == []
@@ -243,3 +243,11 @@ def test_results_come_newest_first_and_unreadable_ones_not_at_all(tmp_path: Path
     (tmp_path / "d" / "result.json").write_text("no JSON")
     assert [path.parent.name for path, _ in results_below(tmp_path)] == ["b", "a", "c"]
     assert next(results_below(tmp_path))[1].verdict is Verdict.NO_BASELINE
+
+
+def test_scenarios_and_sides_are_flat_on_disk_whatever_parts_they_have() -> None:
+    told = json.loads(encoded(result(compared())))["scenarios"][0]
+    assert list(told)[:6] == ["name", "title", "verdict", "reason", "test", "carried"]
+    assert told["fingerprint"] == told["sides"][1]["fingerprint"] == compared().findings.fingerprint
+    for entry in (told, *told["sides"]):
+        assert not entry.keys() & {"origin", "findings", "builds", "details"}

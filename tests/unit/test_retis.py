@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from console_lines import verdict_lines
+from flat_values import changed
 from made_results import result, scenario
 from markupsafe import Markup
 from retis_server import local_retis
@@ -32,7 +33,7 @@ from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.pages.scenario_parts import fragments
 from pdrgate.results.drops import DropPlace, DropsResult
 from pdrgate.results.losses import thousands
-from pdrgate.results.model import ScenarioResult
+from pdrgate.results.model import Details
 from pdrgate.trial import Trial
 
 EVENTS = Path(__file__).parents[1] / "data/retis-1.6.4.data.gz"
@@ -60,7 +61,7 @@ def test_who_dropped_and_on_which_way(seen: tuple[events.Dropped, ...]) -> None:
     assert "UDP" in found.example.packet
     assert found.example.device == "eth0"
     assert counted(seen, {1}, TRIAL, "v1.6.4", "").seen == 0  # another namespace's
-    told = dataclasses.replace(scenario(), drops=found)
+    told = changed(scenario(), drops=found)
     sentence = (
         "The SUT's network stack was seen to drop 200 packets at 4 kpps (200 packets lost: 200 unexplained): "
         "200 by dst_discard_out (NOT_SPECIFIED)"
@@ -80,7 +81,7 @@ def test_who_dropped_and_on_which_way(seen: tuple[events.Dropped, ...]) -> None:
         "\n| `dst_discard_out` | `NOT_SPECIFIED` | 200 | "
         "128: `… → ipv6_list_rcv → ip6_sublist_rcv → ip6_sublist_rcv_finish → dst_discard_out` |\n"
     ) in markdown
-    assert msgspec.convert(msgspec.to_builtins(told), ScenarioResult).drops == found
+    assert msgspec.convert(msgspec.to_builtins(told.details), Details).drops == found
 
 
 def test_many_places_are_told_in_short() -> None:
@@ -88,7 +89,7 @@ def test_many_places_are_told_in_short() -> None:
         DropPlace(reason="R", function=f"f{number}", packets=100 - number, way=(), by_way=1) for number in range(30)
     )
     found = dataclasses.replace(counted((), set(), TRIAL, "v1", "x"), seen=2565, places=places)
-    told = dataclasses.replace(scenario(), drops=found)
+    told = changed(scenario(), drops=found)
     assert "| 25 others |  | 2 075 |  |" in run_markdown(result(told))
     assert "10 others" in "".join(fragments(told))
 
@@ -98,7 +99,7 @@ def test_pages_tell_why_there_is_no_table() -> None:
         found = dataclasses.replace(counted((), {1}, TRIAL, "v1", "x"), failure=failure)
         if failure:
             found = dataclasses.replace(found, losses=None)
-        told = dataclasses.replace(scenario(), drops=found)
+        told = changed(scenario(), drops=found)
         assert str(Markup("<p>{}</p>").format(found.sentence())) in "".join(fragments(told))
         assert "dropped by" not in run_markdown(result(told))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv6Address
 from typing import Any
 
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
 from pdrgate.results.verdict import Verdict

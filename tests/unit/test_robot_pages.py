@@ -8,6 +8,7 @@ import re
 
 import pytest
 from causes import because
+from flat_values import changed
 from made_results import compared, result, scenario, trial
 from robot.utils import html_format  # type: ignore[import-untyped]
 from test_reports import EVIL, Page
@@ -67,13 +68,11 @@ def told(run: RunResult, main: Picture | None = None) -> tuple[Page, dict[str, s
 def test_the_first_screen_has_verdict_numbers_picture_functions_losses_and_checks() -> None:
     found = slower(losses=None)
     assert found.comparison is not None
-    changed = FunctionChange(function="__rcu_read_lock", before=38.3, after=70.3, change=32.0, sure=True)
+    grown = FunctionChange(function="__rcu_read_lock", before=38.3, after=70.3, change=32.0, sure=True)
     place = PlaceLoss(where="in the backlog", hint="knob", packets=100)
     losses = LossResult(offered=1000, forwarded=900, unexplained=0, places=(place,))
-    sides = tuple(dataclasses.replace(side, losses=losses) for side in found.sides)
-    found = dataclasses.replace(
-        found, sides=sides, comparison=dataclasses.replace(found.comparison, functions=(changed,))
-    )
+    sides = tuple(changed(side, losses=losses) for side in found.builds.sides)
+    found = changed(found, sides=sides, comparison=dataclasses.replace(found.comparison, functions=(grown,)))
     run = result(found, verdict=Verdict.REGRESSION, reason="slower: numbers", command="./ci/gate --kernel 'a b'")
     page, metadata = told(run, Picture("p", "Pairs of boots", PNG))
     order = ["REGRESSION: slower: numbers", "saturation throughput", "__rcu_read_lock", "in the backlog", "checks ok"]
@@ -91,11 +90,11 @@ def test_the_first_screen_has_verdict_numbers_picture_functions_losses_and_check
 
 def test_a_check_that_failed_is_told_with_its_sentence() -> None:
     found = slower()
-    assert found.assessment is not None
-    first, *others = found.assessment.checks
+    assert found.findings.assessment is not None
+    first, *others = found.findings.assessment.checks
     failed = dataclasses.replace(first, passed=False, sentence="TIR 0.46, needs < 0.10")
-    curve = dataclasses.replace(found.assessment, checks=(failed, *others))
-    page, _ = told(result(dataclasses.replace(found, assessment=curve)))
+    curve = dataclasses.replace(found.findings.assessment, checks=(failed, *others))
+    page, _ = told(result(changed(found, assessment=curve)))
     assert f"candidate, {first.name}: FAILED: TIR 0.46, needs < 0.10" in page.text
     assert f"candidate: {sum(one.passed is True for one in others)} of {len(others) + 1} checks ok" in page.text
 
@@ -114,7 +113,7 @@ def test_a_run_that_measured_nothing_has_a_first_screen() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_harmless_on_robots_pages(name: str) -> None:
-    evil = dataclasses.replace(
+    evil = changed(
         compared("UNSTABLE"), title=name, reason=name, boots=(),  # nothing is drawn
         sides=(SideResult(side="baseline", build=name), SideResult(side="candidate", build=name)),
     )  # fmt: skip

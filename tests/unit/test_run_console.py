@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from causes import because
+from flat_values import changed
 from made_results import compared, result, scenario, trial
 
 from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
@@ -193,7 +194,7 @@ def test_colour_is_for_terminals_and_for_who_asks(
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_end_begins_with_the_verdict_and_says_each_thing_once(terminal: bool) -> None:
     cost = CostResult(instructions=5000.0, batch=None, trials=3, functions=())
-    lines = plain(shown(result(dataclasses.replace(compared("REGRESSION"), cost=cost)), terminal=terminal))
+    lines = plain(shown(result(changed(compared("REGRESSION"), cost=cost)), terminal=terminal))
     assert lines[:3] == ["REGRESSION: because", "", "IPv6 routing"]
     told = "\n".join(lines)
     assert (told.count("REGRESSION"), told.count("because"), told.count("\n\n\n")) == (1, 1, 0)
@@ -242,7 +243,7 @@ def test_at_80_columns_a_comparison_leaves_out_units_and_then_an_interval_and_no
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_no_name_controls_the_terminal(terminal: bool) -> None:
-    evil = dataclasses.replace(
+    evil = changed(
         compared("UNSTABLE", candidate=HOSTILE), title=HOSTILE, reason=HOSTILE,
         cost=CostResult(instructions=1.0, batch=None, trials=1, functions=()),
     )  # fmt: skip

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import changed, flat_trial
 from made_results import compared, scenario
 
 from pdrgate.errors import DataError, StorageError
@@ -138,15 +137,17 @@ def test_the_first_testbed_is_the_runs(tmp_path: Path) -> None:
 def test_the_runs_environment_is_what_all_its_suts_have_in_common(tmp_path: Path) -> None:
     """Of two builds it once was the baseline's, as if both had its kernel."""
     machine = {"cpu_model": "one", "kernel_release": "6.18"}
-    first = dataclasses.replace(scenario(), environment=machine | {"boot_id": "first"})
+    first = changed(scenario(), environment=machine | {"boot_id": "first"})
     builds = compared()
-    sides = tuple(dataclasses.replace(one, environment=one.environment | {"cpu_model": "one"}) for one in builds.sides)
-    builds = dataclasses.replace(builds, sides=sides, environment=sides[1].environment)
+    sides = tuple(
+        changed(one, environment=one.findings.environment | {"cpu_model": "one"}) for one in builds.builds.sides
+    )
+    builds = changed(builds, sides=sides, environment=sides[1].findings.environment)
     for scenarios, common in (
         ([], {}),
         ([first], machine | {"boot_id": "first"}),
         ([first, scenario()], machine | {"boot_id": "first"}),  # of the other one nothing is known
-        ([first, dataclasses.replace(first, environment=machine | {"boot_id": "second"})], machine),
+        ([first, changed(first, environment=machine | {"boot_id": "second"})], machine),
         ([builds], {"cpu_model": "one", "boot_id": "of its own"}),
         ([first, builds], {"cpu_model": "one"}),
     ):

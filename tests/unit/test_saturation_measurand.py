@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.measurands import Ask, SaturationThroughput, Sweep, replicate_of
 from pdrgate.phase import Phase

@@ -13,6 +13,7 @@ import pytest
 from console_lines import verdict_lines
 from curves import EarlyLoss, Livelock
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Killed, Watcher, gate, new_session
+from flat_values import changed
 from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
@@ -85,7 +86,9 @@ class Gate:
         assert (result.verdict, result.reason) == (judgement.verdict, judgement.reason)
         # Pictures of what was stored need not be drawn again: it is the very same.
         stored, made = result.scenarios[0], subject.result()
-        assert repr((stored.assessment, stored.search)) == repr((made.assessment, made.search))
+        assert repr((stored.findings.assessment, stored.findings.search)) == repr(
+            (made.findings.assessment, made.findings.search)
+        )
         assert result.scenarios[0].trials == len(testbed.calls) == len(read_trials(folder / "trials.jsonl"))
         return judgement, result
 
@@ -114,14 +117,14 @@ def test_the_first_run_has_no_baseline_and_becomes_one(run_gate: Gate) -> None:
     assert saturation is not None
     assert saturation.value == pytest.approx(0.99e6, rel=0.005)
     assert len(saturation.samples) == PROFILES["quick"].repeats
-    assert entry.search is not None
-    assert entry.search.goals[0].outcome == "found"
-    assert entry.calibration is not None
-    assert entry.calibration.ceiling == pytest.approx(3e6, rel=1e-3)
-    assert entry.fingerprint["kernel"] == "6.18"
-    assert entry.environment["kernel_release"] == "6.18"
+    assert entry.findings.search is not None
+    assert entry.findings.search.goals[0].outcome == "found"
+    assert entry.findings.calibration is not None
+    assert entry.findings.calibration.ceiling == pytest.approx(3e6, rel=1e-3)
+    assert entry.findings.fingerprint["kernel"] == "6.18"
+    assert entry.findings.environment["kernel_release"] == "6.18"
     assert result.finished is not None
-    assert result.testbed.sentence == entry.testbed == "a simulated SUT"
+    assert result.testbed.sentence == entry.origin.testbed == "a simulated SUT"
 
 
 def test_trials_say_what_they_are_and_whose(run_gate: Gate) -> None:
@@ -142,8 +145,8 @@ def test_trials_say_what_they_are_and_whose(run_gate: Gate) -> None:
 def test_a_profile_for_seconds_tells_no_pdr_finely(run_gate: Gate) -> None:
     _, result = run_gate("smoke", sut(), profile="smoke", scenario=Scenario(width=0.01))
     (entry,) = result.scenarios
-    assert entry.search is not None
-    assert [goal.width for goal in entry.search.goals] == [0.1]
+    assert entry.findings.search is not None
+    assert [goal.width for goal in entry.findings.search.goals] == [0.1]
     with pytest.raises(UsageError, match=r"a width of 0\.000% would never be reached"):
         run_gate("mistaken", sut(), profile="smoke", scenario=Scenario(width=0.0))
 
@@ -301,7 +304,7 @@ def test_a_slow_generator_is_the_testbeds_fault(run_gate: Gate, stretches: bool)
     assert judgement.verdict is Verdict.GENERATOR_LIMITED
     assert judgement.verdict.exit_code == 2
     assert judgement.reason.startswith("even 450 kpps loses no more than 0.5%, and the generator ends at 500 kpps")
-    search = result.scenarios[0].search
+    search = result.scenarios[0].findings.search
     assert search is not None
     assert search.goals[0].outcome == "no upper bound"
 
@@ -420,7 +423,7 @@ def test_the_goal_that_a_keyword_names_is_part_of_the_question(tmp_path: Path, s
         subject.finish()
     entry = read_result(tmp_path / "run").scenarios[0]
     assert entry.name == "ipv6-routing-1cpu-4096-64B-loss10-width5"
-    assert entry.fingerprint != plain
+    assert entry.findings.fingerprint != plain
     trials = read_trials(tmp_path / "run" / "trials.jsonl")
     assert {trial.belonging.scenario for trial in trials} == {entry.name}
     assert len(trials) == entry.trials
@@ -452,8 +455,8 @@ def test_a_required_baseline_that_there_is_not_is_told_before_anything_is_measur
 def test_a_required_baseline_that_holds_nothing_of_what_was_measured_is_no_pass(run_gate: Gate) -> None:
     _, result = run_gate("first", sut())
     (entry,) = result.scenarios
-    others = tuple(dataclasses.replace(one, name=f"another {one.name}") for one in entry.measurands)
-    scenarios = (dataclasses.replace(entry, measurands=others),)
+    others = tuple(dataclasses.replace(one, name=f"another {one.name}") for one in entry.findings.measurands)
+    scenarios = (changed(entry, measurands=others),)
     write_result(run_gate.root / "first" / "result.json", dataclasses.replace(result, scenarios=scenarios))
     for required, verdict in ((False, Verdict.NO_BASELINE), (True, Verdict.INCONCLUSIVE)):
         judgement, _ = run_gate(f"required-{required}", sut(), baseline="first", require_baseline=required)
@@ -543,7 +546,11 @@ def test_a_killed_run_goes_on_without_repeating_a_trial(tmp_path: Path, state: P
     assert testbed.calls == uninterrupted.calls
     assert sum(step.replayed for step in watcher.progress) == killed_after[-1]
     found, wanted = read_result(folder).scenarios[0], expected.scenarios[0]
-    assert (found.verdict, found.pdr, found.measurands) == (wanted.verdict, wanted.pdr, wanted.measurands)
+    assert (found.verdict, found.pdr, found.findings.measurands) == (
+        wanted.verdict,
+        wanted.pdr,
+        wanted.findings.measurands,
+    )
     assert found.trials == wanted.trials
     assert len(read_trials(folder / "trials.jsonl")) == len(uninterrupted.calls)
 
@@ -733,10 +740,12 @@ def test_latency_is_taken_at_the_loads_of_the_baseline(run_gate: Gate) -> None:
     _, first = run_gate("first", sut(), scenario=late)
     _, second = run_gate("second", sut(0.9e6, seed=2), "first", scenario=late)
     (old,), (new,) = first.scenarios, second.scenarios
-    assert [one.share for one in old.latency] == [0.5, 0.9, 0.99]
-    repeat = next(one for one in old.measurands if one.name == "PDR").samples[0]
-    assert [one.load for one in old.latency] == [pytest.approx(repeat * one.share, rel=1e-3) for one in old.latency]
-    assert [one.load for one in new.latency] == [one.load for one in old.latency]
+    assert [one.share for one in old.findings.latency] == [0.5, 0.9, 0.99]
+    repeat = next(one for one in old.findings.measurands if one.name == "PDR").samples[0]
+    assert [one.load for one in old.findings.latency] == [
+        pytest.approx(repeat * one.share, rel=1e-3) for one in old.findings.latency
+    ]
+    assert [one.load for one in new.findings.latency] == [one.load for one in old.findings.latency]
     assert new.comparison is not None
     assert {"median latency at 50% PDR", "p99 latency at 90% PDR"} <= {one.measurand for one in new.comparison.changes}
     assert "; the 99th percentile of latency at 90 % of the PDR is " in second.reason
@@ -752,5 +761,5 @@ def test_a_killed_run_takes_latency_at_the_loads_that_it_had(run_gate: Gate, tmp
     testbed = FakeTestbed(sut(seed=5))
     with new_session(testbed, tmp_path / "run", Watcher(), state, resume=True) as session:
         subject, _ = gate(session, late)
-    assert [one.load for one in subject.latency] == [one.load for one in whole.scenarios[0].latency]
+    assert [one.load for one in subject.latency] == [one.load for one in whole.scenarios[0].findings.latency]
     assert 0 < len(testbed.calls) <= 15

@@ -14,7 +14,7 @@ import pytest
 from causes import because
 from curves import EarlyLoss
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, gate, new_session
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.errors import DataError, TestbedError, UsageError

@@ -246,7 +246,7 @@ def test_a_pass_that_could_have_failed_says_so(tmp_path: Path) -> None:
     comparison, result, _ = compared(tmp_path, machine)
     assert result.verdict is Verdict.PASS
     (entry,) = result.scenarios
-    found = entry.spike_in
+    found = entry.builds.spike_in
     assert found is not None
     assert found.found
     assert found.wanted == pytest.approx(0.0412, abs=1e-4)
@@ -275,14 +275,15 @@ def test_a_pass_that_could_have_failed_says_so(tmp_path: Path) -> None:
     again, judgement = compare_files(run / "trials.jsonl", run / "trials.jsonl", 0.02, 0.005)
     assert again is not None
     assert (again.pairs, judgement.verdict) == (4, Verdict.PASS)
-    assert len(comparison.boots) == len(entry.boots) == 8
+    assert len(comparison.boots) == len(entry.builds.boots) == 8
 
 
 def test_it_is_told_in_every_report(tmp_path: Path) -> None:
     _, result, _ = compared(tmp_path, Machine())
     (entry,) = result.scenarios
-    assert entry.spike_in is not None
-    planted = f"the baseline with {entry.spike_in.planted} ({entry.spike_in.slowdown:.1%} more work for a packet)"
+    found = entry.builds.spike_in
+    assert found is not None
+    planted = f"the baseline with {found.planted} ({found.slowdown:.1%} more work for a packet)"
     told = f"spike-in: {planted} against the baseline: REGRESSION: slower: "
     assert any(line.strip().startswith(told) for line in verdict_lines(result))
     assert told.replace("spike", "Spike", 1) in run_markdown(result)
@@ -298,7 +299,7 @@ def test_a_pass_that_could_not_have_failed_is_none(tmp_path: Path) -> None:
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.reason.startswith("this comparison could not have failed: a planted slowdown of 4.")
     assert " was not found (PASS after 4 pairs); not slower: PDR " in result.reason
-    found = result.scenarios[0].spike_in
+    found = result.scenarios[0].builds.spike_in
     assert found is not None
     assert (found.found, found.verdict) == (False, Verdict.PASS)
 
@@ -307,7 +308,7 @@ def test_what_did_not_pass_is_not_asked_whether_it_could_have_failed(tmp_path: P
     machine = Machine()
     _, result, _ = compared(tmp_path, machine, Machine([0.8e6]))
     assert result.verdict is Verdict.REGRESSION
-    assert result.scenarios[0].spike_in is None
+    assert result.scenarios[0].builds.spike_in is None
     assert len(machine.hosts) == 4
 
 
@@ -324,7 +325,7 @@ def test_what_did_not_pass_is_not_asked_whether_it_could_have_failed(tmp_path: P
 def test_where_nothing_can_be_planted_the_pass_says_so(tmp_path: Path, machine: Machine, why: str) -> None:
     _, result, _ = compared(tmp_path, machine)
     assert result.verdict is Verdict.PASS
-    found = result.scenarios[0].spike_in
+    found = result.scenarios[0].builds.spike_in
     assert found is not None
     assert (found.planted, found.slowdown, found.verdict, found.comparison) == ("", None, None, None)
     assert re.search(f"; no slowdown was planted: {why}", result.reason)
@@ -339,7 +340,7 @@ def test_the_least_slowdown_above_is_taken_where_none_is_of_the_size(
     small = replace(STEPPED, name="small", several="{} small steps", most=3)
     have(monkeypatch, twofold, small)
     _, result, _ = compared(tmp_path, Machine())
-    found = result.scenarios[0].spike_in
+    found = result.scenarios[0].builds.spike_in
     assert found is not None
     assert found.planted == "one double step"
     assert found.slowdown == pytest.approx(0.1, abs=0.01)
@@ -384,7 +385,7 @@ def test_a_run_that_was_killed_goes_on_with_the_same_slowdown(tmp_path: Path) ->
     machine = Machine(SCATTERED)
     _, result, _ = compared(tmp_path, machine, resume=True)
     assert (tmp_path / "run" / SPIKE_IN_FILE).read_bytes() == size
-    found = result.scenarios[0].spike_in
+    found = result.scenarios[0].builds.spike_in
     assert found is not None
     assert found.found
     assert found.comparison is not None
@@ -397,8 +398,8 @@ def test_another_tests_size_is_no_answer(tmp_path: Path) -> None:
     compared(tmp_path, Machine(), test="Suite.One")
     machine = Machine()
     _, result, _ = compared(tmp_path, machine, resume=True, test="Suite.Another")
-    assert result.scenarios[0].spike_in is not None
-    assert result.scenarios[0].spike_in.found
+    assert result.scenarios[0].builds.spike_in is not None
+    assert result.scenarios[0].builds.spike_in.found
     assert [len(host.planted) for host in machine.hosts[8:10]] == [3, 0]
     assert {trial.belonging.test for trial in read_trials(tmp_path / "run" / SPIKE_IN_TRIALS)} == {
         "Suite.One",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from causes import because
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 
 from pdrgate.gate.run.profile import BOOT_GRID
 from pdrgate.gate.scenarios.load_plan import ends, past_the_pdr

@@ -8,8 +8,9 @@ import json
 import pytest
 
 from pdrgate.cause import Cause, CauseKind
+from pdrgate.parts import FlatPart, flattened
 from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging, FlatPart, Latency, Occasion, Seen, flattened
+from pdrgate.stretch import Belonging, Latency, Occasion, Seen
 from pdrgate.transfer import EndsCpu, Look, Senders, Transfer
 from pdrgate.trial import Aside, CarriedFrame, Trial
 

@@ -86,7 +86,7 @@ def test_what_a_run_measured_twice_serves_by_what_was_stable(tmp_path: Path) -> 
     first, second = transferred(tmp_path / "runs" / "twice", SimulatedLoop(), SimulatedLoop(scatter=0.3))
     assert (first.verdict, second.verdict) == (Verdict.NO_BASELINE, Verdict.UNSTABLE)
     for path in (tmp_path / "runs", tmp_path / "runs" / "twice"):
-        found, why = Baselines(path, tmp_path).find(first.fingerprint)
+        found, why = Baselines(path, tmp_path).find(first.findings.fingerprint)
         assert found is not None, why
         assert found.scenario.measurand("TCP throughput") == first.measurand("TCP throughput")
 
@@ -99,7 +99,7 @@ def test_what_is_told_beside_the_throughput_may_be_missing(tmp_path: Path) -> No
     (inflation,) = (each for each in stored["scenarios"][0]["measurands"] if each["name"] == "round trip under load")
     inflation["samples"] = inflation["samples"][:1]
     file.write_text(json.dumps(stored))
-    found, why = Baselines(file, tmp_path).find(one.fingerprint)
+    found, why = Baselines(file, tmp_path).find(one.findings.fingerprint)
     assert found is not None, why
     (told,) = transferred(tmp_path / "later", SimulatedLoop(seed=2), baselines=Baselines(file, tmp_path))
     assert told.comparison is not None
@@ -135,7 +135,7 @@ def test_what_a_run_measured_twice_is_one_boot_of_a_history(tmp_path: Path) -> N
     where = in_history(tmp_path / "h.db", tmp_path / "runs")
     pinned(where, "twice", "release")
     (own,) = transferred(tmp_path / "own", SimulatedLoop())
-    found, _ = HistoryBaselines(where, "release", tmp_path).find(own.fingerprint)
+    found, _ = HistoryBaselines(where, "release", tmp_path).find(own.findings.fingerprint)
     assert found is not None
     assert found.source == "history:release (6.18, 1 boot in 1 runs)"
     assert {name: len(samples) for name, samples in found.samples.items()} == dict.fromkeys(MEASURANDS, 12)

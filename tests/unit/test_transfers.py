@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from causes import because
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
-from flat_stretches import changed, flat_transfer, flat_trial
+from flat_values import changed, flat_transfer, flat_trial
 from known_noise import OF_TCP, KnownNoise
 from made_results import scenario, written
 from simulated_sut import IdealCurve, SimulatedSut
@@ -297,16 +297,20 @@ def test_a_run_without_a_baseline_tells_what_it_measured(measure, tmp_path: Path
     result, judgement = measure(SimulatedLoop(), curve=True)
     assert judgement.verdict is Verdict.NO_BASELINE, judgement
     assert judgement.reason.startswith("TCP throughput 10")
-    assert (result.pdr, result.search, result.assessment) == (None, None, None)  # a closed loop has none
-    assert result.transfers is not None
-    assert result.transfers.knee == 131072
-    assert [one.name for one in result.measurands] == [
+    assert (result.pdr, result.findings.search, result.findings.assessment) == (
+        None,
+        None,
+        None,
+    )  # a closed loop has none
+    assert result.details.transfers is not None
+    assert result.details.transfers.knee == 131072
+    assert [one.name for one in result.findings.measurands] == [
         "TCP throughput",
         "round trip under load",
         "transmissions per segment",
     ]
     on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
-    assert len(on_disk) == len(result.transfers.transfers)
+    assert len(on_disk) == len(result.details.transfers.transfers)
     assert {one.occasion.phase for one in on_disk} == {"rest", "curve", "repeat"}
     assert all(
         one.belonging.scenario == TCP.name and one.belonging.boot == "boot-1" and one.belonging.fingerprint
@@ -354,7 +358,7 @@ def test_a_change_against_a_baseline_is_told(measure, candidate: SimulatedLoop, 
     assert judgement.verdict is verdict, judgement
     assert telling in judgement.reason
     assert result.comparison is not None
-    assert [one.measurand for one in result.comparison.changes] == [one.name for one in result.measurands]
+    assert [one.measurand for one in result.comparison.changes] == [one.name for one in result.findings.measurands]
 
 
 @pytest.mark.parametrize(
@@ -381,7 +385,7 @@ def test_a_build_of_the_history_is_a_baseline_by_all_its_boots(
     assert result.comparison.baseline.startswith("history:v6.1 (")
     assert result.comparison.baseline.endswith(", 3 boots in 3 runs)")
     # Whatever passed since is no part of what was pinned, unless it is the same build.
-    assert [one.measurand for one in result.comparison.changes] == [one.name for one in result.measurands]
+    assert [one.measurand for one in result.comparison.changes] == [one.name for one in result.findings.measurands]
 
 
 def test_a_build_of_the_history_that_was_not_measured_by_tcp_cannot_serve(measure, tmp_path: Path) -> None:
@@ -440,8 +444,8 @@ def test_a_killed_run_goes_on_where_it_stood(measure, tmp_path: Path, monkeypatc
     before = len(loop.calls)
     whole = SimulatedLoop()
     result, _ = measure(whole, resume=True)
-    assert result.transfers is not None
-    assert len(whole.calls) == len(result.transfers.transfers) - before
+    assert result.details.transfers is not None
+    assert len(whole.calls) == len(result.details.transfers.transfers) - before
 
 
 def test_each_test_of_a_closed_loop_goes_on_with_its_own_transfers(
@@ -505,13 +509,13 @@ def test_two_configurations_in_pairs(
         result = comparison.result(judgement)
         session.record.close()
     assert result.pdr is None
-    assert result.transfers is not None
+    assert result.details.transfers is not None
     assert [one.measurand for one in result.comparison.changes] == [  # type: ignore[union-attr]
         "TCP throughput", "round trip under load", "transmissions per segment",
     ]  # fmt: skip
     on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
     assert {(one.belonging.side, one.belonging.pair) for one in on_disk} == {
-        (boot.side, boot.pair) for boot in result.boots
+        (boot.side, boot.pair) for boot in result.builds.boots
     }
     assert {one.belonging.build for one in on_disk} == {"the baseline", "the candidate"}
     again, stored = compare_files(tmp_path / "run", tmp_path / "run", 0.02, 0.005)

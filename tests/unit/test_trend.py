@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from flat_values import changed
 from made_results import result, scenario
 from markdown_it import MarkdownIt
 
@@ -33,13 +34,13 @@ def levels(*parts: tuple[int, float], seed: int = 1) -> list[float]:
 def measured(value: float, **named: str) -> ScenarioResult:
     """One build's scenario, whose PDR and cost move together."""
     one = scenario("PASS", **named)
-    pdr = dataclasses.replace(one.measurands[0], value=value, lower=0.99 * value, upper=1.01 * value)
+    pdr = dataclasses.replace(one.findings.measurands[0], value=value, lower=0.99 * value, upper=1.01 * value)
     cost = MeasurandResult(name="cost", unit="instructions/packet", better="lower", value=5e9 / value)
     counted = CostResult(instructions=cost.value, batch=None, trials=3, functions=tuple(
         FunctionResult(name=name, instructions=part, calls=1.0, deviation=0.1)
         for name, part in (("ip6_forward", 4000.0), ("slow<path>", cost.value - 4000))
     ))  # fmt: skip
-    return dataclasses.replace(one, measurands=(pdr, cost), pdr=None, cost=counted)
+    return changed(one, measurands=(pdr, cost), pdr=None, cost=counted)
 
 
 def runs(values: list[float], **named: str) -> list[RunResult]:
@@ -126,12 +127,12 @@ def test_what_must_be_equal_splits_a_series_and_what_a_build_chooses_does_not() 
 
 def test_of_two_builds_the_candidate_is_the_one() -> None:
     sides = (SideResult(side="baseline", build="old"), SideResult(side="candidate", build="new"))
-    one = dataclasses.replace(measured(1e6), sides=sides)
+    one = changed(measured(1e6), sides=sides)
     assert {point.build for series in series_of([result(one)]) for point in series.points} == {"new"}
 
 
 def test_a_result_that_tells_the_pdr_only_beside_its_measurands_has_it_in_a_series() -> None:
-    one = dataclasses.replace(scenario("PASS"), measurands=())
+    one = changed(scenario("PASS"), measurands=())
     (series,) = series_of([result(one)])
     assert (series.measurand, series.points[0].value) == ("PDR", 1e6)
 
@@ -351,7 +352,7 @@ def test_nothing_in_a_history_becomes_html() -> None:
             one,
             run=evil,
             command=f"./ci/gate --kernel {shlex.quote(evil)}",
-            scenarios=(dataclasses.replace(one.scenarios[0], title=evil, sides=(
+            scenarios=(changed(one.scenarios[0], title=evil, sides=(
                 SideResult(side="candidate", build=evil + str(number)),)),),
         )
         for number, one in enumerate(runs(STEP, testbed=evil))

@@ -7,7 +7,7 @@ import json
 
 import pytest
 from causes import because
-from flat_stretches import flat_trial
+from flat_values import flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 

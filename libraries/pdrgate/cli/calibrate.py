@@ -99,7 +99,7 @@ def calibrate(
         return judgement.verdict.exit_code
     if not judgement.verdict.passes:
         console.said(f"the two sides are one build, and yet: {judgement}")
-    floor = noise_floor(session.noise, comparison.result().fingerprint)
+    floor = noise_floor(session.noise, comparison.result().findings.fingerprint)
     if form == "json":
         echo_json(floor)
     else:

@@ -16,6 +16,7 @@ from pdrgate.errors import DataError, StorageError, without_value
 from pdrgate.history.upgrade import OLDEST, upgraded_result
 from pdrgate.results.file_name import as_text
 from pdrgate.results.model import SCHEMA, RunResult
+from pdrgate.results.on_disk import from_disk, to_disk
 
 RESULT_FILE = "result.json"
 LATEST = "latest"
@@ -81,7 +82,7 @@ def decoded_result(raw: bytes, file: str) -> RunResult:
         raise DataError(f"{file} is empty; {_ADVICE}")
     content = _content(file, raw)
     try:
-        return msgspec.convert(content, RunResult)
+        return from_disk(content)
     except msgspec.ValidationError as error:
         raise DataError(f"{file} is no result of a run: {_told(error)}") from error
 
@@ -100,12 +101,12 @@ def results_below(folder: Path) -> Iterator[tuple[Path, RunResult]]:
 
 def encoded(result: RunResult) -> bytes:
     """The bytes of result.json. Raises ValueError for what the reader would not take, with the place of it."""
-    plain = msgspec.to_builtins(result, enc_hook=_plain)
+    plain = to_disk(result, _plain)
     where = next(_not_finite(plain, ""), None)
     if where is not None:
         raise ValueError(f"the result has no finite number at {where}; every number of a result must be one")
     try:
-        msgspec.convert(plain, RunResult)
+        from_disk(plain)
     except msgspec.ValidationError as error:
         raise ValueError(f"the result is not what its reader takes: {_told(error)}") from error
     try:

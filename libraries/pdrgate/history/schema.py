@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from pdrgate.results.model import SCHEMA, RunResult
+from pdrgate.results.model import SCHEMA
+from pdrgate.results.on_disk import FileOfRun
 
 SCHEMA_PATH = Path(__file__).parents[1] / "schemas" / "result.schema.json"
 COMMAND = "PYTHONPATH=libraries .venv/bin/python -m pdrgate.history.schema"
@@ -21,7 +22,7 @@ COMMAND = "PYTHONPATH=libraries .venv/bin/python -m pdrgate.history.schema"
 
 def result_schema() -> dict[str, Any]:
     """The schema of result.json (JSON Schema 2020-12), as of this version of pdrgate."""
-    schema = msgspec.json.schema(RunResult)
+    schema = msgspec.json.schema(FileOfRun)
     for definition in schema["$defs"].values():  # until Python 3.13 docstrings kept their indentation
         definition["description"] = inspect.cleandoc(definition["description"])
     run = schema["$defs"]["RunResult"]

@@ -103,7 +103,7 @@ def show_run(result: RunResult, suite: Any) -> None:
 def _standing(measurement: AnyMeasurement) -> ScenarioResult:
     """What a measurement came to so far: one that nothing speaks against has no verdict before it is judged."""
     found = measurement.result()
-    return found if measurement.judgement is not None else measurement.result(so_far(found.measurands))
+    return found if measurement.judgement is not None else measurement.result(so_far(found.findings.measurands))
 
 
 def _kept(drawn: Iterable[Picture], record: RunRecord) -> Sequence[Picture]:

@@ -14,8 +14,8 @@ from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.keywords.log import show_scenario, show_search
 from pdrgate.keywords.state import State
 from pdrgate.measurands import RECEIVE_RATE
+from pdrgate.parts import flattened
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import flattened
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate, Ratio
 

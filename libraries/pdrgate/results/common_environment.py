@@ -20,4 +20,8 @@ def in_common(scenarios: Iterable[ScenarioResult]) -> dict[str, Any]:
 
 def _environments(scenario: ScenarioResult) -> list[Mapping[str, Any]]:
     """Environments of both builds where two were compared: that of the scenario is the candidate's then."""
-    return [side.environment for side in scenario.sides] if scenario.sides else [scenario.environment]
+    return (
+        [side.findings.environment for side in scenario.builds.sides]
+        if scenario.builds.sides
+        else [scenario.findings.environment]
+    )

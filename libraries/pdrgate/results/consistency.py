@@ -45,7 +45,7 @@ def _against(scenario: ScenarioResult) -> Iterator[str]:
             yield from _beyond(change)
             yield from _boots_beyond(scenario, change)
     for side in ("baseline", "candidate"):
-        if sum(bool(boot.failure) for boot in scenario.boots if boot.side == side) >= _FAILED_BOOTS:
+        if sum(bool(boot.failure) for boot in scenario.builds.boots if boot.side == side) >= _FAILED_BOOTS:
             yield f"boots of its {side} failed"
 
 
@@ -69,7 +69,7 @@ def _beyond(change: ChangeResult) -> Iterator[str]:
 def _boots_beyond(scenario: ScenarioResult, change: ChangeResult) -> Iterator[str]:
     """Whether the boots' own values are worse than the tolerance, by mean and median."""
     values: dict[int, dict[str, float]] = {}
-    for boot in scenario.boots:
+    for boot in scenario.builds.boots:
         if change.measurand in boot.values and not boot.failure:
             values.setdefault(boot.pair, {})[boot.side] = boot.values[change.measurand]
     whole = [own for own in values.values() if len(own) > 1 and min(own.values()) > 0]

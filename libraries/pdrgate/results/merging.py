@@ -73,13 +73,17 @@ def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[Scenar
     result = part.result
     on = f" on {result.testbed.name}" if names_testbed else ""
     for one in result.scenarios:
-        yield replace(one, title=f"{one.title}{on}", run=part.link)
+        yield _of_run(replace(one, title=f"{one.title}{on}"), part.link)
     if result.finished is None:
         reason = f"it did not come to its end, and may lack scenarios; go on with: --resume {part.place}"
-        yield replace(_without_numbers(part.place, Verdict.ERROR, reason), run=part.link)
+        yield _of_run(_without_numbers(part.place, Verdict.ERROR, reason), part.link)
     elif result.verdict is not gravest_verdict(one.verdict for one in result.scenarios) or not result.scenarios:
         # Something failed before a scenario could be measured.
-        yield replace(_without_numbers(part.place, result.verdict, result.reason), run=part.link)
+        yield _of_run(_without_numbers(part.place, result.verdict, result.reason), part.link)
+
+
+def _of_run(one: ScenarioResult, folder: str) -> ScenarioResult:
+    return replace(one, origin=replace(one.origin, run=folder))
 
 
 def _without_numbers(place: str, verdict: Verdict, reason: str) -> ScenarioResult:
@@ -89,7 +93,7 @@ def _without_numbers(place: str, verdict: Verdict, reason: str) -> ScenarioResul
 def _told_apart(scenarios: Sequence[ScenarioResult]) -> list[ScenarioResult]:
     """The scenarios; those of equal titles are named by their runs as well."""
     known = Counter(one.title for one in scenarios)
-    return [replace(one, title=f"{one.title} ({one.run})") if known[one.title] > 1 else one for one in scenarios]
+    return [replace(one, title=f"{one.title} ({one.origin.run})") if known[one.title] > 1 else one for one in scenarios]
 
 
 def _judged(scenarios: Sequence[ScenarioResult]) -> Judgement:

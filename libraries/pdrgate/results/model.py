@@ -8,9 +8,10 @@ change of theirs that older readers would stumble over takes a new `SCHEMA`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from pdrgate.parts import FlatPart
 from pdrgate.phase import Phase
 from pdrgate.results.build_differences import BuildDifference
 from pdrgate.results.drops import DropsResult
@@ -519,14 +520,9 @@ class BootResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideResult:
-    """A build of a comparison: what it is, what it ran on, and what was measured of it."""
+class Findings(FlatPart):
+    """What was measured of one build, and what it ran on."""
 
-    side: Side
-    build: str
-    digest: str = ""
-    """The digest of the build's content, SHA-256 in hexadecimal; empty where nobody tells, and in results of older
-    versions."""
     environment: Mapping[str, Any] = field(default_factory=dict)
     """The SUT under this build, see `pdrgate.observers.environment.Environment`."""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
@@ -536,12 +532,82 @@ class SideResult:
     assessment: AssessmentResult | None = None
     complaints: tuple[str, ...] = ()
     cost: CostResult | None = None
+    """What a packet costs; None where it was not counted."""
     latency: tuple[LatencyResult, ...] = ()
+    """Latencies by share of the PDR; empty where they were not asked for."""
     losses: LossResult | None = None
     """Places where its packets were lost, of all trials that the measurands rest on; None where nothing counted
     them."""
     arrivals: tuple[ArrivalsResult, ...] = ()
-    """Arrivals by load, at the receivers of an end host."""
+    """Arrivals by load, at the receivers of an end host; empty where packets do not end at the SUT."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideResult:
+    """A build of a comparison: what it is, what it ran on, and what was measured of it."""
+
+    side: Side
+    build: str
+    digest: str = ""
+    """The digest of the build's content, SHA-256 in hexadecimal; empty where nobody tells, and in results of older
+    versions."""
+    findings: Findings = field(default_factory=Findings)
+
+    def but(self, findings: Findings) -> SideResult:
+        """The same build with other findings."""
+        return replace(self, findings=findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin(FlatPart):
+    """Where a scenario's result comes from: the test that asked, the run, and the SUT as it was set up."""
+
+    test: str = ""
+    """The Robot test that asked for it."""
+    carried: str = ""
+    """How the SUT carries packets, in words."""
+    testbed: str = ""
+    """The testbed in words, as it was opened for this scenario."""
+    boot: str = ""
+    set_up: Mapping[str, str] = field(default_factory=dict)
+    """Steps of the scenario's own by their numbers, and its files by name with their SHA-256."""
+    run: str = ""
+    """The folder of its run, as seen from a result that runs were merged into; empty in a run's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedBuilds(FlatPart):
+    """Baseline and candidate, and each of their boots; empty where no builds were compared."""
+
+    spike_in: SpikeInResult | None = None
+    """What was planted into a comparison of builds that passed, where that was asked for."""
+    sides: tuple[SideResult, ...] = ()
+    """Baseline and candidate, where builds were compared."""
+    boots: tuple[BootResult, ...] = ()
+
+    def side(self, name: Side) -> SideResult | None:
+        """A build of the comparison; None where none was made."""
+        return next((one for one in self.sides if one.side == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details(FlatPart):
+    """What was seen besides, or measured because it was asked for."""
+
+    interference: str = ""
+    """The others that had the SUT's CPUs meanwhile; empty when nobody did."""
+    uncounted: str = ""
+    """Why what a packet costs was not counted, in a sentence."""
+    soak: SoakResult | None = None
+    """A long load below the PDR, where that was asked for."""
+    drops: DropsResult | None = None
+    """Each packet that was dropped in one trial, where drops were to be traced."""
+    frames: tuple[ForwardedFrameResult, ...] = ()
+    """Some that are not what a router makes of them; empty where all that were looked at are."""
+    transfers: TransfersResult | None = None
+    """Transfers of a closed loop; None where trials were measured."""
+    vectors: VectorsResult | None = None
+    """What two builds of a program did with packets of a capture, without ports; None where traffic was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -552,63 +618,17 @@ class ScenarioResult:
     title: str
     verdict: Verdict
     reason: str
-    test: str = ""
-    """The Robot test that asked for it."""
-    carried: str = ""
-    """How the SUT carries packets, in words."""
-    testbed: str = ""
-    """The testbed in words, as it was opened for this scenario."""
-    boot: str = ""
-    fingerprint: Mapping[str, str] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    """The SUT, see `pdrgate.observers.environment.Environment`."""
     trials: int = 0
-    calibration: CalibrationResult | None = None
-    search: SearchResult | None = None
     pdr: PdrResult | None = None
-    measurands: tuple[MeasurandResult, ...] = ()
-    assessment: AssessmentResult | None = None
     comparison: ComparisonResult | None = None
-    spike_in: SpikeInResult | None = None
-    """What was planted into a comparison of builds that passed, where that was asked for."""
-    interference: str = ""
-    """The others that had the SUT's CPUs meanwhile; empty when nobody did."""
-    complaints: tuple[str, ...] = ()
-    sides: tuple[SideResult, ...] = ()
-    """Baseline and candidate, where builds were compared."""
-    boots: tuple[BootResult, ...] = ()
-    cost: CostResult | None = None
-    """What a packet costs; None where it was not counted."""
-    uncounted: str = ""
-    """Why it was not, in a sentence."""
-    latency: tuple[LatencyResult, ...] = ()
-    """Latencies by share of the PDR; empty where they were not asked for."""
-    soak: SoakResult | None = None
-    """A long load below the PDR, where that was asked for."""
-    losses: LossResult | None = None
-    """Places where packets were lost, of all trials that the measurands rest on; None where nothing counted them."""
-    drops: DropsResult | None = None
-    """Each packet that was dropped in one trial, where drops were to be traced."""
-    arrivals: tuple[ArrivalsResult, ...] = ()
-    """Arrivals by load, at the receivers of an end host; empty where packets do not end at the SUT."""
-    frames: tuple[ForwardedFrameResult, ...] = ()
-    """Some that are not what a router makes of them; empty where all that were looked at are."""
-    transfers: TransfersResult | None = None
-    """Transfers of a closed loop; None where trials were measured."""
-    vectors: VectorsResult | None = None
-    """What two builds of a program did with packets of a capture, without ports; None where traffic was sent."""
-    set_up: Mapping[str, str] = field(default_factory=dict)
-    """Steps of the scenario's own by their numbers, and its files by name with their SHA-256."""
-    run: str = ""
-    """The folder of its run, as seen from a result that runs were merged into; empty in a run's own."""
+    origin: Origin = field(default_factory=Origin)
+    findings: Findings = field(default_factory=Findings)
+    builds: ComparedBuilds = field(default_factory=ComparedBuilds)
+    details: Details = field(default_factory=Details)
 
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""
-        return next((one for one in self.measurands if one.name == name), None)
-
-    def side(self, name: Side) -> SideResult | None:
-        """A build of the comparison; None where none was made."""
-        return next((one for one in self.sides if one.side == name), None)
+        return next((one for one in self.findings.measurands if one.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,8 +35,8 @@ def series_of(results: Iterable[RunResult]) -> tuple[Series, ...]:
             for measurand in _measurands(scenario):
                 key = _Key(
                     scenario.name,
-                    scenario.fingerprint.get("testbed") or result.testbed.name,
-                    series(scenario.fingerprint),
+                    scenario.findings.fingerprint.get("testbed") or result.testbed.name,
+                    series(scenario.findings.fingerprint),
                     measurand.name,
                 )
                 so_far = found.get(key) or Series(
@@ -53,14 +53,14 @@ def cost_at(results: Iterable[RunResult], wanted: Series, point: Point) -> CostR
         if (result.run, result.started) != (point.run, point.time):
             continue
         for scenario in result.scenarios:
-            if scenario.name == wanted.scenario and series(scenario.fingerprint) == wanted.fingerprint:
-                candidate = scenario.side("candidate")
-                return (candidate and candidate.cost) or scenario.cost
+            if scenario.name == wanted.scenario and series(scenario.findings.fingerprint) == wanted.fingerprint:
+                candidate = scenario.builds.side("candidate")
+                return (candidate and candidate.findings.cost) or scenario.findings.cost
     return None
 
 
 def _measurands(scenario: ScenarioResult) -> Iterator[MeasurandResult]:
-    yield from scenario.measurands
+    yield from scenario.findings.measurands
     if scenario.pdr is not None and scenario.measurand(_PDR) is None:
         pdr = scenario.pdr
         yield MeasurandResult(
@@ -82,10 +82,10 @@ def _point(result: RunResult, scenario: ScenarioResult, measurand: MeasurandResu
 
 
 def _build(scenario: ScenarioResult) -> str:
-    candidate = scenario.side("candidate")
+    candidate = scenario.builds.side("candidate")
     if candidate is not None:
         return candidate.build
-    known = (scenario.fingerprint.get(key, UNKNOWN) for key in ("kernel", "kernel_version"))
+    known = (scenario.findings.fingerprint.get(key, UNKNOWN) for key in ("kernel", "kernel_version"))
     return " ".join(one for one in known if one != UNKNOWN) or UNKNOWN
 
 

@@ -159,7 +159,7 @@ def ends_of(comparison: BuildComparison, asked: BisectionRequest, *, each: bool 
     changes = result.comparison.changes if result.comparison is not None else ()
     cost = next((one for one in changes if one.measurand == Cost.name), None)
     if cost is None:
-        return result.uncounted or f"the ends were not compared by the cost of a packet: {judgement}"
+        return result.details.uncounted or f"the ends were not compared by the cost of a packet: {judgement}"
     if judgement.verdict.exit_code == EXIT_FAULT or (each and cost.verdict is Verdict.INCONCLUSIVE):
         return f"what the ends cost is not known well enough: {judgement}"
     if not each and (judgement.verdict is not Verdict.REGRESSION or cost.verdict is not Verdict.REGRESSION):
@@ -168,15 +168,16 @@ def ends_of(comparison: BuildComparison, asked: BisectionRequest, *, each: bool 
     good, bad = (_end(result, number) for number in (0, 1))
     load = max(trial.intended_load for trial in comparison.trials if trial.occasion.phase == Phase.SATURATION)
     return BisectionEnds(
-        asked=asked, good=good, bad=bad, load=load, tolerance=float(cost.tolerance), fingerprint=result.fingerprint
+        asked=asked, good=good, bad=bad, load=load, tolerance=float(cost.tolerance),
+        fingerprint=result.findings.fingerprint
     )  # fmt: skip
 
 
 def _end(result: ScenarioResult, number: int) -> End:
-    side = result.sides[number]
-    boots = next(one.samples for one in side.measurands if one.name == Cost.name)
-    assert side.cost is not None
-    return End(build=side.build, boots=boots, cost=side.cost)
+    side = result.builds.sides[number]
+    boots = next(one.samples for one in side.findings.measurands if one.name == Cost.name)
+    assert side.findings.cost is not None
+    return End(build=side.build, boots=boots, cost=side.findings.cost)
 
 
 def compare_ends(

@@ -66,12 +66,14 @@ class ComparedTrials(ComparedStretches[Trial]):
 
     def accounted(self, side: SideResult, stretches: Sequence[Trial]) -> SideResult:
         boots = by_boot(stretches)
-        return replace(
-            side,
-            cost=cost_result(list(boots.values()), self._loss_ratio),
-            latency=latencies(boots.values()),
-            losses=total([trial for trial in stretches if trial.occasion.phase != Phase.PATH]),
-            arrivals=arrivals(stretches),
+        return side.but(
+            replace(
+                side.findings,
+                cost=cost_result(list(boots.values()), self._loss_ratio),
+                latency=latencies(boots.values()),
+                losses=total([trial for trial in stretches if trial.occasion.phase != Phase.PATH]),
+                arrivals=arrivals(stretches),
+            ),
         )
 
     def detailed(self, result: ScenarioResult, stretches: Sequence[Trial]) -> ScenarioResult:
@@ -80,7 +82,7 @@ class ComparedTrials(ComparedStretches[Trial]):
             return result
         seen, builds = self._boots.frames, self.task.builds.items()
         frames = tuple(one for side, build in builds for one in seen[side].results(side, build.label))
-        return replace(result, frames=frames)
+        return replace(result, details=replace(result.details, frames=frames))
 
     def trials(self, stretches: Sequence[Trial]) -> tuple[Trial, ...]:
         return tuple(stretches)

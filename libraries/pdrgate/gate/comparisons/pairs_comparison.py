@@ -31,7 +31,17 @@ from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
-from pdrgate.results.model import BootResult, ComparisonResult, ScenarioResult, Side, SideResult, SpikeInResult
+from pdrgate.results.model import (
+    BootResult,
+    ComparedBuilds,
+    ComparisonResult,
+    Details,
+    Origin,
+    ScenarioResult,
+    Side,
+    SideResult,
+    SpikeInResult,
+)
 from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.stretch import AnyStretch
 from pdrgate.trial import Trial
@@ -138,34 +148,19 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """The scenario as result.json has it, as far as it came."""
         final = judgement or self.judgement or Judgement(Verdict.ERROR, "the comparison has not ended")
         sides = tuple(self._side_result(side) for side in SIDES)
-        candidate, replication, found = sides[1], self.loop.replication, self.loop.found
+        findings, replication, found = sides[1].findings, self.loop.replication, self.loop.found
         result = ScenarioResult(
             name=self.scenario.name,
             title=self.scenario.title,
-            set_up=self.scenario.recorded,
             verdict=final.verdict,
             reason=final.reason,
-            test=self.task.test,
-            carried=replication.facts.carried,
-            fingerprint=candidate.fingerprint,
-            environment=candidate.environment,
             trials=found.count,
-            calibration=candidate.calibration,
-            search=candidate.search,
-            pdr=pdr_result_of(candidate.measurands),
-            measurands=candidate.measurands,
-            assessment=candidate.assessment,
+            pdr=pdr_result_of(findings.measurands),
             comparison=self.comparison,
-            spike_in=self.context.spike_in,
-            interference=self.context.interference,
-            complaints=candidate.complaints,
-            sides=sides,
-            boots=tuple(found.boots),
-            cost=candidate.cost,
-            latency=candidate.latency,
-            uncounted=replication.facts.uncounted,
-            losses=candidate.losses,
-            arrivals=candidate.arrivals,
+            origin=Origin(test=self.task.test, carried=replication.facts.carried, set_up=self.scenario.recorded),
+            findings=findings,
+            builds=ComparedBuilds(spike_in=self.context.spike_in, sides=sides, boots=tuple(found.boots)),
+            details=Details(interference=self.context.interference, uncounted=replication.facts.uncounted),
         )
         return self.kind.detailed(result, found.stretches)
 
@@ -252,7 +247,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _assess(self) -> None:
         """Judge the shape of both curves, and whether the changes stay the same from pair to pair."""
         found, replication = self.loop.found, self.loop.replication
-        if others := besides_the_kernel(differing_entries(*(replication.sides[side].fingerprint for side in SIDES))):
+        if others := besides_the_kernel(
+            differing_entries(*(replication.sides[side].findings.fingerprint for side in SIDES))
+        ):
             self.session.observer.said(others)
         samples = {one.name: {side: found.values(one.name, side) for side in SIDES} for one in self.loop.compared}
         self.context = replace(
@@ -272,9 +269,11 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         measured = (*self.loop.compared, *found.everywhere(self.kind.also_told))
         told = [summarised(one.name, one.unit, one.better, found.values(one.name, side)) for one in measured]
         assessment = self.shape.assessments.get(side) if self.shape is not None else None
-        return replace(
-            self._accounted(side),
+        accounted = self._accounted(side)
+        findings = replace(
+            accounted.findings,
             measurands=tuple(one for one in told if one is not None),
             assessment=assessment.result() if assessment else None,
             complaints=found.complaints(side),
         )
+        return accounted.but(findings)

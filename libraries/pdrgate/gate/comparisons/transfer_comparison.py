@@ -95,7 +95,8 @@ class ComparedTransfers(ComparedStretches[Transfer]):
         streams = self.task.scenario.streams
         assert streams is not None
         mine = [transfer for transfer in stretches if transfer.belonging.side == "candidate"]
-        return replace(result, transfers=transfers_result(streams.window * _KIB, mine))
+        transfers = transfers_result(streams.window * _KIB, mine)
+        return replace(result, details=replace(result.details, transfers=transfers))
 
 
 class TransferComparison(PairsComparison[Transfer]):

@@ -275,19 +275,22 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         return dataclasses.replace(
             result,
             trials=len(self.trials),
-            calibration=self.sut.calibrated(),
-            search=searched(self.found) if self.found else None,
             pdr=pdr_result_of(self.measurands),
-            measurands=self.measurands,
-            assessment=self.assessment.result() if self.assessment else None,
             comparison=self._against.comparison,
-            interference=self.interference,
-            cost=self.cost,
-            latency=self.latency,
-            soak=self.soak,
-            losses=self._losses,
-            drops=self.drops,
-            arrivals=arrivals(trial for trial in self.trials if trial.occasion.repeat),
+            findings=dataclasses.replace(
+                result.findings,
+                calibration=self.sut.calibrated(),
+                search=searched(self.found) if self.found else None,
+                measurands=self.measurands,
+                assessment=self.assessment.result() if self.assessment else None,
+                cost=self.cost,
+                latency=self.latency,
+                losses=self._losses,
+                arrivals=arrivals(trial for trial in self.trials if trial.occasion.repeat),
+            ),
+            details=dataclasses.replace(
+                result.details, interference=self.interference, soak=self.soak, drops=self.drops
+            ),
         )
 
     # --- Steps of these ---

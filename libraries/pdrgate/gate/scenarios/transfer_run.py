@@ -199,10 +199,13 @@ class TransferRun(OneSutRun[ClosedLoopSut]):
     def _detailed(self, result: ScenarioResult) -> ScenarioResult:
         return replace(
             result,
-            measurands=self.measurands,
             comparison=self._against.comparison,
-            interference=self.interference,
-            transfers=transfers_result(self.window, self.transfers, self.checks, self._curve),
+            findings=replace(result.findings, measurands=self.measurands),
+            details=replace(
+                result.details,
+                interference=self.interference,
+                transfers=transfers_result(self.window, self.transfers, self.checks, self._curve),
+            ),
         )
 
     def _foresee(self, transfers: int, profile: Profile) -> None:

@@ -24,7 +24,7 @@ from pdrgate.observers.environment import Environment
 from pdrgate.observers.load_observer import LoadObserver
 from pdrgate.observers.watching import Observer
 from pdrgate.results.fingerprint import difference, digest
-from pdrgate.results.model import ScenarioResult, Side
+from pdrgate.results.model import Details, Findings, Origin, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
 from pdrgate.stretch import Belonging
@@ -257,17 +257,21 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         return ScenarioResult(
             name=self.scenario.name,
             title=self.scenario.title,
-            set_up=self.scenario.recorded,
             verdict=judgement.verdict,
             reason=judgement.reason,
-            test=test,
-            carried=self.carried,
-            testbed=self.testbed.sentence() if self.carried else "",
-            boot=self.boot_id,
-            fingerprint=self.fingerprint,
-            environment=self.environment.to_dict(),
-            complaints=tuple(self.complaints),
-            uncounted=self.uncounted,
+            origin=Origin(
+                test=test,
+                carried=self.carried,
+                testbed=self.testbed.sentence() if self.carried else "",
+                boot=self.boot_id,
+                set_up=self.scenario.recorded,
+            ),
+            findings=Findings(
+                environment=self.environment.to_dict(),
+                fingerprint=self.fingerprint,
+                complaints=tuple(self.complaints),
+            ),
+            details=Details(uncounted=self.uncounted),
         )
 
     def _refuse_other_trials(self, belonging: Belonging) -> None:

@@ -107,10 +107,10 @@ class AgainstBaseline:
         self, changes: Sequence[ChangeResult], failure: Judgement | None, cost: CostResult | None
     ) -> ComparisonResult:
         assert self._baseline is not None
-        differs = differing_entries(self._baseline.scenario.fingerprint, self._sut.fingerprint)
+        differs = differing_entries(self._baseline.scenario.findings.fingerprint, self._sut.fingerprint)
         if (others := besides_the_kernel(differs)) and failure is None:
             self._session.observer.said(others)
-        functions = function_changes(self._baseline.scenario.cost, cost)
+        functions = function_changes(self._baseline.scenario.findings.cost, cost)
         why_not = failure.reason if failure else ""
         return comparison(
             changes, self._baseline.source, differs, why_not=why_not, functions=functions, builds=self._builds
@@ -199,7 +199,7 @@ class AgainstBaseline:
 
     @property
     def _builds(self) -> BuildPair:
-        theirs = self._baseline.scenario.environment if self._baseline is not None else {}
+        theirs = self._baseline.scenario.findings.environment if self._baseline is not None else {}
         return BuildPair.of(theirs, self._sut.environment.to_dict())
 
     @property
@@ -216,7 +216,7 @@ class AgainstBaseline:
         """A clause that names where both builds lose packets; empty unless that explains the verdict."""
         if self._baseline is None or judgement.verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
             return ""
-        return compared(self._baseline.scenario.losses, losses)
+        return compared(self._baseline.scenario.findings.losses, losses)
 
 
 def so_far(measurands: Sequence[MeasurandResult]) -> Judgement:

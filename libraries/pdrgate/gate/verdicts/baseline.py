@@ -13,7 +13,7 @@ from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
 from pdrgate.measurands import MeasurandRole, PartialDropRate, described
 from pdrgate.results.fingerprint import OF_THE_KERNEL, difference, may_differ
-from pdrgate.results.model import MeasurandResult, PdrResult, RunResult, ScenarioResult
+from pdrgate.results.model import Findings, MeasurandResult, PdrResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import STABLE, Verdict
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Baseline:
     @property
     def samples(self) -> dict[str, tuple[float, ...]]:
         """The samples of the baseline by measurand."""
-        return {one.name: one.samples for one in self.scenario.measurands}
+        return {one.name: one.samples for one in self.scenario.findings.measurands}
 
 
 class BaselineSource(Protocol):
@@ -185,7 +185,7 @@ class HistoryBaselines:
             wrong = next((f"{asked} (run {one.run}) {why}" for one in fitting if (why := _wrong_in(one))), "")
             if not wrong:
                 found = self._pooled(fitting, asked, fingerprint)
-                if not (few := _too_few(found.scenario.measurands)):
+                if not (few := _too_few(found.scenario.findings.measurands)):
                     return found, ""
                 wrong = f"{found.source} {few}"
             if self.name != LATEST_GREEN:
@@ -215,8 +215,10 @@ class HistoryBaselines:
         pdr = next((one for one in measurands if one.name == PartialDropRate.name), None)
         scenario = ScenarioResult(
             name=newest.fingerprint["scenario"], title="", verdict=Verdict.NO_BASELINE, reason="",
-            fingerprint=newest.fingerprint, measurands=measurands, cost=self._costs[newest.series, newest.build],
             pdr=PdrResult(load=pdr.value, lower=pdr.lower, upper=pdr.upper) if pdr else None,
+            findings=Findings(
+                fingerprint=newest.fingerprint, measurands=measurands, cost=self._costs[newest.series, newest.build]
+            ),
         )  # fmt: skip
         runs = len({(one.source, one.run) for one in fitting})
         source = f"{asked} ({newest.label}, {boots} boot{'s' * (boots != 1)} in {runs} runs{forced})"
@@ -241,25 +243,25 @@ def _in_entry(
     source: Path, entry: ScenarioResult, fingerprint: Mapping[str, str], accepted: frozenset[Verdict]
 ) -> tuple[Baseline | None, tuple[int, str]]:
     """The same of one scenario of a result, which is the one that is asked for."""
-    theirs = entry.fingerprint
+    theirs = entry.findings.fingerprint
     if theirs.get("method") != fingerprint.get("method"):
         return None, (999, f"{source} was measured by an older pdrgate, which counted rates otherwise; measure it anew")
     if differing := _differing(theirs, fingerprint):
         return None, (len(differing), f"{source} is not comparable: {'; '.join(differing)}")
     was_compared = accepted is _ANCHORS and entry.comparison is not None
-    told = entry.pdr is not None or entry.transfers is not None  # a closed loop has no PDR
+    told = entry.pdr is not None or entry.details.transfers is not None  # a closed loop has no PDR
     if entry.verdict not in accepted or not told or was_compared:
         stable = "stable " if entry.verdict not in STABLE else ""
-        result_of = "result" if entry.transfers is not None else "PDR"
+        result_of = "result" if entry.details.transfers is not None else "PDR"
         what = f"holds no {stable}{result_of} of this scenario" if stable or not told else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
     # They are offered again, see `pdrgate.gate.verdicts.build_latency`.
-    loads = [(f"load at {one.share:.0%} of the PDR", one.load) for one in entry.latency]
+    loads = [(f"load at {one.share:.0%} of the PDR", one.load) for one in entry.findings.latency]
     pdr = [(PartialDropRate.name, entry.pdr.load)] if entry.pdr is not None else []
-    if unfit := _wrong(entry.measurands, (*pdr, *loads)) or _too_few(entry.measurands):
+    if unfit := _wrong(entry.findings.measurands, (*pdr, *loads)) or _too_few(entry.findings.measurands):
         return None, (0, f"{source} {unfit}")
     # Of a comparison, its measurands are the candidate's, a sample for each boot.
-    whole = [boot for boot in entry.boots if boot.side == "candidate" and not boot.failure]
+    whole = [boot for boot in entry.builds.boots if boot.side == "candidate" and not boot.failure]
     return Baseline(str(source), entry, len(whole) or 1), (0, "")
 
 

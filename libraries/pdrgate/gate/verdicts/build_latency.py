@@ -47,7 +47,7 @@ def latency_trials(pdr: float | None, duration: float, baseline: ScenarioResult 
     Args:
         pdr: of the first replicate, packets/s; None where it came to none.
     """
-    loads = {one.share: one.load for one in (baseline.latency if baseline is not None else ())}
+    loads = {one.share: one.load for one in (baseline.findings.latency if baseline is not None else ())}
     if loads.keys() == set(SHARES.values()):
         return LatencyTrials(tuple(loads[share] for share in SHARES.values()), duration)
     if baseline is not None and baseline.pdr is not None:

@@ -32,6 +32,7 @@ from pdrgate.history.database.tables import (
 from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.history.trials import TRIALS_FILE
+from pdrgate.parts import flattened
 from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.model import (
     BootResult,
@@ -44,7 +45,6 @@ from pdrgate.results.model import (
 from pdrgate.stability import read_trials
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, holds_transfers, read_transfers
 from pdrgate.stability.trial_files import is_published
-from pdrgate.stretch import flattened
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
@@ -283,23 +283,21 @@ def _scenario_row(scenario: ScenarioResult) -> dict[str, Any]:
 
 
 def _measured(scenario: ScenarioResult) -> list[_Measured]:
-    if scenario.sides:
+    if scenario.builds.sides:
         return [
             _Measured(
-                one.side, one.build, one.fingerprint, one.environment, one.measurands,
-                [boot for boot in scenario.boots if boot.side == one.side], one.cost,
+                one.side, one.build, one.findings.fingerprint, one.findings.environment, one.findings.measurands,
+                [boot for boot in scenario.builds.boots if boot.side == one.side], one.findings.cost,
             )
-            for one in scenario.sides
+            for one in scenario.builds.sides
         ]  # fmt: skip
-    values = {one.name: one.value for one in scenario.measurands}
+    found = scenario.findings
     boot = BootResult(
-        side="candidate", pair=0, boot=scenario.boot, kernel=scenario.fingerprint.get("kernel", ""), values=values,
-        complaints=scenario.complaints,
+        side="candidate", pair=0, boot=scenario.origin.boot, kernel=found.fingerprint.get("kernel", ""),
+        values={one.name: one.value for one in found.measurands}, complaints=found.complaints,
     )  # fmt: skip
-    boots = [boot] if scenario.boot else []
-    return [
-        _Measured("", "", scenario.fingerprint, scenario.environment, scenario.measurands, boots, scenario.cost)
-    ]  # fmt: skip
+    boots = [boot] if scenario.origin.boot else []
+    return [_Measured("", "", found.fingerprint, found.environment, found.measurands, boots, found.cost)]
 
 
 def _of_trials(trials: Sequence[Trial]) -> Iterator[tuple[dict[str, Any], list[_Measured]]]:

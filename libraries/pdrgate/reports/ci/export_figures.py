@@ -37,11 +37,11 @@ def named(result: RunResult) -> Iterator[tuple[str, ScenarioResult]]:
 def builds(result: RunResult) -> Iterator[BuildFigures]:
     """All that were measured, the baseline of a comparison before its candidate."""
     for name, scenario in named(result):
-        for side in scenario.sides:
-            told = str(side.environment.get("kernel_release") or side.fingerprint.get("kernel") or "")
-            measured = measurands_of(scenario) if side.side == "candidate" else side.measurands
+        for side in scenario.builds.sides:
+            told = str(side.findings.environment.get("kernel_release") or side.findings.fingerprint.get("kernel") or "")
+            measured = measurands_of(scenario) if side.side == "candidate" else side.findings.measurands
             yield BuildFigures(name, side.side, side.build, told, measured)
-        if not scenario.sides:
+        if not scenario.builds.sides:
             yield BuildFigures(name, "candidate", "", kernel_release(scenario), measurands_of(scenario))
 
 

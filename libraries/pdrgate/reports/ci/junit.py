@@ -23,7 +23,7 @@ def junit(result: RunResult) -> bytes:
     """The file's content of a run whose output.xml is not there any more: a test case per scenario."""
     suite = ElementTree.Element("testsuite", name="pdrgate", skipped="0")
     cases: list[tuple[str, Verdict, str, ScenarioResult | None]] = [
-        (one.test or one.name, one.verdict, one.reason, one) for one in result.scenarios
+        (one.origin.test or one.name, one.verdict, one.reason, one) for one in result.scenarios
     ]
     for name, verdict, reason, scenario in cases or [(result.run, result.verdict, result.reason, None)]:
         case = ElementTree.SubElement(suite, "testcase", classname="pdrgate", name=_xml(name))
@@ -47,7 +47,7 @@ def retold(robots: bytes, result: RunResult) -> bytes:
     left = list(result.scenarios)
     for case in suite.iter("testcase"):
         skipped = case.find("skipped") is not None
-        mine = next((one for one in left if _xml(one.test) == case.get("name") and not skipped), None)
+        mine = next((one for one in left if _xml(one.origin.test) == case.get("name") and not skipped), None)
         if mine is not None:
             left.remove(mine)
         _tell(case, mine)
@@ -102,12 +102,14 @@ def _tell(case: ElementTree.Element, scenario: ScenarioResult | None) -> None:
 def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
     yield "verdict", str(scenario.verdict)
     yield "scenario", scenario.name
-    yield from [(str(side.side), side.build) for side in scenario.sides] or [("kernel", kernel_release(scenario))]
+    yield from [(str(side.side), side.build) for side in scenario.builds.sides] or [
+        ("kernel", kernel_release(scenario))
+    ]
     if scenario.comparison is not None and scenario.comparison.notice:
         yield "notice", scenario.comparison.notice
     for number, line in enumerate(build_lines(scenario), start=1):
         yield f"builds.{number}", line
-    for one in scenario.measurands:
+    for one in scenario.findings.measurands:
         for end, value in (("", one.value), (".lower", one.lower), (".upper", one.upper)):
             if value is not None:
                 yield f"{slug(one.name)}{end} ({unit(one)})", f"{value:.6g}"

@@ -107,8 +107,8 @@ def _differences(result: RunResult) -> str:
 
 
 def _candidate(scenario: ScenarioResult) -> str:
-    side = scenario.side("candidate")
-    return side.build if side else f"kernel {scenario.fingerprint.get('kernel', 'unknown')}"
+    side = scenario.builds.side("candidate")
+    return side.build if side else f"kernel {scenario.findings.fingerprint.get('kernel', 'unknown')}"
 
 
 def _against(comparison: ComparisonResult) -> str:
@@ -184,9 +184,9 @@ def _latency(scenario: ScenarioResult, of: str) -> str:
 
 def _drops(scenario: ScenarioResult, of: str) -> str:
     """A row per place; what they are of stands among the remarks."""
-    if scenario.drops is None or not scenario.drops.places:
+    if scenario.details.drops is None or not scenario.details.drops.places:
         return ""
-    head, rows = drops_rows(scenario.drops)
+    head, rows = drops_rows(scenario.details.drops)
     return f"Dropped packets, each seen{of}:\n\n{markdown_table(head, rows, frozenset(('packets',)))}"
 
 
@@ -199,15 +199,15 @@ def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     lines = (frames_lines, vectors_lines, notice_lines, drops_lines, soak_lines, spike_in_lines)
     for line in chain.from_iterable(told(scenario) for told in lines):
         yield f"{of}{markdown_text(line)}"
-    if scenario.interference:
-        yield f"{of}meanwhile {markdown_text(scenario.interference)}"
-    for boot in scenario.boots:
+    if scenario.details.interference:
+        yield f"{of}meanwhile {markdown_text(scenario.details.interference)}"
+    for boot in scenario.builds.boots:
         if boot.failure:
             yield f"{of}boot {boot.pair} of the {boot.side} failed: {markdown_text(boot.failure)}"
-    for complaint in scenario.complaints:
+    for complaint in scenario.findings.complaints:
         yield f"{of}the SUT's kernel: {code(cut(complaint))}"
-    if scenario.uncounted:
-        yield f"{of}{markdown_text(scenario.uncounted)}"
+    if scenario.details.uncounted:
+        yield f"{of}{markdown_text(scenario.details.uncounted)}"
 
 
 def _list(points: Sequence[str]) -> str:

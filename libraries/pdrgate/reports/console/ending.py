@@ -118,12 +118,15 @@ def _told(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     """What is said of a scenario in words, and not of the run already."""
     if scenario.reason != result.reason:
         yield scenario.reason
-    if scenario.sides:
-        boots = [sum(not boot.failure for boot in scenario.boots if boot.side == one.side) for one in scenario.sides]
+    if scenario.builds.sides:
+        boots = [
+            sum(not boot.failure for boot in scenario.builds.boots if boot.side == one.side)
+            for one in scenario.builds.sides
+        ]
         loads = loads_in_words(scenario)
         names = [
             f"{one.side} {one.build}, {loads or f'{number} boots'}"
-            for one, number in zip(scenario.sides, boots, strict=True)
+            for one, number in zip(scenario.builds.sides, boots, strict=True)
         ]
         yield "; ".join(names)
     yield from build_lines(scenario)

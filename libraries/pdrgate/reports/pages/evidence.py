@@ -77,7 +77,7 @@ def _page(scenario: ScenarioResult, open_: Sequence[Markup], folds: Sequence[Fol
 def _open(scenario: ScenarioResult) -> Iterator[Markup]:
     for line in build_lines(scenario):
         yield Markup("<p>{}</p>").format(printable(line))
-    if scenario.measurands or scenario.pdr or scenario.comparison:
+    if scenario.findings.measurands or scenario.pdr or scenario.comparison:
         yield Markup(measurands_table(scenario))
     main = main_picture(scenario)
     if main is not None:
@@ -86,11 +86,13 @@ def _open(scenario: ScenarioResult) -> Iterator[Markup]:
 
 
 def _facts(scenario: ScenarioResult) -> Iterator[str]:
-    if scenario.sides:
-        for side in scenario.sides:
-            yield facts_table(f"The {side.side}: {side.build}", {**side.fingerprint, **side.environment})
-    elif scenario.fingerprint or scenario.environment:
-        yield facts_table("What made these trials", {**scenario.fingerprint, **scenario.environment})
+    if scenario.builds.sides:
+        for side in scenario.builds.sides:
+            yield facts_table(
+                f"The {side.side}: {side.build}", {**side.findings.fingerprint, **side.findings.environment}
+            )
+    elif scenario.findings.fingerprint or scenario.findings.environment:
+        yield facts_table("What made these trials", {**scenario.findings.fingerprint, **scenario.findings.environment})
 
 
 def _line(number: int, trial: Trial) -> str:

@@ -64,11 +64,11 @@ class _Frame:
 
 def icicles(scenario: ScenarioResult) -> Iterator[str]:
     """HTML of the candidate against the baseline where builds were compared, else of the only build."""
-    if not scenario.sides:
-        if scenario.cost is not None and scenario.cost.path:
-            yield icicle(scenario.cost)
+    if not scenario.builds.sides:
+        if scenario.findings.cost is not None and scenario.findings.cost.path:
+            yield icicle(scenario.findings.cost)
         return
-    costs = {side.side: side.cost for side in scenario.sides}
+    costs = {side.side: side.findings.cost for side in scenario.builds.sides}
     before, after = costs.get("baseline"), costs.get("candidate")
     if after is not None and after.path:
         yield icicle(after, before if before is not None and before.path else None)

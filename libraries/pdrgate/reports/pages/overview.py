@@ -98,12 +98,12 @@ def _checked(label: str, assessment: AssessmentResult) -> Iterator[str]:
 
 
 def _assessments(scenario: ScenarioResult) -> Iterator[tuple[str, AssessmentResult]]:
-    for side in scenario.sides:
-        found = side.assessment or (scenario.assessment if side.side == "candidate" else None)
+    for side in scenario.builds.sides:
+        found = side.findings.assessment or (scenario.findings.assessment if side.side == "candidate" else None)
         if found is not None:
             yield side.side, found
-    if not scenario.sides and scenario.assessment is not None:
-        yield _ALONE, scenario.assessment
+    if not scenario.builds.sides and scenario.findings.assessment is not None:
+        yield _ALONE, scenario.findings.assessment
 
 
 def _paths(result: RunResult) -> Iterator[str]:
@@ -145,6 +145,6 @@ def _metadata(result: RunResult, decisive: ScenarioResult | None) -> Iterator[tu
         yield "PDR", robot_text(f"{pdr.value} ({pdr.interval})" if pdr.interval else pdr.value)
     if changes := [f"{row.name} {row.change}" for row in rows.values() if row.change]:
         yield "Change", robot_text("; ".join(changes))
-    builds = [f"{side.side} {side.build}" for side in decisive.sides] or [kernel_release(decisive)]
+    builds = [f"{side.side} {side.build}" for side in decisive.builds.sides] or [kernel_release(decisive)]
     if told := " against ".join(reversed([one for one in builds if one])):
         yield "Kernel", robot_text(told)

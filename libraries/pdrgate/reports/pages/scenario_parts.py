@@ -79,11 +79,18 @@ def pictures(
     from pdrgate.reports import plots  # half a second of matplotlib, which runs that end early need not wait for
 
     begin = stem(scenario, earlier)
-    labels = [(side.side, side.build, side.measurands) for side in scenario.sides]
-    shown = (scenario.title, scenario.verdict, labels, scenario.boots, scenario.measurands, scenario.comparison)
+    labels = [(side.side, side.build, side.findings.measurands) for side in scenario.builds.sides]
+    shown = (
+        scenario.title,
+        scenario.verdict,
+        labels,
+        scenario.builds.boots,
+        scenario.findings.measurands,
+        scenario.comparison,
+    )
     drawn = _once(plots.pairs, scenario, told_by=shown)
     yield from _picture(f"{begin}-pairs", "Pairs of boots", drawn)
-    drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.cost))
+    drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.findings.cost))
     yield from _picture(f"{begin}-functions", "Instructions per packet by function", drawn)
     drawn = _once(
         plots.latency_plot, scenario, told_by=(scenario.title, scenario.verdict, tuple(latency_by_build(scenario)))
@@ -91,7 +98,7 @@ def pictures(
     yield from _picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
     parts = list(_parts(scenario, trials, begin))
     # A build's own assessment stands for itself; the only one's is what the verdict rests on.
-    judged = plots.Stamp(scenario.verdict, scenario.reason) if not scenario.sides else None
+    judged = plots.Stamp(scenario.verdict, scenario.reason) if not scenario.builds.sides else None
     # Whether it is stable is what the others show, unless that could not be told.
     stable = None if scenario.verdict in STABLE else judged
     for part in parts:
@@ -101,7 +108,7 @@ def pictures(
             curve = _once(plots.load_loss, found, **words, judged=judged)
             yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{part.of}", curve)
             yield Picture(f"{part.stem}-rates", f"Rates{part.of}", _once(plots.rates, found, **words, judged=stable))
-    drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.transfers))
+    drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.details.transfers))
     yield from _picture(f"{begin}-transfers", "Transfers", drawn)
     drawn = _once(plots.lost_packets_plot, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
     yield from _picture(f"{begin}-losses", "Where packets were lost", drawn)
@@ -153,7 +160,7 @@ def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, *
 
 def fragments(scenario: ScenarioResult) -> Iterator[str]:
     """All tables as HTML: measurands with their changes, boots, and of each build checks, loads and search bounds."""
-    if scenario.measurands or scenario.pdr or scenario.comparison:
+    if scenario.findings.measurands or scenario.pdr or scenario.comparison:
         yield html_tables.measurands_table(scenario)
     yield from details(scenario)
 
@@ -168,12 +175,12 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
     """Tables that a reader wants first: wrong frames, which functions cost more, where packets were lost, whether to
     trust it."""
     yield from frames_tables(scenario)
-    if scenario.vectors is not None:
-        yield vectors_table(scenario.vectors)
-    if scenario.spike_in is not None:
-        yield spike_in_table(scenario.spike_in)
-    if scenario.soak is not None:
-        yield soak_table(scenario.soak)
+    if scenario.details.vectors is not None:
+        yield vectors_table(scenario.details.vectors)
+    if scenario.builds.spike_in is not None:
+        yield spike_in_table(scenario.builds.spike_in)
+    if scenario.details.soak is not None:
+        yield soak_table(scenario.details.soak)
     if scenario.comparison is not None and scenario.comparison.build_differences:
         yield builds_table(scenario.comparison)
     if scenario.comparison is not None and scenario.comparison.functions:
@@ -184,10 +191,10 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
     for label, losses in by_build(scenario):
         if losses.lost:
             yield html_tables.losses_table(losses, label)
-    if scenario.drops is not None:
-        yield from drops_tables(scenario.drops)
-    if scenario.transfers is not None and scenario.transfers.checks:
-        yield html_tables.transfer_checks_table(scenario.transfers)
+    if scenario.details.drops is not None:
+        yield from drops_tables(scenario.details.drops)
+    if scenario.details.transfers is not None and scenario.details.transfers.checks:
+        yield html_tables.transfer_checks_table(scenario.details.transfers)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
             yield html_tables.checks_table(part.assessment, part.label)
@@ -195,26 +202,26 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
 
 def further_tables(scenario: ScenarioResult) -> Iterator[str]:
     """All others: each transfer, function, load, search and boot."""
-    if scenario.transfers is not None and scenario.transfers.transfers:
-        yield html_tables.transfers_table(scenario.transfers)
+    if scenario.details.transfers is not None and scenario.details.transfers.transfers:
+        yield html_tables.transfers_table(scenario.details.transfers)
     for label, found in arrivals_by_build(scenario):
         yield html_tables.arrivals_table(found, label)
-    for label, cost in of_builds(scenario, lambda one: one.cost):
+    for label, cost in of_builds(scenario, lambda one: one.findings.cost):
         yield html_tables.cost_table(cost, label)
     for part in _parts(scenario, (), ""):
         if part.assessment is not None:
             yield html_tables.loads_table(part.assessment, part.label)
         if part.search is not None:
             yield html_tables.bounds_table(part.search, part.label)
-    if scenario.set_up:
-        yield html_tables.facts_table("The scenario's own set-up", scenario.set_up)
-    if scenario.boots:
-        yield html_tables.boots_table(scenario.boots, scenario.measurands)
+    if scenario.origin.set_up:
+        yield html_tables.facts_table("The scenario's own set-up", scenario.origin.set_up)
+    if scenario.builds.boots:
+        yield html_tables.boots_table(scenario.builds.boots, scenario.findings.measurands)
 
 
 def kernel_release(scenario: ScenarioResult) -> str:
     """The release of the SUT's kernel; empty when nobody told."""
-    told = scenario.environment.get("kernel_release") or scenario.fingerprint.get("kernel") or ""
+    told = scenario.findings.environment.get("kernel_release") or scenario.findings.fingerprint.get("kernel") or ""
     return str(told)
 
 
@@ -222,15 +229,16 @@ def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Ite
     searched = [
         trial for trial in trials if trial.belonging.scenario == scenario.name and trial.occasion.phase == Phase.SEARCH
     ]
-    if not scenario.sides:
+    if not scenario.builds.sides:
         release = kernel_release(scenario)
-        own = [trial for trial in searched if trial.belonging.boot == scenario.boot]
+        own = [trial for trial in searched if trial.belonging.boot == scenario.origin.boot]
         yield _Part(
-            "", begin, f"kernel {release}" if release else "", scenario.assessment, scenario.search, own
+            "", begin, f"kernel {release}" if release else "", scenario.findings.assessment, scenario.findings.search,
+            own,
         )  # fmt: skip
-    for side in scenario.sides:
-        assessment, search = side.assessment, side.search
+    for side in scenario.builds.sides:
+        assessment, search = side.findings.assessment, side.findings.search
         if side.side == "candidate":  # what stands in the scenario is the candidate's
-            assessment, search = assessment or scenario.assessment, search or scenario.search
+            assessment, search = assessment or scenario.findings.assessment, search or scenario.findings.search
         own = [trial for trial in searched if trial.belonging.side == side.side]
         yield _Part(side.side, f"{begin}-{side.side}", side.build, assessment, search, own)

@@ -67,9 +67,15 @@ def summary_page(
 
 
 def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: TrialChart | None) -> _Section:
-    facts = [("What made these trials", scenario.fingerprint), ("The SUT's machine", scenario.environment)]
-    if scenario.sides:
-        facts = [(f"The {one.side}: {one.build}", {**one.fingerprint, **one.environment}) for one in scenario.sides]
+    facts = [
+        ("What made these trials", scenario.findings.fingerprint),
+        ("The SUT's machine", scenario.findings.environment),
+    ]
+    if scenario.builds.sides:
+        facts = [
+            (f"The {one.side}: {one.build}", {**one.findings.fingerprint, **one.findings.environment})
+            for one in scenario.builds.sides
+        ]
     differs = scenario.comparison.differs if scenario.comparison else {}
     shown = {
         name: f"{ours or 'not told'} (baseline: {theirs or 'not told'})" for name, (theirs, ours) in differs.items()
@@ -85,7 +91,7 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
             for caption, known in [("Differs from the baseline", shown), *facts]
             if known
         ],
-        link=quote(f"./{scenario.run}"),
+        link=quote(f"./{scenario.origin.run}"),
         pictures=[(one.title, base64.b64encode(one.png).decode()) for one in pictures],
         chart=chart,
     )

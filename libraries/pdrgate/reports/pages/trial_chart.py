@@ -93,7 +93,7 @@ def trial_chart(scenario: ScenarioResult, trials: Sequence[Trial]) -> TrialChart
     shown = own[:_MOST]
     if not shown:
         return None
-    goal = scenario.assessment.pdr.plr_threshold if scenario.assessment else _GOAL
+    goal = scenario.findings.assessment.pdr.plr_threshold if scenario.findings.assessment else _GOAL
     # What the generator can do at most may be hundreds of times what the SUT can: such trials stand at the rim.
     asked = [one.offered_load for one in shown if one.occasion.phase != Phase.CALIBRATION]
     high = max(asked or [one.offered_load for one in shown]) or 1.0

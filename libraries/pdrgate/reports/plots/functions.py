@@ -15,7 +15,7 @@ def functions(scenario: ScenarioResult) -> bytes | None:
     """The functions that changed most, before and after, else the largest, as PNG; None where nothing was counted."""
     if scenario.comparison is not None and scenario.comparison.functions:
         return png(_changes(scenario))
-    return png(_largest(scenario)) if scenario.cost is not None and scenario.cost.functions else None
+    return png(_largest(scenario)) if scenario.findings.cost is not None and scenario.findings.cost.functions else None
 
 
 @styled
@@ -41,8 +41,8 @@ def _changes(scenario: ScenarioResult) -> Figure:
 
 @styled
 def _largest(scenario: ScenarioResult) -> Figure:
-    assert scenario.cost is not None
-    rows = scenario.cost.functions[:_MOST]
+    assert scenario.findings.cost is not None
+    rows = scenario.findings.cost.functions[:_MOST]
     figure = page(scenario.title, _SUBTITLE)
     axes = figure.subplots()
     axes.barh(range(len(rows)), [row.instructions for row in rows], 0.7, color=BLUE)

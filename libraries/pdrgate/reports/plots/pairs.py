@@ -41,7 +41,7 @@ def pairs(scenario: ScenarioResult) -> bytes | None:
 @styled
 def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = None) -> Figure:
     columns = _columns(scenario) if columns is None else columns
-    labels = {side.side: label(f"{side.side}: {side.build}", _LABEL) for side in scenario.sides}
+    labels = {side.side: label(f"{side.side}: {side.build}", _LABEL) for side in scenario.builds.sides}
     figure = page(scenario.title, "pairs of boots, one of each build", judged=Stamp(scenario.verdict))
     comparison = scenario.comparison
     told = {one.measurand: one for one in (comparison.changes if comparison else ())}
@@ -67,14 +67,14 @@ def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = N
 
 
 def _columns(scenario: ScenarioResult) -> list[_Column]:
-    known = {one.name: one for side in scenario.sides for one in side.measurands}
-    known |= {one.name: one for one in scenario.measurands}
+    known = {one.name: one for side in scenario.builds.sides for one in side.findings.measurands}
+    known |= {one.name: one for one in scenario.findings.measurands}
     comparison = scenario.comparison
     tolerances = {change.measurand: change.tolerance for change in (comparison.changes if comparison else ())}
-    names = dict.fromkeys([*known, *(name for boot in scenario.boots for name in boot.values)])
+    names = dict.fromkeys([*known, *(name for boot in scenario.builds.boots for name in boot.values)])
     columns = []
     for name in names:
-        found = _in_pairs(scenario.boots, name)
+        found = _in_pairs(scenario.builds.boots, name)
         if (
             found and described(name).role is not MeasurandRole.TOLD
         ):  # there is no room for what is compared with nothing

@@ -16,14 +16,14 @@ _KIB = 1024
 
 def transfers(scenario: ScenarioResult) -> bytes | None:
     """Throughput and round trip time by window and over time, as PNG; None where no transfer was made under load."""
-    found = scenario.transfers
+    found = scenario.details.transfers
     made = [one for one in found.transfers if one.phase in (Phase.CURVE, Phase.REPEAT)] if found is not None else []
     return png(_figure(scenario, made)) if made else None
 
 
 @styled
 def _figure(scenario: ScenarioResult, made: Sequence[TransferResult]) -> Figure:
-    found = scenario.transfers
+    found = scenario.details.transfers
     assert found is not None
     rest = f"; at rest {1e3 * found.rest_rtt:.3g} ms" if found.rest_rtt is not None else ""
     subtitle = f"throughput, and the senders' smoothed round trip time{rest}"

@@ -59,7 +59,7 @@ class Expected:
         """Why a result is none of those, in words; empty where it may be one."""
         if self.commit and result.commit != self.commit:
             return f"it is of {f'commit {result.commit}' if result.commit else 'no commit'}, and not of {self.commit}"
-        sides = [side for scenario in result.scenarios for side in scenario.sides]
+        sides = [side for scenario in result.scenarios for side in scenario.builds.sides]
         if self.builds and (others := [side for side in sides if side.digest not in self.builds]):
             return f"its {others[0].side} {others[0].build} is another build ({others[0].digest or 'no digest'})"
         if self.builds and not sides:

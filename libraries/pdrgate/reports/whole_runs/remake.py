@@ -78,7 +78,9 @@ def make_page(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport]:
 def own_trials(folder: Path, result: RunResult) -> Sequence[Trial]:
     """The trials of the run in ``folder``; none where it measured none. Raises DataError."""
     path = folder / TRIALS_FILE
-    searched = any(one.search or any(side.search for side in one.sides) for one in result.scenarios)
+    searched = any(
+        one.findings.search or any(side.findings.search for side in one.builds.sides) for one in result.scenarios
+    )
     return read_trials(path) if searched or (path.is_file() and path.stat().st_size) else ()
 
 
@@ -98,7 +100,7 @@ def make_summaries(
     for found in drawn.values():
         for picture in found:
             yield written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
-    charts = [trial_chart(one, trials.get(one.run, ())) for one in result.scenarios]
+    charts = [trial_chart(one, trials.get(one.origin.run, ())) for one in result.scenarios]
     yield written(folder / SUMMARY_FILE, summary_page(result, drawn, charts).encode())
     yield written(folder / MARKDOWN_FILE, run_markdown(result).encode())
     return drawn
@@ -107,7 +109,7 @@ def make_summaries(
 def _drawn(folder: Path, result: RunResult, trials: Mapping[str, Sequence[Trial]]) -> Mapping[int, Sequence[Picture]]:
     try:
         return {
-            number: list(pictures(scenario, trials.get(scenario.run, ()), result.scenarios[:number]))
+            number: list(pictures(scenario, trials.get(scenario.origin.run, ()), result.scenarios[:number]))
             for number, scenario in enumerate(result.scenarios)
         }
     except (ValueError, LookupError, ArithmeticError) as error:

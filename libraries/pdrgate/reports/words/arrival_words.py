@@ -11,7 +11,7 @@ from pdrgate.units import Duration, Rate
 
 def arrivals_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[ArrivalsResult]]]:
     """Arrivals of each build that was compared, the baseline's first; those of the only one have no name."""
-    return of_builds(scenario, lambda one: one.arrivals)
+    return of_builds(scenario, lambda one: one.findings.arrivals)
 
 
 def arrivals_lines(scenario: ScenarioResult) -> list[str]:
@@ -19,7 +19,7 @@ def arrivals_lines(scenario: ScenarioResult) -> list[str]:
     below 128 µs at 7.5 kpps (1 packet a call); …``."""
     return lines_by_build(
         scenario,
-        lambda one: one.arrivals,
+        lambda one: one.findings.arrivals,
         lambda found: [f"arrivals: {'; '.join(map(_in_words, dict.fromkeys((found[0], found[-1]))))}"],
     )
 
@@ -27,7 +27,7 @@ def arrivals_lines(scenario: ScenarioResult) -> list[str]:
 def starved_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build, of the loads past the PDR: ``delivered at the least past the PDR: 6.1 kpps of 17.9
     kpps, …``."""
-    return lines_by_build(scenario, lambda one: one.assessment, _starved)
+    return lines_by_build(scenario, lambda one: one.findings.assessment, _starved)
 
 
 def below(bound: float | None) -> str:

@@ -28,7 +28,7 @@ def of_builds(
     Args:
         part: of a build that was compared, or of a scenario of one.
     """
-    told: list[tuple[str, ScenarioResult | SideResult]] = [(side.side, side) for side in scenario.sides]
+    told: list[tuple[str, ScenarioResult | SideResult]] = [(side.side, side) for side in scenario.builds.sides]
     for label, one in told or [("", scenario)]:
         if found := part(one):
             yield label, found

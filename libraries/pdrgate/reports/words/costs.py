@@ -27,8 +27,8 @@ def cost_in_words(cost: CostResult) -> str:
 def cost_lines(scenario: ScenarioResult) -> list[str]:
     """The end of a scenario on the console: what a packet costs, and the functions where that changed most."""
     lines = []
-    if scenario.cost is not None:
-        lines.append(cost_in_words(scenario.cost))
+    if scenario.findings.cost is not None:
+        lines.append(cost_in_words(scenario.findings.cost))
     comparison = scenario.comparison
     lines += notice_lines(scenario)
     return lines + (change_lines(comparison.functions, total_change(comparison)) if comparison is not None else [])

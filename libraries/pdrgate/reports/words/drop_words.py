@@ -60,7 +60,7 @@ def drops_rows(found: DropsResult) -> tuple[tuple[str, ...], list[list[str]]]:
 
 def drops_lines(scenario: ScenarioResult) -> list[str]:
     """What a console has room for."""
-    return [] if scenario.drops is None else [scenario.drops.sentence()]
+    return [] if scenario.details.drops is None else [scenario.details.drops.sentence()]
 
 
 def _ending(functions: Sequence[str]) -> str:

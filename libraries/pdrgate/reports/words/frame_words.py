@@ -18,7 +18,7 @@ _BYTES_A_LINE = 16
 
 def frames_tables(scenario: ScenarioResult) -> Iterator[str]:
     """Each frame: its fields as they were sent, must be and came, and the bytes that came, those that differ marked."""
-    for one in scenario.frames:
+    for one in scenario.details.frames:
         sent, must_be, got = map(bytes.fromhex, (one.sent, one.must_be, one.got))
         rows = [_row(field, sent, must_be, got) for field in fields(must_be)]
         if len(must_be) != len(got):
@@ -30,7 +30,7 @@ def frames_tables(scenario: ScenarioResult) -> Iterator[str]:
 
 def frames_lines(scenario: ScenarioResult) -> list[str]:
     """What a console has room for."""
-    return [f"a frame of {_whose(one)}: {'; '.join(one.differences)}" for one in scenario.frames]
+    return [f"a frame of {_whose(one)}: {'; '.join(one.differences)}" for one in scenario.details.frames]
 
 
 def _whose(one: ForwardedFrameResult) -> str:

@@ -11,12 +11,12 @@ from pdrgate.units import Duration, Rate
 
 def latency_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[LatencyResult]]]:
     """Latencies of each build that was compared, the baseline's first; those of the only one have no name."""
-    return of_builds(scenario, lambda one: one.latency)
+    return of_builds(scenario, lambda one: one.findings.latency)
 
 
 def latency_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build: ``latency, median and 99 %: 120 µs, 310 µs at 50 % of the PDR (9.3 kpps); …``."""
-    return lines_by_build(scenario, lambda one: one.latency, _sentence)
+    return lines_by_build(scenario, lambda one: one.findings.latency, _sentence)
 
 
 def latency_cells(one: LatencyResult) -> tuple[str, str, str, str]:

@@ -11,9 +11,11 @@ from pdrgate.results.model import ScenarioResult
 
 def by_build(scenario: ScenarioResult) -> Iterator[tuple[str, LossResult]]:
     """The account of each build that was compared, the baseline's first; of the only one without a name."""
-    return of_builds(scenario, lambda one: one.losses)
+    return of_builds(scenario, lambda one: one.findings.losses)
 
 
 def loss_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build, and one more where its account does not add up."""
-    return lines_by_build(scenario, lambda one: one.losses, lambda found: filter(None, (found.sentence(), found.fault)))
+    return lines_by_build(
+        scenario, lambda one: one.findings.losses, lambda found: filter(None, (found.sentence(), found.fault))
+    )

@@ -38,8 +38,8 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     """A row per measurand, the PDR first; what is the candidate's where builds were compared."""
     comparison = scenario.comparison
     changes = {change.measurand: change for change in (comparison.changes if comparison else ())}
-    base = scenario.side("baseline")
-    bases = {one.name: _number(one.value, one.unit) for one in (base.measurands if base else ())}
+    base = scenario.builds.side("baseline")
+    bases = {one.name: _number(one.value, one.unit) for one in (base.findings.measurands if base else ())}
     bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in measurands_of(scenario)}
     names = sorted(
@@ -62,10 +62,10 @@ def value_in_words(value: float, unit: str) -> str:
 
 def measurands_of(scenario: ScenarioResult) -> list[MeasurandResult]:
     """The measurands of a scenario, first the PDR as the scenario tells it."""
-    others = [one for one in scenario.measurands if one.name != PDR_ABOUT.name]
+    others = [one for one in scenario.findings.measurands if one.name != PDR_ABOUT.name]
     if (pdr := scenario.pdr) is None:
         return others
-    samples = next((one.samples for one in scenario.measurands if one.name == PDR_ABOUT.name), ())
+    samples = next((one.samples for one in scenario.findings.measurands if one.name == PDR_ABOUT.name), ())
     first = MeasurandResult(
         name=PDR_ABOUT.name, unit=PDR_ABOUT.unit, better=PDR_ABOUT.better, value=pdr.load, lower=pdr.lower,
         upper=pdr.upper, samples=samples,

@@ -70,7 +70,7 @@ def shared_changes(result: RunResult) -> list[str]:
 
 def suite_to_run(result: RunResult) -> str:
     """What says more of the paths that are slower; empty where none is."""
-    slower = [one.test or one.title for one in result.scenarios if one.verdict is Verdict.REGRESSION]
+    slower = [one.origin.test or one.title for one in result.scenarios if one.verdict is Verdict.REGRESSION]
     if not slower:
         return ""
     return (
@@ -90,4 +90,4 @@ def _line(number: int, scenario: ScenarioResult) -> PathLine:
     if change is not None:
         base, candidate = f"{change.baseline:.0f}", f"{change.candidate:.0f}"
         told = f"{change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
-    return PathLine(scenario.test or scenario.title, base, candidate, told, scenario.verdict, number)
+    return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number)

@@ -11,7 +11,7 @@ from pdrgate.units import Duration, Rate
 
 def soak_lines(scenario: ScenarioResult) -> list[str]:
     """What is to be said of a soak where the verdict's reason does not say it."""
-    found = scenario.soak
+    found = scenario.details.soak
     if found is None or found.sentence() in scenario.reason:
         return []
     return [found.sentence(), *found.remarks()]

@@ -9,7 +9,7 @@ from pdrgate.results.model import ScenarioResult, SpikeInResult
 
 def spike_in_lines(scenario: ScenarioResult) -> list[str]:
     """The line on the planted slowdown; none where none was asked for."""
-    found = scenario.spike_in
+    found = scenario.builds.spike_in
     if found is None:
         return []
     return [f"spike-in: {_planted(found)}{f'{found.verdict}: ' if found.verdict else ''}{found.reason}"]

@@ -22,7 +22,7 @@ _TIMED = ("vector", "bytes", "copies", "returns", "ns", "baseline", "change", ""
 
 def vectors_lines(scenario: ScenarioResult) -> list[str]:
     """How many packets were run, what became of them, and the worst of them in a table."""
-    found = scenario.vectors
+    found = scenario.details.vectors
     if found is None:
         return []
     lines = [_sentence(found), *found.remarks]
@@ -49,7 +49,7 @@ def vectors_table(found: VectorsResult) -> str:
 
 def loads_in_words(scenario: ScenarioResult) -> str:
     """``2 loads``: how often each build was loaded; empty where boots were compared."""
-    return "" if scenario.vectors is None else f"{scenario.vectors.loads} loads"
+    return "" if scenario.details.vectors is None else f"{scenario.details.vectors.loads} loads"
 
 
 def _sentence(found: VectorsResult) -> str:

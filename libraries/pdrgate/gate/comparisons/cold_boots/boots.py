@@ -196,7 +196,9 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                 self.session.observer.said("the two guests do not run by the same accelerator: both are booted again")
                 mixed, started, ended, booting = started, [], booting, []
                 self._leave(mixed, ended)
-                self.sides.update({side: replace(self.sides[side], fingerprint={}) for side in group})
+                for side in group:
+                    known = self.sides[side]
+                    self.sides[side] = known.but(replace(known.findings, fingerprint={}))
                 return self._group(group, number, search_only=search_only)
             go_ahead = partial(self._ahead.go_on, wanted)
             if all(one.sut.testbed.steady for one in started):
@@ -271,19 +273,20 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             cost_tolerance=cost_tolerance_of(testbed, self.session.options.cost_tolerance),
             sut_cpus=testbed.sut_cpus, steady=testbed.steady, remedy=remedy(testbed),
         )  # fmt: skip
-        if told := fingerprint_differences(self.sides[build.side].fingerprint, sut.fingerprint):
+        if told := fingerprint_differences(self.sides[build.side].findings.fingerprint, sut.fingerprint):
             self._release(sut)
             raise DataError(
                 f"boots of the {build.side} {build.label} cannot be taken together: {'; '.join(told)}; start a new run"
             )
-        if not any(one.fingerprint for one in self.sides.values()):
+        if not any(one.findings.fingerprint for one in self.sides.values()):
             try:
                 self._known(sut.fingerprint)
             except BaseException:
                 self._release(sut)
                 raise
-        self.sides[build.side] = replace(
-            self.sides[build.side], environment=sut.environment.to_dict(), fingerprint=sut.fingerprint
+        known = self.sides[build.side]
+        self.sides[build.side] = known.but(
+            replace(known.findings, environment=sut.environment.to_dict(), fingerprint=sut.fingerprint)
         )
         return Boot(build, sut, Replicate(sut, ()))
 

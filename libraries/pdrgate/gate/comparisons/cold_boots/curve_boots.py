@@ -126,7 +126,9 @@ class CurveBoots(Boots[Ask, Trial]):
                 f"{what} took all of {Rate(most)}, far more than the first boots did: the machine's speed is not the "
                 "same from boot to boot; see pdrgate doctor, and take a quieter machine",
             )
-        ceiling = min(one.calibration.ceiling for one in self.sides.values() if one.calibration is not None)
+        ceiling = min(
+            one.findings.calibration.ceiling for one in self.sides.values() if one.findings.calibration is not None
+        )
         return Judgement(
             Verdict.GENERATOR_LIMITED,
             f"the generator ends at {Rate(ceiling)}, too near the PDR to show saturation ({what} was offered "
@@ -158,7 +160,8 @@ class CurveBoots(Boots[Ask, Trial]):
             found = sut.search(self._searched_goals)
         assert sut.calibration is not None
         self._done.add(side)
-        self.sides[side] = replace(self.sides[side], search=searched(found), calibration=sut.calibrated())
+        known = self.sides[side]
+        self.sides[side] = known.but(replace(known.findings, search=searched(found), calibration=sut.calibrated()))
         failure = search_failure(found, sut.calibration)
         if failure is not None:
             self.failure = Judgement(failure.verdict, f"the {side} {one.build.label}: {failure.reason}")
@@ -193,7 +196,9 @@ class CurveBoots(Boots[Ask, Trial]):
         width = max(BOOT_WIDTH, profile.finest_width)
         top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self.facts.steady else profile.boot_top_trials
         # Of a run that is resumed the ceiling is in what was found then.
-        known = [one.calibration.ceiling for one in self.sides.values() if one.calibration is not None]
+        known = [
+            one.findings.calibration.ceiling for one in self.sides.values() if one.findings.calibration is not None
+        ]
         return Measurands.at(
             self.loads, self.goal, self._trial, top_trials=top, width=width,
             past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,

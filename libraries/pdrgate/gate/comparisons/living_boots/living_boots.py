@@ -155,11 +155,12 @@ class LivingBoots:
                 Verdict.ERROR,
                 f"living boots are judged by what a packet costs, and {sut.uncounted}; compare cold boots",
             )
-        if not any(known.fingerprint for known in self.sides.values()):
+        if not any(known.findings.fingerprint for known in self.sides.values()):
             self._known(sut.fingerprint)
-        self.sides[side] = replace(
-            self.sides[side], environment=sut.environment.to_dict(), fingerprint=sut.fingerprint
-        )  # fmt: skip
+        told = self.sides[side]
+        self.sides[side] = told.but(
+            replace(told.findings, environment=sut.environment.to_dict(), fingerprint=sut.fingerprint)
+        )
 
     def _count(self, sut: OpenLoopSut) -> None:
         """All trials of a boot; what its kernel does by itself, the first scenario tells."""

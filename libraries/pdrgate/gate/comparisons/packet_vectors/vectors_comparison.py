@@ -6,7 +6,7 @@ Both are loaded in turn on one testbed that is up. That is what a suite calls, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
 from pdrgate.data_paths.catalogue import DataPath, data_path
@@ -21,7 +21,16 @@ from pdrgate.gate.verdicts.change_verdict import comparison, summarised
 from pdrgate.hosts.answers import understood
 from pdrgate.measurands import Cost
 from pdrgate.observers.environment import Environment
-from pdrgate.results.model import ComparisonResult, MeasurandResult, ScenarioResult, Side, SideResult
+from pdrgate.results.model import (
+    ComparedBuilds,
+    ComparisonResult,
+    Details,
+    Findings,
+    Origin,
+    ScenarioResult,
+    Side,
+    SideResult,
+)
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.testbeds import Furnishing, Testbed
@@ -163,14 +172,14 @@ class VectorsComparison:
         compared = self.compared()
         return ScenarioResult(
             name=self.scenario.name, title=self.scenario.title, verdict=final.verdict, reason=final.reason,
-            test=self._test, testbed=self._testbed, boot=self._boot, fingerprint=self._fingerprint,
-            environment=self._environment.to_dict(),
-            set_up={} if (steps := self.scenario.beneath.set_up) is None else steps.recorded(),
-            measurands=self._measurands("candidate", compared) if ended else (),
             comparison=self._comparison(compared) if ended else None,
-            sides=tuple(self._side(side, compared) for side in SIDES) if ended else (),
-            cost=compared.cost("candidate") if ended else None,
-            uncounted=self.uncounted, vectors=self._vectors(compared) if ended else None,
+            origin=Origin(
+                test=self._test, testbed=self._testbed, boot=self._boot,
+                set_up={} if (steps := self.scenario.beneath.set_up) is None else steps.recorded(),
+            ),
+            findings=self._findings("candidate", compared if ended else None),
+            builds=ComparedBuilds(sides=tuple(self._side(side, compared) for side in SIDES) if ended else ()),
+            details=Details(uncounted=self.uncounted, vectors=self._vectors(compared) if ended else None),
         )  # fmt: skip
 
     def _vectors(self, compared: ComparedVectors) -> VectorsResult:
@@ -190,14 +199,17 @@ class VectorsComparison:
             why_not="" if not any(compared.differences) else "its answers are others than the baseline's",
         )  # fmt: skip
 
-    def _measurands(self, side: Side, compared: ComparedVectors) -> tuple[MeasurandResult, ...]:
+    def _findings(self, side: Side, compared: ComparedVectors | None) -> Findings:
+        """What is known of a build; without what was compared, what it ran on."""
+        found = Findings(environment=self._environment.to_dict(), fingerprint=self._fingerprint)
+        if compared is None:
+            return found
         about = Cost.about
-        found = summarised(about.name, about.unit, about.better, compared.samples(side))
-        return () if found is None else (found,)
+        cost = summarised(about.name, about.unit, about.better, compared.samples(side))
+        return replace(found, measurands=() if cost is None else (cost,), cost=compared.cost(side))
 
     def _side(self, side: Side, compared: ComparedVectors) -> SideResult:
         build = self.builds[side]
         return SideResult(
-            side=side, build=build.label, digest=build.digest, environment=self._environment.to_dict(),
-            fingerprint=self._fingerprint, measurands=self._measurands(side, compared), cost=compared.cost(side),
+            side=side, build=build.label, digest=build.digest, findings=self._findings(side, compared)
         )  # fmt: skip

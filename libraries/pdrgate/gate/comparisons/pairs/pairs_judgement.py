@@ -79,7 +79,7 @@ class PairsContext:
         """A clause that names where both builds lose packets; empty unless that explains the verdict."""
         if verdict not in (Verdict.REGRESSION, Verdict.UNSTABLE):
             return ""
-        return compared(*(self.sides[side].losses for side in SIDES))
+        return compared(*(self.sides[side].findings.losses for side in SIDES))
 
     def remarks(self, verdict: Verdict) -> list[str]:
         """What a reader should know of a change that is accepted."""
@@ -103,18 +103,18 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
         assert failure is not None
         return failure, None
     baseline, candidate = (context.sides[side] for side in SIDES)
-    functions = function_changes(baseline.cost, candidate.cost)
+    functions = function_changes(baseline.findings.cost, candidate.findings.cost)
     changes = samples.rule.told(standing, samples.all, earlier.pairs)
-    builds = BuildPair.of(baseline.environment, candidate.environment)
+    builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
     veto = context.failure or context.veto(standing)
     weighed = context.weighed(veto or (found if found.verdict is Verdict.INCONCLUSIVE else None))
     if weighed is not None and weighed.verdict is Verdict.DISTURBED:
         veto = weighed
     change = comparison(
-        changes, baseline.build, differing_entries(baseline.fingerprint, candidate.fingerprint), pairs=samples.pairs,
-        earlier=earlier.pairs, tries=len(earlier.tries) + 1, why_not=veto.reason if veto else "", functions=functions,
-        builds=builds,
+        changes, baseline.build, differing_entries(baseline.findings.fingerprint, candidate.findings.fingerprint),
+        pairs=samples.pairs, earlier=earlier.pairs, tries=len(earlier.tries) + 1,
+        why_not=veto.reason if veto else "", functions=functions, builds=builds,
     )  # fmt: skip
     if veto is not None:
         numbers = "; ".join(map(told, changes))

@@ -53,7 +53,7 @@ class PairsLoop(Generic[AnyStretch]):
     @property
     def failure(self) -> Judgement | None:
         """Why no further pair is measured, though the rule has no answer."""
-        baseline_came_up = bool(self.replication.sides["baseline"].fingerprint) and not self._task.one_content
+        baseline_came_up = bool(self.replication.sides["baseline"].findings.fingerprint) and not self._task.one_content
         return self.replication.failure or too_many_failed(
             self.found.boots, self._task.labels, baseline_came_up=baseline_came_up
         )
@@ -173,7 +173,9 @@ class PairsLoop(Generic[AnyStretch]):
         self._task.session.observer.said(f"{pair}: {'; '.join(told)}")
 
     def _find_tries(self) -> None:
-        self.tries.find(self._task.identities, {side: self.replication.sides[side].fingerprint for side in SIDES})
+        self.tries.find(
+            self._task.identities, {side: self.replication.sides[side].findings.fingerprint for side in SIDES}
+        )
 
     def _store(self, found: Replicates[AnyStretch]) -> None:
         task, replication = self._task, self.replication

@@ -49,9 +49,9 @@ def remember_boots(
     curves = by_boot(trials)
     seen = [
         as_observed(
-            sides[boot.side].fingerprint, boot.boot, boot.values, curves.get(boot.boot, ()),
+            sides[boot.side].findings.fingerprint, boot.boot, boot.values, curves.get(boot.boot, ()),
             label=task.builds[boot.side].label, pair=boot.pair,
         )
         for boot in whole
     ]  # fmt: skip
-    remember(task.session.noise, sides["candidate"].fingerprint, seen, task.session.observer)
+    remember(task.session.noise, sides["candidate"].findings.fingerprint, seen, task.session.observer)

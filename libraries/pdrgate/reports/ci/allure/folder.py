@@ -14,6 +14,7 @@ from typing import Any
 
 from pdrgate.cause import causes_in_words
 from pdrgate.history.results import RESULT_FILE
+from pdrgate.parts import flattened
 from pdrgate.printable import printable
 from pdrgate.reports.ci.allure.settings import (
     MEANINGS,
@@ -30,7 +31,6 @@ from pdrgate.reports.markup.files import written
 from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import flattened
 from pdrgate.trial import Trial
 
 ALLURE_FOLDER, CONFIGURATION_FILE = "allure-results", "allurerc.json"
@@ -69,7 +69,7 @@ def tell_allure(
     left = list(enumerate(result.scenarios))
     for path, test in sorted(tests, key=lambda one: one[1].get("start") or 0):
         skipped = test.get("status") == "skipped"
-        mine = next((one for one in left if one[1].test == test.get("name") and not skipped), None)
+        mine = next((one for one in left if one[1].origin.test == test.get("name") and not skipped), None)
         _forget_large_logs(test, path.parent)
         if mine is not None:
             left.remove(mine)
@@ -89,7 +89,7 @@ def tell_allure(
 
 def _tell(test: dict[str, Any], result: RunResult, scenario: ScenarioResult, attached: list[Mapping[str, str]]) -> None:
     told = f"{scenario.verdict}: {scenario.reason}"
-    baseline, candidate = (scenario.side(one) for one in ("baseline", "candidate"))
+    baseline, candidate = (scenario.builds.side(one) for one in ("baseline", "candidate"))
     lasting = {"testbed": result.testbed.name, "profile": result.profile, "scenario": scenario.name}
     lasting |= {"baseline": baseline.build} if baseline else {}
     passing = {"kernel": kernel_release(scenario)} | ({"candidate": candidate.build} if candidate else {})
@@ -128,7 +128,7 @@ def _attachments(
         yield _Attachment("Trials", "text/csv", "csv", _csv(own))
     with contextlib.suppress(OSError):
         yield _Attachment(RESULT_FILE, "application/json", "json", (folder / RESULT_FILE).read_bytes())
-    if any(boot.failure for boot in scenario.boots):
+    if any(boot.failure for boot in scenario.builds.boots):
         for log in sorted((folder / "consoles").glob("*"))[-_CONSOLES:]:
             with contextlib.suppress(OSError):
                 yield _Attachment(f"Console of a kernel: {printable(log.name)}", "text/plain", "txt", log.read_bytes())

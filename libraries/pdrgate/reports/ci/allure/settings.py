@@ -47,8 +47,8 @@ def message(scenario: ScenarioResult) -> str:
     """The verdict and what it is about, without a number: Allure puts tests of one message together."""
     changes = scenario.comparison.changes if scenario.comparison else ()
     about = [one.measurand for one in changes if one.verdict is scenario.verdict]
-    if scenario.verdict is Verdict.UNSTABLE and scenario.assessment is not None:
-        about = [one.name for one in scenario.assessment.checks if one.passed is False]
+    if scenario.verdict is Verdict.UNSTABLE and scenario.findings.assessment is not None:
+        about = [one.name for one in scenario.findings.assessment.checks if one.passed is False]
     of = f" ({', '.join(about)})" if about else ""
     return printable(f"{scenario.verdict}: {MEANINGS.get(scenario.verdict, 'passes')}{of}")
 
@@ -58,7 +58,7 @@ def numbers(result: RunResult) -> Iterator[Number]:
     for name, scenario in named(result):
         end = f"{slug(result.testbed.name)}.{slug(name)}"[:_LONGEST_KEY]
         where = printable(f"{scenario.title}, {result.testbed.name}")
-        for one in scenario.measurands:
+        for one in scenario.findings.measurands:
             title = f"{printable(one.name)}: {where}"
             value = float(f"{one.value:.6g}")
             yield Number(f"{slug(one.name)}.{end}", title, unit_of(one.unit).in_column, one.better, value)
@@ -74,7 +74,7 @@ def environment(result: RunResult) -> Mapping[str, str]:
     found = {"Verdict": str(result.verdict)}
     for scenario in result.scenarios[:1]:
         found["Kernel"] = kernel_release(scenario)
-        found |= {side.side.capitalize(): side.build for side in scenario.sides}
+        found |= {side.side.capitalize(): side.build for side in scenario.builds.sides}
     found |= {
         "Testbed": result.testbed.name, "Profile": result.profile, "Run": result.run, "Command": result.command,
         "Testbed.sentence": result.testbed.sentence, "pdrgate": result.pdrgate,

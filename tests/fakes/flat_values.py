@@ -1,0 +1,40 @@
+"""Trials, transfers, scenarios and sides made and changed by the names that their fields have on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+from pdrgate.parts import FlatPart
+from pdrgate.results.model import ScenarioResult, Side, SideResult
+from pdrgate.results.verdict import Verdict
+from pdrgate.transfer import Transfer
+from pdrgate.trial import Trial
+
+AValue = TypeVar("AValue", Trial, Transfer, ScenarioResult, SideResult)
+
+
+def flat_trial(intended_load: float, intended_duration: float, offered: int, forwarded: int, **more: Any) -> Trial:
+    return changed(Trial(intended_load, intended_duration, offered, forwarded), **more)
+
+
+def flat_transfer(window: int, streams: int, congestion: str, intended_duration: float, **more: Any) -> Transfer:
+    return changed(Transfer(window, streams, congestion, intended_duration), **more)
+
+
+def flat_scenario(name: str, title: str, verdict: Verdict, reason: str, **more: Any) -> ScenarioResult:
+    return changed(ScenarioResult(name=name, title=title, verdict=verdict, reason=reason), **more)
+
+
+def flat_side(side: Side, build: str, **more: Any) -> SideResult:
+    return changed(SideResult(side=side, build=build), **more)
+
+
+def changed(value: AValue, **fields: Any) -> AValue:
+    """The same with other fields, whatever part has them; a name that it does not have is an error."""
+    for name in [one.name for one in dataclasses.fields(value)]:
+        part: Any = fields.get(name, getattr(value, name))
+        if isinstance(part, FlatPart):
+            names = [one.name for one in dataclasses.fields(part)]  # type: ignore[arg-type]
+            fields[name] = dataclasses.replace(part, **{own: fields.pop(own) for own in names if own in fields})  # type: ignore[type-var]
+    return dataclasses.replace(value, **fields)
