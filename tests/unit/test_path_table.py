@@ -6,6 +6,7 @@ import io
 from dataclasses import replace
 
 import made_results
+from flat_values import changed
 
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
@@ -22,13 +23,13 @@ def _path(test: str, verdict: Verdict, change: float, **functions: float) -> Sce
         measurand="cost", change=change, lower=change - 0.001, upper=change + 0.001, confidence=0.95, tolerance=0.01,
         baseline=5000.0, candidate=5000.0 * (1 + change), unit="instructions/packet", better="lower", verdict=verdict,
     )  # fmt: skip
-    changed = tuple(
+    rises = tuple(
         FunctionChange(function=name, before=0.0, after=value, change=value, sure=True)
         for name, value in functions.items()
     )
     comparison = ComparisonResult(
         baseline="old", tolerance=0.02, change=change, lower=change, upper=change, confidence=0.95, changes=(told,),
-        pairs=2, functions=changed,
+        pairs=2, functions=rises,
     )  # fmt: skip
     scenario = made_results.scenario(str(verdict), per_run=None)
     return changed(scenario, test=test, reason=f"of {test}", comparison=comparison)
