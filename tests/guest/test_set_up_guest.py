@@ -79,3 +79,15 @@ def test_the_paths_of_suites_carry_packets_in_a_guest(testbed: VmTestbed, name: 
         assert path.restore() == []
     assert trial.forwarded == trial.offered > 0
     assert NetworkState.of(hop.host) == before
+
+
+def test_nftables_get_their_checksum_where_it_is_a_module(shared_testbed, plain) -> None:
+    """Debian's kernel for machines of metal has it so, and libcrc32c is refused without it."""
+    guest = shared_testbed(plain)
+    set_up = set_up_of(("nft add table ip gate", "undo: nft delete table ip gate"))
+    guest.furnish(set_up.programs, set_up.words)
+    path = data_path("ip-routing", set_up=set_up)
+    try:
+        path.apply(guest.hops)
+    finally:
+        assert path.restore() == []

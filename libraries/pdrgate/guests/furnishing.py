@@ -20,14 +20,16 @@ _NETWORK = re.compile(
     r"(^|/)(net|crypto|arch/\w+/crypto|lib/crypto|drivers/net/([^/]+\.ko|(vxlan|wireguard|bonding|team|ipvlan|geneve|ovpn)/))"
 )
 """Where the modules lie that a path of packets may need; those of network cards are none of a guest's."""
+_CHECKSUM = "crc32c_generic"
+"""What nf_tables and connection tracking have by libcrc32c, which asks for it by no symbol of it."""
 _FAMILIES = {
-    "nft": ("nf_", "nft_", "nfnetlink"),
-    "iptables": ("ip_tables", "iptable_", "x_tables", "xt_", "ipt_", "nf_", "nft_", "nfnetlink"),
-    "ip6tables": ("ip6_tables", "ip6table_", "x_tables", "xt_", "ip6t_", "nf_", "nft_", "nfnetlink"),
-    "ebtables": ("ebt_", "ebtable", "nft_", "nf_", "x_tables", "nfnetlink"),
-    "conntrack": ("nf_conntrack", "nf_nat", "nfnetlink"),
+    "nft": ("nf_", "nft_", "nfnetlink", _CHECKSUM),
+    "iptables": ("ip_tables", "iptable_", "x_tables", "xt_", "ipt_", "nf_", "nft_", "nfnetlink", _CHECKSUM),
+    "ip6tables": ("ip6_tables", "ip6table_", "x_tables", "xt_", "ip6t_", "nf_", "nft_", "nfnetlink", _CHECKSUM),
+    "ebtables": ("ebt_", "ebtable", "nft_", "nf_", "x_tables", "nfnetlink", _CHECKSUM),
+    "conntrack": ("nf_conntrack", "nf_nat", "nfnetlink", _CHECKSUM),
     "ipset": ("ip_set", "xt_set", "em_ipset", "nfnetlink"),
-    "ipvsadm": ("ip_vs", "nf_conntrack"),
+    "ipvsadm": ("ip_vs", "nf_conntrack", _CHECKSUM),
     "tc": ("sch_", "cls_", "act_", "em_"),
     "xfrm": ("xfrm", "esp", "ah4", "ah6", "af_key", "aes", "gcm", "ghash", "ctr", "cbc", "seqiv", "echainiv", "authenc",
              "hmac", "sha256", "sha1", "ccm", "cryptd", "crypto_simd"),
