@@ -15,6 +15,7 @@ import click
 import pytest
 from flat_values import changed
 from made_results import compared, pdr, scenario, trial, written
+from made_trees import made_tree
 
 from pdrgate.cli import cli, main
 from pdrgate.cli.gate import _asked
@@ -93,6 +94,7 @@ MEASURED = {
     "bisect": {
         "": _BISECT, "--ends": _BISECT, "--output": _BISECT,
         "--bpf": "unit/test_bisect_by_cost.py::test_a_program_is_loaded_into_the_data_path_that_runs_it",
+        "--each": "unit/test_bisect_by_cost.py::test_in_a_series_each_build_is_judged_against_the_one_before",
     },
     "restore": {"": "datapath/test_knobs.py::test_restore_undoes_what_a_killed_run_left"},
     "fetch": {
@@ -192,8 +194,24 @@ def test_they_are_found() -> None:
     assert {one.page for one in COMMANDS} >= {"README.md", "tutorial.md", "ci.md", "watch.md", "bisect.md"}
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the git tree that the pages name: a branch, and the tags of releases."""
+    folder = tmp_path_factory.mktemp("home")
+    tree = made_tree(folder / "linux")
+    for tag in ("GOOD", "v6.12"):
+        tree.git("tag", tag)
+    tree.git("checkout", "--quiet", "-b", "my-branch")
+    tree.commit("int b;")
+    tree.git("tag", "v6.12.3")
+    return folder
+
+
 @pytest.mark.parametrize("one", COMMANDS, ids=lambda one: f"{one.page}:{' '.join((one.script, *one.words))}"[:80])
-def test_the_command_line_takes_it(one: Documented) -> None:
+def test_the_command_line_takes_it(one: Documented, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    if any(word.startswith(".@") for word in one.words):
+        monkeypatch.chdir(home / "linux")
     if one.command not in cli.commands or not one.arguments or "--help" in one.options:
         assert not one.arguments or one.command.startswith("ci/") or "--help" in one.options
         return

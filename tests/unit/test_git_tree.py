@@ -5,13 +5,12 @@ git, make and the compiler are real. The tree is no kernel: what it compiles is 
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from made_kernels import RELEASE, image
+from made_kernels import RELEASE
+from made_trees import Tree, made_tree
 
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.found_builds import commits_named
@@ -24,62 +23,10 @@ from pdrgate.builds.named_build import came_from, look_at, named_build, pinned
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
-MAKEFILE = """\
-VERSION = 6
-PATCHLEVEL = 12
-alldefconfig olddefconfig:
-\tif [ -n "$(KCONFIG_ALLCONFIG)" ]; then cp -n $(KCONFIG_ALLCONFIG) $(O)/.config || true; fi
-\techo LAST=$@ >>$(O)/.config
-bzImage:
-\t@mkdir -p $(O)/arch/x86/boot $(O)/include/config
-\t@echo "  CC      net.o"
-\t@$(CC) -c net.c -o $(O)/vmlinux
-\t@cp image $(O)/arch/x86/boot/bzImage
-\t@echo "$(KBUILD_BUILD_USER) $(KBUILD_BUILD_TIMESTAMP)" >$(O)/System.map
-\t@echo %s >$(O)/include/config/kernel.release
-modules:
-\t@touch $(O)/some.ko
-modules_install:
-\t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/%s/kernel
-\t@touch $(INSTALL_MOD_PATH)/lib/modules/%s/modules.order
-"""
-
-
-class Tree:
-    """A git tree in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.git("init", "--quiet", "--initial-branch=main")
-
-    def git(self, *words: str) -> str:
-        names = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        done = subprocess.run(
-            ("git", "-C", str(self.folder), *words), capture_output=True, text=True, check=True,
-            env=os.environ | names | {"GIT_CONFIG_GLOBAL": os.devnull},
-        )  # fmt: skip
-        return done.stdout.strip()
-
-    def commit(self, line: str) -> str:
-        """Commit a file of that line, and return the commit's digest."""
-        (self.folder / "net.c").write_text(f"{line}\n")
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message", line[:40])
-        return self.git("rev-parse", "HEAD")
-
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    folder = tmp_path / "linux"
-    (folder / "arch").mkdir(parents=True)
-    (folder / "arch/Kconfig").write_text("")
-    (folder / "Kbuild").write_text("")
-    (folder / "Makefile").write_text(MAKEFILE % ((RELEASE,) * 3))
-    (folder / "image").write_bytes(image())
-    made = Tree(folder)
-    made.commit("int a;")
-    made.git("tag", "v1")
-    return made
+    return made_tree(tmp_path / "linux")
 
 
 @pytest.fixture
