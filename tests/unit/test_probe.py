@@ -24,6 +24,7 @@ class Sut:
     """Data path, testbed and generator in one: who counts how many of each trial's packets."""
 
     forwarded: int = PACKETS
+    returned: int = 0
     by_program: int | None = HOPS * PACKETS
     in_kernel: int = 0
     by_kernel: bool = False
@@ -47,6 +48,7 @@ class Sut:
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         self.trials.append(frames)
         return flat_trial(load, duration, offered=PACKETS, unsent=0, refused=0, forwarded=self.forwarded, stray=0,
+                     returned=self.returned,
                      sending_time=duration, latency=None, started=0.0)  # fmt: skip
 
 
@@ -96,3 +98,10 @@ def test_chosen_packets_that_nobody_carries_are_named() -> None:
         TestbedError, match=r"none of 1000 packets like udp dst=203\.0\.113\.9 dport=53 at 10000 packets/s"
     ):
         probe_path(sut, sut, sut, frames)
+
+
+def test_errors_that_quote_a_packet_are_no_packets_that_come_back() -> None:
+    """ICMP's "no route" ends with the packet's own mark: once the probe said that a seventh was sent back."""
+    with pytest.raises(TestbedError, match=r"^xdp-ipv6-routing forwards none of 1000 packets"):
+        look(Sut(forwarded=0, returned=147))
+    look(Sut(forwarded=0, returned=PACKETS))  # what is really returned is judged with the frames
