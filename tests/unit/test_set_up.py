@@ -115,7 +115,7 @@ def test_a_file_says_what_a_scenario_is(tmp_path: Path) -> None:
         ("name: nat\nset_up: true", "the scenario FILE: Expected `array`"),
         (
             "name: nat\nsetup: []",
-            "the scenario FILE has a key 'setup', which there is not; there are background, buffer",
+            "the scenario FILE has a key 'setup', which there is not; there are alike, background",
         ),
         ("name: a b", "the scenario FILE: a set-up cannot be called 'a b'"),
         ("name: nat\nbuffer: many", "the scenario FILE: Expected `int`, got `str` - at `$.buffer`"),
