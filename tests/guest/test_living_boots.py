@@ -60,16 +60,16 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
         suts = LivingSuts(session, builds)
 
-        def counted(scenario: Scenario, asked: LivingSuts = suts) -> CountedComparison:
+        def counted(scenario: Scenario, longname: str = "") -> CountedComparison:
             # The tolerance of the cost is the run's; few pairs show what this is about.
-            made = CountedComparison(session, scenario, asked, Plan(2, 600, 0.5), test=scenario.name)
+            made = CountedComparison(session, scenario, suts, Plan(2, 600, 0.5), longname=longname)
             made.run()
             return made
 
-        first = counted(PLAIN)
+        first = counted(PLAIN, "first")
         up = suts.pairs((1, 2))
         states = {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()}
-        nat = counted(NAT)
+        nat = counted(NAT, "second")
         assert suts.pairs((1, 2)) == up
         assert {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()} == states
         # What neither build can be set up for costs no boot.
@@ -100,6 +100,24 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         assert [one.side for one in died.boots if one.failure] == ["candidate"]
         assert len(died.samples("cost", "candidate")) == 2
         assert suts.pairs((1,))["candidate", 1] is not dead
+    finally:
+        session.close()
+        record.close()
+    # The run is continued: what two paths came to on the same boots is taken over, and no guest is asked again.
+    record = RunRecord(tmp_path / "run", "smoke", resume=True)
+    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, _Silent(), state=tmp_path / "again")
+    session.take()
+    try:
+        suts = LivingSuts(session, builds)
+        for before, name in ((first, "first"), (nat, "second")):
+            after = CountedComparison(session, before.scenario, suts, Plan(2, 600, 0.5), longname=name)
+            after.run()
+            assert after.judgement == before.judgement
+            assert after.boots == before.boots
+            told, was = (one.result().sides[0].cost for one in (after, before))
+            assert told is not None
+            assert was is not None
+            assert told.functions == was.functions
     finally:
         session.close()
         record.close()

@@ -15,6 +15,9 @@ from pdrgate.phase import Phase
 from pdrgate.results.model import BootResult, Side
 from pdrgate.stretch import AnyStretch, by_boot
 
+_TOLD_BY = (Phase.REPEAT, Phase.SATURATION)
+"""A boot's values are told by such stretches: cold boots by the first kind, living ones by the second."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResumedPairs(Generic[AnyStretch]):
@@ -64,9 +67,11 @@ def resumed_pairs(
                 f"cannot resume {folder}: its pairs of {scenario} were measured "
                 f"otherwise ({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
             )
-    measured, boots = by_boot(known), [boot for step in steps if not step.failed for boot in step.boots]
+    # A boot that stays up answers several tests; what its kernel does by itself it tells the first of them for all.
+    ours_of_all = [one for one in known if one.belonging.test in ("", test) or one.occasion.phase == Phase.IDLE]
+    measured, boots = by_boot(ours_of_all), [boot for step in steps if not step.failed for boot in step.boots]
     for boot in boots:
-        if not any(one.occasion.phase == Phase.REPEAT for one in measured.get(boot.boot, ())):
+        if not any(one.occasion.phase in _TOLD_BY for one in measured.get(boot.boot, ())):
             raise DataError(
                 f"cannot resume {folder}: what was measured in boot {boot.pair} of the "
                 f"{boot.side} ({boot.boot}) is not there any more; start a new run"
