@@ -18,7 +18,8 @@ from pathlib import Path
 
 from pdrgate.builds.boot_image import elf_image
 from pdrgate.builds.kernel_build import kernel_build
-from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.guest import Guest
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.initramfs import initramfs
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal

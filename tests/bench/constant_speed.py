@@ -29,8 +29,8 @@ from verdicts import busy
 
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.guests import guest as guests
-from pdrgate.guests.guest import GuestConfig
+from pdrgate.guests import qemu_start as guests
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import CpuSpeed
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.watching import watching

@@ -31,7 +31,7 @@ from pdrgate.data_paths.catalogue import Receivers, TcpStreams, data_path
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.cost_counting import counting_of
-from pdrgate.guests.guest import GuestConfig
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.knobs import KnobSet, rps_knobs
 from pdrgate.knobs.file_knob import threaded_napi

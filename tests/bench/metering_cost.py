@@ -24,7 +24,8 @@ WORK = "dd if=/dev/zero of=/dev/null bs=1 count=150000 2>/dev/null"
 def serve(vcpus: int) -> None:
     """Be the process of one checkout: a line of nanoseconds for an instruction is the answer to each line."""
     from pdrgate.builds.kernel_build import kernel_build
-    from pdrgate.guests.guest import Guest, GuestConfig
+    from pdrgate.guests.guest import Guest
+    from pdrgate.guests.guest_config import GuestConfig
     from pdrgate.hosts.cpus import plan_cpus
     from pdrgate.safety.journal import Journal
 

@@ -23,7 +23,7 @@ from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import cost_result
-from pdrgate.guests.guest import GuestConfig
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.measurands import replicate_of

@@ -12,7 +12,7 @@ from fake_testbed import CONFIG, QUICK, Watcher
 from pdrgate.errors import TestbedError
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
-from pdrgate.guests.guest import GuestConfig
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.recovery import recover_stale

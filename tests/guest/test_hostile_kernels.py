@@ -9,7 +9,8 @@ import pytest
 
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.guests import guest_console
-from pdrgate.guests.guest import Guest, GuestConfig, GuestError
+from pdrgate.guests.guest import Guest, GuestError
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.safety.journal import Journal
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]

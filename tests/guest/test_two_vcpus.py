@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.guest import Guest
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import VcpuMeter
 from pdrgate.guests.metering.stacks import StackObserver
 from pdrgate.guests.metering.symbols import read_symbols

@@ -278,7 +278,7 @@ import time
 from pathlib import Path
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.guests.guest import GuestConfig
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.vm.vm_testbed import DEFAULT_BUFFER, VmTestbed
 journal = Journal.begin(Path(sys.argv[1]))

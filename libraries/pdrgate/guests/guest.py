@@ -14,16 +14,13 @@ import secrets
 import select
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Literal, Self
 
 from pdrgate.builds.boot_image import elf_image
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
@@ -31,15 +28,16 @@ from pdrgate.crashes.faults import Crash, gravest_crash
 from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests import guest_bridge, guest_console
 from pdrgate.guests.accelerator import AcceleratorChoice, choose_accelerator
-from pdrgate.guests.confinement import SANDBOX, confine, sandboxes
+from pdrgate.guests.confinement import confine
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
-from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL, initramfs
-from pdrgate.guests.metering import VcpuMeter, plugin
-from pdrgate.guests.qemu import NetworkPort, command_line, qemu_version
+from pdrgate.guests.initramfs import initramfs
+from pdrgate.guests.metering import VcpuMeter
+from pdrgate.guests.qemu import NetworkPort
+from pdrgate.guests.qemu_start import QemuStart, Starting
 from pdrgate.guests.qemu_threads import QemuThreads
-from pdrgate.guests.taps import open_tap
-from pdrgate.hosts.cpus import format_cpu_list
-from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoJsonError, NoShellError, Running, ShellHost
+from pdrgate.guests.watched_shell import WatchedShell
+from pdrgate.hosts.host import HostError, NoJsonError, NoShellError, ShellHost
 
 BOOT_PATIENCE = 60.0
 """Seconds for which a guest that is booting may say nothing on its console. Emulated ones are up after 3 to 6 s on a
@@ -52,48 +50,11 @@ _GRACE = 2.0
 _LOOK = 0.25
 """Seconds between looks at the console's length."""
 
-_CMDLINE = "console=ttyS0 panic=-1 oops=panic cryptomgr.notests"
-"""The cipher tests of a kernel are more than half of what its boot executes, and say nothing of its data path."""
-_METERED = "nokaslr tsc=reliable"
-"""Functions lie where the build has them, in each boot alike: no boot has a luckier layout than another. And a CPU that
-is held looks to the kernel's watchdog like a clock that has stopped: in one of some fifty boots it took the HPET from
-then on, which costs more to read than many a packet does to route."""
 _COUNTED = 60.0
 """Seconds in which a guest that is up has nothing to do for a moment, however busy this machine is."""
 _ANSWER, _MOST_HEARD = 4096, 1 << 16
 """Bytes that are read of a guest's control port at once, and in all before it has said hello."""
 _NO_VIRTIO = "pdrgate: no virtio-serial port"
-_CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
-
-
-@dataclass(frozen=True, slots=True)
-class GuestConfig:
-    """The machine that a build is booted on."""
-
-    cpus: tuple[int, ...]
-    """CPUs of this machine that QEMU runs on; virtual CPUs get one of them each, in turn."""
-    vcpus: int = 1
-    memory: int = 512
-    """MiB."""
-    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
-    isolate: bool = True
-    """Whether QEMU goes before other processes on its CPUs."""
-    cmdline: str = ""
-    """Further words for the kernel's command line."""
-    pvh: bool = True
-    """Whether the ELF image in the bzImage is booted where it can be, see `pdrgate.builds.boot_image`."""
-    metered: bool = False
-    """Whether what its CPUs execute is counted, and their speed can be held; by emulation only."""
-    boot_cpus: tuple[int, ...] = ()
-    """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""
-
-
-class Starting(Protocol):
-    """What starts programs of which the next run knows when this process is killed: a journal."""
-
-    def start(self, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Start a program in a session of its own; ``options`` are `subprocess.Popen`'s."""
-        ...
 
 
 class GuestError(HostError):
@@ -110,7 +71,7 @@ class GuestError(HostError):
         return str(self).partition(";")[0]
 
 
-class Guest:
+class Guest(WatchedShell):
     """One boot of a kernel build; a `Host`. QEMU runs from `__init__` to `close`.
 
     QEMU is ended by the kernel when the *thread* that made the guest ends: make guests where they are used.
@@ -144,7 +105,6 @@ class Guest:
         elf = elf_image(build.image) if config.pvh else None
         self.protocol: Literal["pvh", "bzimage"] = "pvh" if elf else "bzimage"
         """How the kernel is entered: as an ELF image, or as a bzImage that decompresses itself."""
-        self._elf = elf
         self.boot_id = secrets.token_hex(4)
         """What tells this boot from all others."""
         self._console = GuestConsole(folder, self.boot_id)
@@ -165,53 +125,19 @@ class Guest:
         self.stands_back = False
         """Whether others go before it, and it may run where it boots, see `stand_back`."""
         self._closed = False
-        self._process = self._start(initramfs(build), journal, tuple(ports), namespace)
+        self.confinement = confine(self.accelerator.name)
+        """As whom QEMU runs."""
+        start = QemuStart(
+            build, elf, config, self.accelerator.name, self.confinement, self._console, self.meter, self._sockets
+        )
+        self._qemu_log = start.log
+        self._process = start.process(initramfs(build), journal, tuple(ports), namespace)
         self._started = time.monotonic()
         self._threads = QemuThreads(self.pid, config.cpus, isolate=config.isolate, metered=config.metered)
         if not config.metered:
             self._threads.hurry()
 
-    # --- A Host ---
-
-    @property
-    def name(self) -> str:
-        return self._shell.name
-
-    def run(self, *argv: str, timeout: float = DEFAULT_TIMEOUT, check: bool = True) -> Completed:
-        with self._telling():
-            return self._shell.run(*argv, timeout=timeout, check=check)
-
-    def start(self, *argv: str) -> Running:
-        with self._telling():
-            return self._shell.start(*argv)
-
-    def run_json(self, *argv: str, timeout: float = DEFAULT_TIMEOUT) -> Any:
-        with self._telling():
-            return self._shell.run_json(*argv, timeout=timeout)
-
-    def script(self, text: str, timeout: float = DEFAULT_TIMEOUT) -> Completed:
-        with self._telling():
-            return self._shell.script(text, timeout)
-
-    def read(self, path: str) -> str:
-        with self._telling():
-            return self._shell.read(path)
-
-    def write(self, path: str, text: str) -> None:
-        with self._telling():
-            self._shell.write(path, text)
-
-    def put(self, path: str, content: bytes, mode: int = 0o600) -> None:
-        with self._telling():
-            self._shell.put(path, content, mode)
-
-    def exists(self, path: str) -> bool:
-        with self._telling():
-            return self._shell.exists(path)
-
-    def folder(self, what: str) -> str:
-        with self._telling():
-            return self._shell.folder(what)
+    # --- Its end ---
 
     def close(self) -> None:
         """End the guest at once; may be called twice. Nothing in it is worth a shutdown."""
@@ -350,56 +276,6 @@ class Guest:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE)
 
-    def _start(
-        self, archive: bytes, journal: Starting, ports: Sequence[NetworkPort], namespace: str | None
-    ) -> subprocess.Popen[bytes]:
-        self.confinement = confine(self.accelerator.name)
-        """As whom QEMU runs."""
-        with contextlib.ExitStack() as stack:
-            inherited: list[int] = []
-
-            def inherit(descriptor: int) -> int:
-                inherited.append(descriptor)
-                stack.callback(os.close, descriptor)
-                return descriptor
-
-            listeners = {}
-            for word, port in _CHANNELS.items():
-                # An abstract name: it ends with QEMU, and the descriptor takes it along into QEMU's namespace.
-                listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                listener.bind(f"\0{self._sockets}.{word}")
-                listener.listen()
-                listeners[port] = inherit(listener.detach())
-            initrd = inherit(_in_memory("pdrgate-initramfs", archive))
-            taps = [(one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace)]) for one in ports]
-            metering = ""
-            if self.meter is not None:
-                inherited.append(self.meter.fd)
-                code = inherit(_readable(stack.enter_context(plugin(qemu_version()).open("rb", buffering=0))))
-                metering = f"/proc/self/fd/{code},memory=/proc/self/fd/{self.meter.fd}"
-            image = stack.enter_context(self._elf.open("rb", buffering=0) if self._elf else self.build.open_image())
-            command = command_line(
-                accelerator=self.accelerator.name, vcpus=self.config.vcpus, memory=self.config.memory,
-                image=f"/proc/self/fd/{inherit(_readable(image))}", initrd=f"/proc/self/fd/{initrd}",
-                cmdline=" ".join(filter(None, (_CMDLINE, _METERED if self.meter else "", self.config.cmdline))),
-                console=inherit(self._console.open()), channels=list(listeners.items()), ports=taps, plugin=metering,
-                sandbox=SANDBOX if sandboxes() else "",
-            )  # fmt: skip
-            cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)
-            before = ["setpriv", "--pdeathsig", "KILL", *guest_console.OUTPUT_BOUND, "taskset", "-c", cpus]
-            if self.config.isolate and not self.config.metered:
-                before += ["nice", "-n", "-20"]
-            if namespace is not None:
-                before += ["ip", "netns", "exec", namespace]
-            said = stack.enter_context(self._qemu_log.open("wb"))
-            return journal.start(
-                [*before, *self.confinement.words, *command], stdout=said, stderr=said, pass_fds=tuple(inherited)
-            )
-
-    @property
-    def _qemu_log(self) -> Path:
-        return self.console.with_suffix(".qemu")
-
     def _answers(self, patience: float) -> bool:
         """Say hello and wait for the answer, until it falls silent or QEMU ends."""
         with contextlib.ExitStack() as stack:
@@ -494,18 +370,3 @@ class Guest:
         except OSError:
             return ""
         return lines[-1].removeprefix("qemu-system-x86_64: ") if lines else ""
-
-
-def _in_memory(name: str, content: bytes) -> int:
-    """A descriptor of a file that is nowhere and has this content."""
-    descriptor = os.memfd_create(name)
-    with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(content)
-    return descriptor
-
-
-def _readable(file: FileIO) -> int:
-    """A descriptor of a file that whoever has it may open: the file itself, or its content where only root may."""
-    if os.fstat(file.fileno()).st_mode & stat.S_IROTH:
-        return os.dup(file.fileno())
-    return _in_memory("pdrgate-copy", file.read())

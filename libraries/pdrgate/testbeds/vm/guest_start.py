@@ -8,7 +8,8 @@ from pathlib import Path
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import TestbedError
 from pdrgate.guests.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
-from pdrgate.guests.guest import Guest, GuestConfig, GuestError
+from pdrgate.guests.guest import Guest, GuestError
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.qemu import NetworkPort
 from pdrgate.safety.journal import Journal
 

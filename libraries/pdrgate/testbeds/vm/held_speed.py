@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from pdrgate.errors import TestbedError
-from pdrgate.guests.guest import Guest, GuestConfig
+from pdrgate.guests.guest import Guest
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
 from pdrgate.observers.watching import Observer
 

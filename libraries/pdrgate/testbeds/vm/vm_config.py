@@ -72,7 +72,7 @@ class LocalVm(TestbedConfig):
         claim: Claim | None = None,
     ) -> VmTestbed:
         """Begin to boot ``build`` in a guest of its own, with its console's log in ``folder``; `ready` waits for it."""
-        from pdrgate.guests.guest import GuestConfig
+        from pdrgate.guests.guest_config import GuestConfig
         from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
         check_this_machine(self.name, "makes network namespaces")

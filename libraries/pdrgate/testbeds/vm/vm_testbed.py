@@ -20,8 +20,9 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import Hop
 from pdrgate.errors import TestbedError, closed_on_error
 from pdrgate.guests.furnishing import furnish
-from pdrgate.guests.guest import BOOT_PATIENCE, Guest, GuestConfig
+from pdrgate.guests.guest import BOOT_PATIENCE, Guest
 from pdrgate.guests.guest_clock import GuestClock
+from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import CpuSpeed, SpeedRecord
 from pdrgate.guests.metering.function_counts import BusyProgram
 from pdrgate.guests.metering.symbols import read_symbols

@@ -1,0 +1,28 @@
+"""The virtual machine that a kernel build is booted on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class GuestConfig:
+    """The machine that a build is booted on."""
+
+    cpus: tuple[int, ...]
+    """CPUs of this machine that QEMU runs on; virtual CPUs get one of them each, in turn."""
+    vcpus: int = 1
+    memory: int = 512
+    """MiB."""
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    isolate: bool = True
+    """Whether QEMU goes before other processes on its CPUs."""
+    cmdline: str = ""
+    """Further words for the kernel's command line."""
+    pvh: bool = True
+    """Whether the ELF image in the bzImage is booted where it can be, see `pdrgate.builds.boot_image`."""
+    metered: bool = False
+    """Whether what its CPUs execute is counted, and their speed can be held; by emulation only."""
+    boot_cpus: tuple[int, ...] = ()
+    """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""

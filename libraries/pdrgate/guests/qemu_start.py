@@ -1,0 +1,129 @@
+"""Starts QEMU with all that a guest needs of this machine as descriptors, so that none of it has a name to be left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any, Protocol
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.guests import guest_console
+from pdrgate.guests.confinement import SANDBOX, Confinement, sandboxes
+from pdrgate.guests.guest_config import GuestConfig
+from pdrgate.guests.guest_console import GuestConsole
+from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL
+from pdrgate.guests.metering import VcpuMeter, plugin
+from pdrgate.guests.qemu import Accelerator, NetworkPort, command_line, qemu_version
+from pdrgate.guests.taps import open_tap
+from pdrgate.hosts.cpus import format_cpu_list
+
+_CMDLINE = "console=ttyS0 panic=-1 oops=panic cryptomgr.notests"
+"""The cipher tests of a kernel are more than half of what its boot executes, and say nothing of its data path."""
+_METERED = "nokaslr tsc=reliable"
+"""Functions lie where the build has them, in each boot alike: no boot has a luckier layout than another. And a CPU that
+is held looks to the kernel's watchdog like a clock that has stopped: in one of some fifty boots it took the HPET from
+then on, which costs more to read than many a packet does to route."""
+_CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
+
+
+class Starting(Protocol):
+    """What starts programs of which the next run knows when this process is killed: a journal."""
+
+    def start(self, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start a program in a session of its own; ``options`` are `subprocess.Popen`'s."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QemuStart:
+    """The parts of a guest that QEMU is started with."""
+
+    build: KernelBuild
+    elf: Path | None
+    """The kernel as an ELF image, where it is entered as one."""
+    config: GuestConfig
+    accelerator: Accelerator
+    confinement: Confinement
+    """As whom QEMU runs."""
+    console: GuestConsole
+    meter: VcpuMeter | None
+    sockets: str
+    """What the abstract names of its ports begin with."""
+
+    @property
+    def log(self) -> Path:
+        """What QEMU itself says."""
+        return self.console.path.with_suffix(".qemu")
+
+    def process(
+        self, archive: bytes, journal: Starting, ports: Sequence[NetworkPort], namespace: str | None
+    ) -> subprocess.Popen[bytes]:
+        """QEMU, started.
+
+        Args:
+            archive: the initramfs.
+            journal: where QEMU is noted, for the case that this process is killed.
+            namespace: the network namespace that QEMU runs and makes its TAPs in.
+        """
+        with contextlib.ExitStack() as stack:
+            inherited: list[int] = []
+
+            def inherit(descriptor: int) -> int:
+                inherited.append(descriptor)
+                stack.callback(os.close, descriptor)
+                return descriptor
+
+            listeners = {}
+            for word, port in _CHANNELS.items():
+                # An abstract name: it ends with QEMU, and the descriptor takes it along into QEMU's namespace.
+                listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                listener.bind(f"\0{self.sockets}.{word}")
+                listener.listen()
+                listeners[port] = inherit(listener.detach())
+            initrd = inherit(_in_memory("pdrgate-initramfs", archive))
+            taps = [(one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace)]) for one in ports]
+            metering = ""
+            if self.meter is not None:
+                inherited.append(self.meter.fd)
+                code = inherit(_readable(stack.enter_context(plugin(qemu_version()).open("rb", buffering=0))))
+                metering = f"/proc/self/fd/{code},memory=/proc/self/fd/{self.meter.fd}"
+            image = stack.enter_context(self.elf.open("rb", buffering=0) if self.elf else self.build.open_image())
+            command = command_line(
+                accelerator=self.accelerator, vcpus=self.config.vcpus, memory=self.config.memory,
+                image=f"/proc/self/fd/{inherit(_readable(image))}", initrd=f"/proc/self/fd/{initrd}",
+                cmdline=" ".join(filter(None, (_CMDLINE, _METERED if self.meter else "", self.config.cmdline))),
+                console=inherit(self.console.open()), channels=list(listeners.items()), ports=taps, plugin=metering,
+                sandbox=SANDBOX if sandboxes() else "",
+            )  # fmt: skip
+            cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)
+            before = ["setpriv", "--pdeathsig", "KILL", *guest_console.OUTPUT_BOUND, "taskset", "-c", cpus]
+            if self.config.isolate and not self.config.metered:
+                before += ["nice", "-n", "-20"]
+            if namespace is not None:
+                before += ["ip", "netns", "exec", namespace]
+            said = stack.enter_context(self.log.open("wb"))
+            return journal.start(
+                [*before, *self.confinement.words, *command], stdout=said, stderr=said, pass_fds=tuple(inherited)
+            )
+
+
+def _in_memory(name: str, content: bytes) -> int:
+    """A descriptor of a file that is nowhere and has this content."""
+    descriptor = os.memfd_create(name)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(content)
+    return descriptor
+
+
+def _readable(file: FileIO) -> int:
+    """A descriptor of a file that whoever has it may open: the file itself, or its content where only root may."""
+    if os.fstat(file.fileno()).st_mode & stat.S_IROTH:
+        return os.dup(file.fileno())
+    return _in_memory("pdrgate-copy", file.read())
