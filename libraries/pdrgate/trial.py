@@ -50,7 +50,7 @@ class Aside(FlatPart):
     """
 
     refused: int = 0
-    """FlatPart of the offered packets that was dropped at the SUT's ingress while the generator watched."""
+    """Part of the offered packets that was dropped at the SUT's ingress while the generator watched."""
     stray: int = 0
     """Packets seen at the receiver that are not this trial's: kept apart, never counted as forwarded."""
     returned: int = 0
@@ -88,7 +88,7 @@ class Trial:
     """This trial's own packets that were handled, as its fate says: that came back, where they are to be forwarded.
     Drained ones are included."""
     drained: int = 0
-    """FlatPart of the forwarded packets that came back only after sending had ended."""
+    """Part of the forwarded packets that came back only after sending had ended."""
     unsent: int = 0
     """Intended minus offered: the generator's shortfall, never the SUT's loss."""
     aside: Aside = field(default_factory=Aside)
@@ -169,7 +169,7 @@ class Trial:
 
     @property
     def delivery_ratio(self) -> float:
-        """FlatPart of the offered packets that came back while sending went on: what a rate is counted by."""
+        """Part of the offered packets that came back while sending went on: what a rate is counted by."""
         return min(self.offered, self.forwarded - self.drained) / self.offered if self.offered else 1.0
 
     @property
@@ -180,7 +180,7 @@ class Trial:
 
     @property
     def throughput_ratio(self) -> float:
-        """FlatPart of the intended load that came back while sending went on: what a throughput is told by.
+        """Part of the intended load that came back while sending went on: what a throughput is told by.
 
         It is the delivery ratio, but for what was unsent and for time that sending took longer. Of an overload that was
         not sent whole more of the rest comes back, and no more in a second.

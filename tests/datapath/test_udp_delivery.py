@@ -79,7 +79,7 @@ def test_each_packet_is_delivered_once(testbed: NetnsTestbed, family: Literal[4,
     assert state(testbed) == before
     assert trial.offered + trial.unsent == LOW * DURATION  # a busy machine sends too late
     assert trial.lost <= FEW
-    each = [counters for place, counters in trial.counters_after.items() if place.startswith("receiver")]
+    each = [counters for place, counters in trial.seen.counters_after.items() if place.startswith("receiver")]
     assert sum(one["received"] for one in each) == trial.forwarded
     assert len(each) == receivers.count
     assert all(one["received"] and not one["duplicates"] for one in each)
@@ -106,7 +106,7 @@ def test_what_a_small_socket_buffer_has_no_room_for(testbed: NetnsTestbed) -> No
     account = losses(trial)
     assert account.most is not None
     assert account.most.where == "in full socket buffers of receiver 0"
-    assert trial.counters_after["receiver0"]["dropped"] == account.most.packets > 1000
+    assert trial.seen.counters_after["receiver0"]["dropped"] == account.most.packets > 1000
     assert abs(account.unexplained) <= FEW + account.lost // 1000, account.sentence()
     # What was still queued when sending ended is not counted into the rate.
     assert trial.forwarding_rate <= trial.offered_load

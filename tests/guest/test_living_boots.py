@@ -114,7 +114,7 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
             after.run()
             assert after.judgement == before.judgement
             assert after.boots == before.boots
-            told, was = (one.result().sides[0].cost for one in (after, before))
+            told, was = (one.result().builds.sides[0].findings.cost for one in (after, before))
             assert told is not None
             assert was is not None
             assert told.functions == was.functions

@@ -44,15 +44,15 @@ def outcome(told: dict[str, Any]) -> Any:
 
 def test_a_trial_without_loss() -> None:
     found = outcome(message())
-    assert (found.offered, found.unsent, found.forwarded, found.stray) == (1_000_000, 0, 1_000_000, 0)
+    assert (found.offered, found.unsent, found.forwarded, found.aside.stray) == (1_000_000, 0, 1_000_000, 0)
     assert found.sending_time == 1.0
     assert not found.generator_limited
-    assert found.started == 5.0
-    assert found.counter_changes == {
+    assert found.occasion.started == 5.0
+    assert found.seen.counter_changes == {
         "trex.port0": {"opackets": 1_000_000},
         "trex.port1": {"ipackets": 1_000_000},
     }
-    assert found.counters_before["trex"]["queue_full"] == 3
+    assert found.seen.counters_before["trex"]["queue_full"] == 3
 
 
 def test_only_packets_of_the_flow_at_the_far_port_are_forwarded() -> None:
@@ -62,7 +62,7 @@ def test_only_packets_of_the_flow_at_the_far_port_are_forwarded() -> None:
     found = outcome(told)
     assert (found.offered, found.forwarded, found.lost) == (1_000_000, 900_000, 100_000)
     # Returned ones are told apart: they are our own, and were sent back.
-    assert (found.returned, found.stray) == (4_000, 96_000)
+    assert (found.aside.returned, found.aside.stray) == (4_000, 96_000)
 
 
 def test_what_the_card_dropped_was_not_offered() -> None:
@@ -123,7 +123,7 @@ def test_a_loss_of_all_packets_is_one(strays: int) -> None:
     told = message()
     told["after"]["port1.ipackets"] = 10 + strays
     told["groups_after"][str(GROUP)]["rx"] = {"0": 0, "1": 0}
-    assert (outcome(told).loss_ratio, outcome(told).stray) == (1.0, strays)
+    assert (outcome(told).loss_ratio, outcome(told).aside.stray) == (1.0, strays)
 
 
 def test_of_few_packets_neighbours_may_have_sent_as_many() -> None:
@@ -179,15 +179,15 @@ def test_what_nobody_saw_come_back_in_time_is_not_held(points: list[tuple[float,
     assert found.steady_loss_ratio >= 0.2
     assert not found.sound
     assert re.fullmatch(
-        r"TRex, or this machine, was too busy to look for \d+ ms of 1000 ms", causes_in_words(found.disturbed)
+        r"TRex, or this machine, was too busy to look for \d+ ms of 1000 ms", causes_in_words(found.seen.disturbed)
     )
 
 
 def test_who_looked_in_time_was_not_disturbed() -> None:
     times = [0.2, 0.4, 0.7, 0.9, 1.1]
-    assert outcome(message(arrivals=arrivals(*(queue(1e6, 0, at) for at in times)))).disturbed == ()
+    assert outcome(message(arrivals=arrivals(*(queue(1e6, 0, at) for at in times)))).seen.disturbed == ()
     blind = outcome(message(arrivals=arrivals(*(queue(1e6, 0, at) for at in (0.2, 0.4, 0.9, 1.1)))))
-    assert causes_in_words(blind.disturbed).endswith("was too busy to look for 500 ms of 1000 ms")
+    assert causes_in_words(blind.seen.disturbed).endswith("was too busy to look for 500 ms of 1000 ms")
 
 
 @pytest.mark.parametrize(
