@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from pdrgate.bpf.programs import loaded
-from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
+from pdrgate.bpf.programs import TcxPorts, loaded
+from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build, own_build
 from pdrgate.builds.program_setup import ProgramSetup, fillings, variables
-from pdrgate.data_paths.attached_programs import sut_names
+from pdrgate.data_paths.attached_programs import interface_number, sut_names
 from pdrgate.data_paths.catalogue import DataPath, data_path
+from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
@@ -78,6 +82,19 @@ ways:
   '@out.ifindex': {port: '@in.ifindex', to: '@in.peer.mac', from: '@in.mac'}
 """
 
+AT_TCX = """
+import ctypes, sys
+for hook in 46, 47:
+    ids = (ctypes.c_uint32 * 64)()
+    asked = (ctypes.c_uint32 * 16)(int(sys.argv[1]), hook)
+    ctypes.memmove(ctypes.byref(asked, 16), (ctypes.c_uint64 * 1)(ctypes.addressof(ids)), 8)
+    asked[6] = 64
+    if ctypes.CDLL(None, use_errno=True).syscall(NUMBER, 16, asked, 64):
+        sys.exit(f"BPF_PROG_QUERY: {ctypes.get_errno()}")
+    print(asked[6])
+"""
+"""Prints how many programs tcx has at the ingress and at the egress of an interface, by its number."""
+
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -128,6 +145,14 @@ def apply(testbed: NetnsTestbed) -> Iterator[Callable[[str, BpfBuild], DataPath]
         assert "clsact" not in [
             one["kind"] for one in testbed.hops[0].host.run_json("tc", "-j", "qdisc", "show", "dev", port.interface)
         ]
+        assert at_tcx(testbed.hops[0], port) == [0, 0]
+
+
+def at_tcx(hop: Hop, port: Port) -> list[int]:
+    """Programs at the ingress and the egress of a port, as the kernel tells."""
+    number = {"x86_64": "321", "aarch64": "280"}[platform.machine()]
+    query = (sys.executable, "-c", AT_TCX.replace("NUMBER", number), str(interface_number(hop.host, port)))
+    return [int(line) for line in hop.host.run(*query).stdout.split()]
 
 
 CALLS = WAYS + "allowed: {1: 7}\ncalls: {2: sends}\n"
@@ -214,6 +239,8 @@ def test_a_map_that_is_full_is_told(testbed: NetnsTestbed, build) -> None:
         ("passes", "auto", "XDP native (veth) before kernel"),
         ("weak_one", "xdp-generic", "XDP generic (veth) before kernel"),
         ("goes_on", "tc-egress", "tc egress before kernel"),
+        ("goes_on", "tcx-ingress", "tcx ingress before kernel"),
+        ("goes_on", "tcx-egress", "tcx egress before kernel"),
     ],
 )
 def test_what_a_program_lets_pass_is_right_with_a_path_beneath(
@@ -224,7 +251,57 @@ def test_what_a_program_lets_pass_is_right_with_a_path_beneath(
     assert probe_path(path, testbed, generator, Frames(6)).forwarded > 0
 
 
-@pytest.mark.parametrize(("program", "attach"), [("drops", "auto"), ("shot", "tc-egress"), ("shot", "tc-ingress")])
+@pytest.mark.parametrize(
+    ("program", "attach"),
+    [
+        ("drops", "auto"), ("shot", "tc-egress"), ("shot", "tc-ingress"), ("shot", "tcx-egress"),
+        ("shot", "tcx-ingress"),
+    ],
+)  # fmt: skip
 def test_the_program_is_really_before_it(generator, apply, build, program: str, attach: str) -> None:
     apply("ipv6-routing", build(program, attach=attach))
     assert generator.trial(LOAD, DURATION, Frames(6)).forwarded == 0
+
+
+@pytest.mark.parametrize(("attach", "there"), [("tcx-ingress", [1, 0]), ("tcx-egress", [0, 1])])
+def test_a_link_of_tcx_has_it_at_both_ports(testbed: NetnsTestbed, apply, build, attach: str, there: list[int]) -> None:
+    hop = testbed.hops[0]
+    path = apply("ipv6-routing", build("goes_on", attach=attach))
+    assert [at_tcx(hop, port) for port in hop.ports] == [there, there]
+    assert min(path.load_cost()[name] for name in ("verified", "jited")) > 0
+
+
+def test_a_patch_panel_is_one_by_tcx_too(generator, apply) -> None:
+    path = apply("tc-redirect", bpf_build(own_build("tc_redirect").path, setup=ProgramSetup("tcx-ingress")))
+    assert path.mode == "tcx ingress"
+    trial = generator.trial(LOAD, DURATION, Frames(6, directions=2))
+    assert trial.forwarded == trial.offered > 0
+    assert (path.redirected() or 0) >= trial.forwarded
+
+
+def test_a_link_of_tcx_goes_with_what_loaded_it(testbed: NetnsTestbed, build) -> None:
+    hop = testbed.hops[0]
+    host, number = hop.host, interface_number(hop.host, hop.ingress)
+    with loaded(host, build("shot"), "classifier", tcx=TcxPorts("egress", (number,))) as program:
+        assert at_tcx(hop, hop.ingress) == [0, 1]
+        folder = str(Path(program.pin).parent)
+        assert host.exists(f"{folder}/tcx-{number}")
+    assert not host.exists(folder)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (0, r"interface \d+ has a program there already \(id \d+\); take it off"),
+        (900000, r"interface \d+: No such device"),
+    ],
+)
+def test_what_tcx_does_not_attach_is_told(testbed: NetnsTestbed, build, more: int, told: str) -> None:
+    hop = testbed.hops[0]
+    number = interface_number(hop.host, hop.ingress)
+    with (
+        loaded(hop.host, build("goes_on"), "classifier", tcx=TcxPorts("ingress", (number,))),
+        pytest.raises(TestbedError, match=rf"attaches no program shot \(tc\): tcx ingress: {told}$"),
+        loaded(hop.host, build("shot"), "classifier", tcx=TcxPorts("ingress", (number + more,))),
+    ):
+        raise AssertionError

@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import PurePosixPath
 
 import pytest
 
+from pdrgate.bpf.programs import TcxPorts, loaded
 from pdrgate.builds.bpf_build import own_build
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, netns_host
@@ -85,6 +88,22 @@ def test_what_was_changed_goes_back(host: Host, changes: list[str]) -> None:
         assert PortNetwork("v0").read(host) != before
     assert PortNetwork("v0").read(host) == before
     assert of_kernel(host) == said
+
+
+def test_links_that_a_killed_run_has_left_are_ended(host: Host) -> None:
+    before = PortNetwork("v0").read(host)
+    numbers = tuple(int(host.read(f"/sys/class/net/{name}/ifindex")) for name in ("v0", "v1"))
+    with ExitStack() as killed:
+        knobs = KnobSet()
+        knobs.apply(host, PortNetwork("v0"))
+        knobs.apply(host, PortNetwork("v1"))
+        tcx = TcxPorts("egress", numbers)
+        program = killed.enter_context(loaded(host, own_build("tc_redirect"), "classifier", tcx=tcx))
+        folder = PurePosixPath(program.pin).parent
+        assert f"tcx {folder}/tcx-{numbers[0]}" in PortNetwork("v0").read(host).splitlines()
+        assert knobs.restore() == []
+        assert PortNetwork("v0").read(host) == before
+        assert not host.exists(str(folder))
 
 
 def test_a_record_makes_the_same_knob() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.bpf_build import BpfBuildError, bpf_build, own_build
-from pdrgate.builds.program_setup import program_setup
+from pdrgate.builds.program_setup import ProgramSetup, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Receivers, TcpStreams, data_path
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
+from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
@@ -128,6 +129,17 @@ def test_the_guests_own_verifier_has_the_say(shared_testbed, cloud, tmp_path: Pa
         assert "program xdp_router.bpf.o (" in slower.sentence()
     finally:
         slower.restore()
+
+
+def test_a_kernel_before_tcx_tells_what_to_use(shared_testbed, cloud) -> None:
+    testbed = shared_testbed(cloud)
+    path = data_path("tc-redirect", bpf_build(own_build("tc_redirect").path, setup=ProgramSetup("tcx-ingress")))
+    told = r"needs Linux 6\.6 with CONFIG_NET_XGRESS, and 6\.1\.\S+ has no such hook; use attach=tc-ingress$"
+    try:
+        with pytest.raises(TestbedError, match=rf"attaches no program tc_redirect \(tc\): tcx ingress: {told}"):
+            path.apply(testbed.hops)
+    finally:
+        assert path.restore() == []
 
 
 FILLED = r"""

@@ -251,6 +251,12 @@ Error: failed to load object file
         ),
         ("", "exit code 255"),
         (
+            "libbpf: elf: skipping unrecognized data section(5) .rodata.str1.1\n"
+            "pdrgate: tcx egress: needs Linux 6.6 with CONFIG_NET_XGRESS, and 6.1.0 has no such hook; use "
+            "attach=tc-egress\n",
+            "tcx egress: needs Linux 6.6 with CONFIG_NET_XGRESS, and 6.1.0 has no such hook; use attach=tc-egress",
+        ),
+        (
             "libbpf: extern (func ksym) 'no_such': not found in kernel or module BTFs\n"
             "libbpf: failed to load object 'x.o'\nError: failed to load object file\n",
             "extern (func ksym) 'no_such': not found in kernel or module BTFs",

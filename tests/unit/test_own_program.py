@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.builds.bpf_build import bpf_build
+from pdrgate.builds.bpf_build import BpfBuildError, bpf_build
+from pdrgate.builds.program_setup import Attach
+from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
@@ -91,6 +93,7 @@ def test_it_stands_on_the_data_path_that_was_chosen(several: Path, before: str |
         ("tcp-transfer", "one", "auto", "tcp-transfer is a closed loop, which no program of the scenario's stands"),
         ("tc-redirect", "one", "auto", "tc-redirect runs a program for tc, and several.o:one is one for xdp; choose"),
         ("xdp-ipv6-routing", "third", "tc-egress", "xdp-ipv6-routing runs a program for xdp, and several.o:third is"),
+        ("xdp-ipv6-routing", "third", "tcx-egress", "xdp-ipv6-routing runs a program for xdp, and several.o:third is"),
     ],
 )
 def test_a_data_path_that_cannot_run_it_is_told(several: Path, path: str, program: str, attach: str, told: str) -> None:
@@ -99,6 +102,21 @@ def test_a_data_path_that_cannot_run_it_is_told(several: Path, path: str, progra
     with pytest.raises(UsageError) as raised:
         library.load_ebpf_program(several, program, attach)  # type: ignore[arg-type]
     assert str(raised.value).startswith(told)
+
+
+@pytest.mark.parametrize("attach", ["tcx-ingress", "tcx-egress"])
+def test_tcx_takes_a_program_for_tc_and_is_part_of_the_build(several: Path, attach: Attach) -> None:
+    library = PdrGate()
+    library.load_ebpf_program(several, attach=attach)
+    program = asked(library).program
+    assert program is not None
+    assert (program.program, program.recorded()["attached"]) == ("third", attach)
+    assert data_path("ip-routing", program).mode == f"{attach.replace('-', ' ')} before kernel"
+    assert program.digest != bpf_build(f"{several}:third").digest
+    with pytest.raises(
+        BpfBuildError, match=rf"several\.o: {attach} takes a program for tc, and this data path runs one"
+    ):
+        bpf_build(several, "xdp", program.setup)
 
 
 def test_a_second_one_is_refused(several: Path) -> None:

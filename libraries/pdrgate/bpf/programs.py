@@ -1,8 +1,9 @@
 """Loading eBPF programs on a host, with a loader of our own on libbpf, and reading what their maps hold.
 
-A program is pinned only until it is attached: from then on the interface keeps it, and it ends with it. It is pinned in
-a bpffs of its own, which libbpf takes for /sys/fs/bpf: maps that an object has pinned by name are neither those of
-another build nor the host's, and are gone with it.
+A program is pinned only until it is attached: from then on the interface keeps it, and it ends with it. Links of tcx
+are pinned as long as the program is to be at the interface. Pins are in a bpffs of their own, which libbpf takes for
+/sys/fs/bpf: maps that an object has pinned by name are neither those of another build nor the host's, and are gone with
+it.
 """
 
 from __future__ import annotations
@@ -41,8 +42,11 @@ _LOAD = """\
 mount --bind "$1" /sys/fs/bpf || exit 125
 exec "$3" "$2" "$4" /sys/fs/bpf "$5" "$6"
 """
+_END_LINKS = 'for pin in "$1"/tcx-*; do [ ! -e "$pin" ] || bpftool link detach pinned "$pin" || exit; done'
 _NOT_STARTED = (125, 126, 127)
 """Exit codes of what never came to load anything."""
+_NOT_ATTACHED = 3
+"""The loader's exit code for a program that loads, and that no link attaches."""
 _PIN = "program"
 """The name that the loader pins the program by."""
 
@@ -105,9 +109,29 @@ class LoadedProgram:
         self.host.run("bpftool", "map", "update", "id", str(self.maps[name].number), *words)
 
 
+@dataclass(frozen=True, slots=True)
+class TcxPorts:
+    """The ports that a program is attached to by links of tcx, as long as it is pinned."""
+
+    direction: Literal["ingress", "egress"]
+    numbers: tuple[int, ...]
+    """Their interfaces' numbers."""
+
+    @property
+    def orders(self) -> str:
+        """The lines that the loader reads."""
+        return "".join(f"tcx {self.direction} {number}\n" for number in self.numbers)
+
+
 @contextlib.contextmanager
 def loaded(
-    host: Host, build: BpfBuild, kind: str, names: Mapping[str, str] = SUT_NAMES, *, alike: bool = False
+    host: Host,
+    build: BpfBuild,
+    kind: str,
+    names: Mapping[str, str] = SUT_NAMES,
+    *,
+    alike: bool = False,
+    tcx: TcxPorts | None = None,
 ) -> Iterator[LoadedProgram]:
     """Load a build's program and fill its maps; within the context it is pinned, and can be attached.
 
@@ -118,19 +142,21 @@ def loaded(
             says.
         names: what is known of the SUT, for maps that hold that.
         alike: whether elements of hashes come to lie alike in each load, which attackers could make use of.
+        tcx: where links attach it, within the context.
 
     Raises:
+        TestbedError: no link attaches it, or a link does not end.
         BpfBuildError: the host's kernel refuses it; the message ends with the verifier's last lines.
         CommandError: bpftool is not there, or the host mounts no bpffs.
     """
     mark = secrets.token_hex(4)
     folder, bpffs = f"/tmp/pdrgate-{mark}", f"/tmp/pdrgate-{mark}.bpf"
-    with _bpffs(host, bpffs):
+    with _bpffs(host, bpffs), _links(host, bpffs) if tcx else contextlib.nullcontext():
         try:
             host.run("mkdir", "-m", "700", folder)
             loader = sent(host, native.build().bpf_load, folder, "the loader of eBPF programs")
             host.put(f"{folder}/object", build.read())
-            asked = orders(build, names) + ("unseeded\n" if alike else "")
+            asked = orders(build, names) + ("unseeded\n" if alike else "") + (tcx.orders if tcx else "")
             host.put(f"{folder}/orders", asked.encode())
             files = (f"{folder}/object", loader, build.program, kind, f"{folder}/orders")
             load = ("sh", "-c", _LOAD, "sh", bpffs, *files)
@@ -139,6 +165,8 @@ def loaded(
             host.run("rm", "-rf", folder, check=False)
         if done.exit_code in _NOT_STARTED:
             raise CommandError(host.name, "loading an eBPF program with unshare and mount", done)
+        if done.exit_code == _NOT_ATTACHED:
+            raise TestbedError(f"{host.name} attaches no program {build.program} ({build.section}): {_why(done)}")
         if done.exit_code:
             why = _why(done)
             if _NO_MAP in why:
@@ -180,6 +208,15 @@ def _bpffs(host: Host, folder: str) -> Iterator[None]:
         yield
     finally:
         host.run("sh", "-c", 'umount "$1" || umount -l "$1"; rmdir "$1"', "sh", folder, check=False)
+
+
+@contextlib.contextmanager
+def _links(host: Host, folder: str) -> Iterator[None]:
+    """Links in a folder end with the context; without, they would do so some time after they are pinned no more."""
+    try:
+        yield
+    finally:
+        host.run("sh", "-c", _END_LINKS, "sh", folder)
 
 
 def counts(host: Host, number: int) -> list[int]:

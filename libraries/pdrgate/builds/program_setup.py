@@ -20,9 +20,9 @@ from pdrgate.errors import UsageError
 
 Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
 """A value as a file has it: text, a list or a mapping of such."""
-Attach = Literal["auto", "xdp", "xdp-generic", "tc-ingress", "tc-egress"]
+Attach = Literal["auto", "xdp", "xdp-generic", "tc-ingress", "tc-egress", "tcx-ingress", "tcx-egress"]
 ATTACHES: Mapping[Attach, Literal["xdp", "tc"]] = {
-    "xdp": "xdp", "xdp-generic": "xdp", "tc-ingress": "tc", "tc-egress": "tc"
+    "xdp": "xdp", "xdp-generic": "xdp", "tc-ingress": "tc", "tc-egress": "tc", "tcx-ingress": "tc", "tcx-egress": "tc"
 }  # fmt: skip
 """Where a program can be attached at the SUT's ports, and of which kind it is then."""
 

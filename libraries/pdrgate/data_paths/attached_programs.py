@@ -1,10 +1,9 @@
-"""Steps that put an eBPF program in the way of packets, at the SUT's ports: by XDP, or by tc."""
+"""Steps that put an eBPF program in the way of packets, at the SUT's ports by XDP, and what others share."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pdrgate.bpf.prog_run import packet_outcome
 from pdrgate.bpf.programs import (
@@ -26,16 +25,11 @@ from pdrgate.hosts.host import CommandError, Host
 
 COUNTERS = "pdrgate_counts"
 """The map whose first element, summed over CPUs, is what a program has sent on; programs under test may lack it."""
-PORTS = "pdrgate_ports"
-"""The map that tells a tc program where packets go: an ifindex to ifindex, destination and source MAC (16 bytes)."""
 _IS_COUNTERS = ("percpu_array", 4, 8)
-_IS_PORTS = ("hash", 4, 16)
-_FILTER = ("prio", "1", "handle", "1")
 
 THROUGH: tuple[Fate, ...] = ("forwarded", "delivered")
 """Fates of packets that must get through the programs at all ports, or through a path beneath them."""
 WantedMode = Literal["auto", "native", "generic"]
-TcHook = Literal["ingress", "egress"]
 
 
 class Sent:
@@ -81,7 +75,7 @@ def sut_names(hop: Hop) -> dict[str, str]:
     """What maps may hold of a hop, by the names that `pdrgate.bpf.filling.SUT_NAMES` lists."""
     told = {}
     for name, port in (("in", hop.ingress), ("out", hop.egress)):
-        told[f"@{name}.ifindex"] = str(_index(hop.host, port))
+        told[f"@{name}.ifindex"] = str(interface_number(hop.host, port))
         told[f"@{name}.mac"] = port.mac
         told[f"@{name}.peer.mac"] = port.peer_mac
     return told
@@ -196,74 +190,6 @@ class AttachedXdp:
             self._undo.append(lambda: detach_xdp(host, port.interface, mode))
 
 
-class AttachedTc:
-    """The program is at ports of a hop, for what comes in there or for what leaves."""
-
-    def __init__(self, hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> None:
-        self._hop = hop
-        self._ports = tuple(ports)
-        self._build = build
-        self._sent = sent
-        self._hook: TcHook = tc_hook(build)
-        self._at: list[str] = []
-        """Interfaces with a qdisc of ours."""
-        self._leave: Callable[[], None] = lambda: None
-
-    def apply(self) -> None:
-        hop = self._hop
-        with loaded(hop.host, self._build, "classifier", sut_names(hop)) as program:
-            self._leave = program.leave
-            if is_ours(program.maps, PORTS, _IS_PORTS):
-                for port, other in (hop.ports, hop.ports[::-1]):
-                    _tell(program, port, other)
-            for port in self._ports:
-                self._attach(program, port.interface)
-            self._sent.add(program)
-
-    def read_back(self) -> None:
-        """`_attach` has done so."""
-
-    def undo(self) -> Sequence[str]:
-        told = []
-        while self._at:
-            try:
-                self._hop.host.run("tc", "qdisc", "delete", "dev", self._at.pop(), "clsact")
-            except TestbedError as error:
-                told.append(str(error))
-        self._leave()
-        return told
-
-    def _attach(self, program: LoadedProgram, interface: str) -> None:
-        host = program.host
-        host.run("tc", "qdisc", "add", "dev", interface, "clsact")
-        self._at.append(interface)
-        host.run(
-            "tc", "filter", "add", "dev", interface, self._hook, *_FILTER, "bpf", "direct-action",
-            "object-pinned", program.pin,
-        )  # fmt: skip
-        shown: list[dict[str, Any]] = host.run_json("tc", "-j", "filter", "show", "dev", interface, self._hook)
-        numbers = [one["options"]["prog"]["id"] for one in shown if "prog" in one.get("options", {})]
-        if numbers != [program.number]:
-            raise TestbedError(
-                f"attached tc program {program.number} to {interface} on {host.name}, but {numbers or 'none'} reads "
-                "back; does something there change its filters?"
-            )
-
-
-def tc_hook(build: BpfBuild | None) -> TcHook:
-    """Where a build's tc program is attached."""
-    return "egress" if build is not None and build.setup.attach == "tc-egress" else "ingress"
-
-
-def _tell(program: LoadedProgram, port: Port, other: Port) -> None:
-    host = program.host
-    way = struct.pack("=I", _index(host, other)) + _mac(other.peer_mac) + _mac(other.mac)
-    program.fill(PORTS, struct.pack("=I", _index(host, port)), way)
-
-
-def _index(host: Host, port: Port) -> int:
+def interface_number(host: Host, port: Port) -> int:
+    """The number of a port's interface on its host. Raises TestbedError."""
     return int(host.read(f"/sys/class/net/{port.interface}/ifindex"))
-
-
-def _mac(text: str) -> bytes:
-    return bytes.fromhex(text.replace(":", ""))

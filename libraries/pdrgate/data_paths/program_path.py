@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.attached_programs import AttachedTc, AttachedXdp, Sent, program_ports, tc_hook, verdict_on
+from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
+from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.steps import Step, SteppedPath
@@ -84,7 +85,7 @@ class ProgramBefore:
         self._fate = fate
         self._build = build
         self._sent = Sent()
-        self._steps: list[AttachedXdp | AttachedTc] = []
+        self._steps: list[Step] = []
         self._hops: tuple[Hop, ...] = ()
 
     @property
@@ -136,10 +137,10 @@ class ProgramBefore:
     def apply(self, hops: Sequence[Hop]) -> None:
         self._hops = tuple(hops)
         self._path.apply(hops)
-        steps: list[AttachedXdp | AttachedTc] = (
+        steps: list[Step] = (
             [AttachedXdp(hops, self._build, "auto", self._sent, self._fate)]
             if self._build.kind == "xdp"
-            else [AttachedTc(hop, ports, self._build, self._sent) for hop, ports in program_ports(hops, self._fate)]
+            else [attached_tc(hop, ports, self._build, self._sent) for hop, ports in program_ports(hops, self._fate)]
         )
         for step in steps:
             self._steps.append(step)
@@ -158,7 +159,7 @@ class ProgramBefore:
         first = self._steps[0] if self._steps else None
         if isinstance(first, AttachedXdp):
             return first.sentence if why else first.words
-        return "XDP" if self._build.kind == "xdp" else f"tc {tc_hook(self._build)}"
+        return "XDP" if self._build.kind == "xdp" else tc_hook(self._build)
 
 
 def set_up_with(build: BpfBuild | None) -> dict[str, str]:

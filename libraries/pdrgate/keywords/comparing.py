@@ -131,10 +131,10 @@ class BuildKeywords:
         it. Where the data path runs none, the program is at the ports before it. Each is loaded anew, on a testbed set
         up anew, at most ``boots`` times: where code and maps come to lie is part of what is compared.
 
-        ``attach`` is where a program is attached: ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``. ``maps`` is
-        a YAML file of what its maps hold, ``rodata`` what its global variables are (``NAME=VALUE``, or a YAML file);
-        see docs/reference.md, and `Fill EBPF Map`. ``kernel`` is a build that is booted under both, named as in
-        `Compare Kernel Builds`; without it, the testbed's kernel is.
+        ``attach`` is where a program is attached: ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``,
+        ``tcx-ingress``, ``tcx-egress``. ``maps`` is a YAML file of what its maps hold, ``rodata`` what its global
+        variables are (``NAME=VALUE``, or a YAML file); see docs/reference.md, and `Fill EBPF Map`. ``kernel`` is a
+        build that is booted under both, named as in `Compare Kernel Builds`; without it, the testbed's kernel is.
 
         | Compare EBPF Builds    candidate=new.o    baseline=old.o    tolerance=1%
         """

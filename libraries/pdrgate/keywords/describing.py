@@ -89,8 +89,9 @@ class ScenarioKeywords:
         """Loads a program of an eBPF object ``file`` when the SUT is set up for the scenario, on each boot and hop.
 
         ``program`` names it where the object has several. ``attach`` is where it is attached at the SUT's ports:
-        ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``; without it, where its section says. ``maps`` is a YAML
-        file of what its maps hold, ``rodata`` what its global variables are, see `Fill EBPF Map`.
+        ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``, and since Linux 6.6 ``tcx-ingress``, ``tcx-egress``;
+        without it, where its section says. ``maps`` is a YAML file of what its maps hold, ``rodata`` what its global
+        variables are, see `Fill EBPF Map`.
 
         It stands before the ``data_path``, see `Set Data Path`: IPv4 and IPv6 routing unless another was chosen, so
         that what it lets pass is right. A data path that runs a program of that kind, such as ``xdp-ipv6-routing``,

@@ -15,6 +15,12 @@ _FLAGS = frozenset({"linkdown", "dead", "offload", "trap", "rt_offload", "rt_tra
 """What the kernel tells of a route and takes from nobody."""
 _MADE_BY_KERNEL = (" proto kernel ", " proto ra ")
 _XDP_MODES = {1: "xdpdrv", 2: "xdpgeneric", 3: "xdpoffload"}
+_TCX_LINKS = 'ls -d /tmp/pdrgate-*.bpf/tcx-"$1" 2>/dev/null'
+"""Links of tcx that keep programs at an interface, by its number, where `pdrgate.bpf.programs` pins them."""
+_END_TCX_LINK = """\
+bpftool link detach pinned "$1" && rm "$1" || exit
+ls "${1%/*}"/tcx-* >/dev/null 2>&1 || { umount "${1%/*}" && rmdir "${1%/*}"; }
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,7 @@ class PortNetwork(DeviceKnob):
 
     Data paths undo what they do, but not when they are killed. Applied before them, with the value `ANY`, this knob has
     in the journal what was there, so that all else can be taken away. A state is lines: ``address …``, ``route4 …``,
-    ``route6 …``, ``neighbour …``, ``xdp …``, ``clsact``.
+    ``route6 …``, ``neighbour …``, ``xdp …``, ``clsact``, and ``tcx …`` for links that only pdrgate can have made.
     """
 
     device: str
@@ -83,7 +89,9 @@ class PortNetwork(DeviceKnob):
         # Without tc nobody can have hung anything there.
         if " clsact " in f" {host.run('tc', 'qdisc', 'show', 'dev', self.device, check=False).stdout} ":
             lines.append("clsact")
-        return lines
+        number = host.read(f"/sys/class/net/{self.device}/ifindex").strip()
+        pins = host.run("sh", "-c", _TCX_LINKS, "sh", number, check=False).stdout.split()
+        return [*lines, *(f"tcx {pin}" for pin in pins)]
 
     def _change(self, host: Host, line: str, what: str) -> None:
         kind, *words = line.split()
@@ -100,6 +108,8 @@ class PortNetwork(DeviceKnob):
                 host.run("ip", "neighbour", "replace", words[0], "lladdr", words[1], *on, "nud", "permanent")
             case "xdp", "delete":
                 host.run("ip", "link", "set", *on, words[0], "off")
+            case "tcx", "delete":
+                host.run("sh", "-c", _END_TCX_LINK, "sh", *words)
             case "clsact", _:
                 host.run("tc", "qdisc", what, *on, "clsact")
             case _:

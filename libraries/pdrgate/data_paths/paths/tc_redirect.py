@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.data_paths.attached_programs import AttachedTc, program_ports, tc_hook
+from pdrgate.data_paths.attached_programs import program_ports
+from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import Hop
 from pdrgate.data_paths.forwarded_frames import redirected
 from pdrgate.data_paths.path_description import PathDescription
@@ -29,17 +30,17 @@ class TcRedirect(ProgramPath):
 
     @property
     def mode(self) -> str:
-        return f"tc {tc_hook(self._program)}"
+        return tc_hook(self._program)
 
     def sentence(self) -> str:
-        return self._with(f"tc programs at {tc_hook(self._program)}")
+        return self._with(f"programs at {tc_hook(self._program)}")
 
     def forwarded(self, frame: bytes, direction: int) -> bytes | None:
         return redirected(frame, self._hops, direction) if self._hops else None
 
     def programs(self, hops: Sequence[Hop], build: BpfBuild) -> Iterator[Step]:
         for hop, ports in program_ports(hops, self._fate):
-            yield AttachedTc(hop, ports, build, self._sent)
+            yield attached_tc(hop, ports, build, self._sent)
 
 
 PATHS = (

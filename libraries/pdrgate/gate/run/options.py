@@ -246,7 +246,8 @@ class RunOptions(Options):
         Said(
             "Where the eBPF programs are attached at the SUT's ports.",
             "where the eBPF programs are attached at the SUT's ports: `xdp` (native where it can be had), "
-            "`xdp-generic`, `tc-ingress`, `tc-egress`; it tells the kind of a program whose section does not",
+            "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links of `tcx-ingress`, `tcx-egress` since Linux 6.6; it "
+            "tells the kind of a program whose section does not",
             form="WHERE",
             default="as the data path has it",
         ),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loads one program of an eBPF object, fills its maps, and pins it.
+/* Loads one program of an eBPF object, fills its maps, pins it, and attaches it where links do that.
  *
  *   pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND ORDERS
  *
@@ -13,13 +13,14 @@
  *   unseeded				elements of hashes come to lie alike in each load
  *   element MAP KEY VALUE		an element, of a per-CPU map on each CPU
  *   program MAP KEY VALUE OFFSET NAME	the same, with the descriptor of a program of the object at OFFSET
+ *   tcx DIRECTION IFINDEX		a link of tcx, ingress or egress, which FOLDER keeps as `tcx-IFINDEX`
  *
  * The object's other programs are left out, for they need not load here, but for those that an order names. Where the
  * chosen one does not load without them, as with tail calls into a table that the object fills itself, all are loaded.
  *
  * One line of JSON tells what the kernel says of the program and its maps: {"program":{..},"maps":[..],"keeper":PID}. Where it
- * cannot be loaded the exit code is 1, and standard error has what libbpf and the verifier say; what is wrong with an
- * order stands in a line that begins with `pdrgate: `.
+ * cannot be loaded the exit code is 1, and 3 where it cannot be attached; standard error has what libbpf and the verifier
+ * say; what is wrong with an order stands in a line that begins with `pdrgate: `.
  *
  * It is linked statically: it has to run wherever a kernel does.
  */
@@ -32,9 +33,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define STATISTICS 4	/* BPF_LOG_STATS */
+#define TCX_INGRESS 46	/* enum bpf_attach_type as of Linux 6.6: the headers may be older */
+#define TCX_EGRESS 47
+#define MOST_AT_A_PORT 64
+#define NOT_ATTACHED 3
 #define MOST_MAPS 256
 #define LONGEST_ORDER (1 << 18)
 #define LARGEST_VALUE (1 << 16)
@@ -244,6 +250,59 @@ static int filled(struct bpf_object *object, FILE *orders)
 	return 0;
 }
 
+/* What a port has at a hook: ids of programs, and how many; -1 where the kernel has no such hook. */
+static int found_at(int port, int hook, unsigned int *programs)
+{
+	unsigned int count = MOST_AT_A_PORT;
+
+	return bpf_prog_query(port, hook, 0, NULL, programs, &count) ? -1 : (int)count;
+}
+
+/* Attach the program to one port by a link, which lasts as long as its pin does. */
+static int linked(int program, const char *folder, const char *direction, const char *port)
+{
+	int hook = strcmp(direction, "egress") ? TCX_INGRESS : TCX_EGRESS, number = atoi(port), link, count;
+	unsigned int ids[MOST_AT_A_PORT], size = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info info = { 0 };
+	struct utsname kernel = { 0 };
+	char pin[4096], why[256];
+
+	count = found_at(number, hook, ids);
+	if (count < 0 && errno == EINVAL) {
+		uname(&kernel);
+		snprintf(why, sizeof(why), "needs Linux 6.6 with CONFIG_NET_XGRESS, and %.64s has no such hook; use attach=tc-%s",
+			 kernel.release, direction);
+		return wrong("tcx", direction, why);
+	}
+	snprintf(why, sizeof(why), "interface %s: %s", port, strerror(errno));
+	if (count > 0)
+		snprintf(why, sizeof(why), "interface %s has a program there already (id %u); take it off", port, ids[0]);
+	if (count)
+		return wrong("tcx", direction, why);
+	link = bpf_link_create(program, number, hook, NULL);
+	snprintf(pin, sizeof(pin), "%s/tcx-%s", folder, port);
+	if (link < 0 || bpf_obj_pin(link, pin)) {
+		snprintf(why, sizeof(why), "interface %s: %s", port, strerror(errno));
+		return wrong("tcx", direction, why);
+	}
+	close(link);
+	if (!bpf_obj_get_info_by_fd(program, &info, &size) && found_at(number, hook, ids) == 1 && ids[0] == info.id)
+		return 0;
+	snprintf(why, sizeof(why), "interface %s reads back another program; does something there change it?", port);
+	return wrong("tcx", direction, why);
+}
+
+static int attached(int program, const char *folder, FILE *orders)
+{
+	char *words[8];
+
+	from_start(orders);
+	while (ordered(orders, "tcx", words, 8) == 3)
+		if (linked(program, folder, words[1], words[2]))
+			return -1;
+	return 0;
+}
+
 /* Load a program as another kind than its section says. */
 static int made(struct bpf_program *program, const char *kind)
 {
@@ -423,5 +482,7 @@ int main(int argc, char **argv)
 		perror(pin);
 		return 1;
 	}
+	if (attached(fd, argv[3], orders))
+		return NOT_ATTACHED;
 	return tell(object, fd);
 }

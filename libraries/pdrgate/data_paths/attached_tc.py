@@ -1,0 +1,131 @@
+"""Steps that put a tc program in the way of packets, at the SUT's ports: as a filter of a qdisc, or by links of tcx."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, Literal
+
+from pdrgate.bpf.programs import LoadedProgram, TcxPorts, loaded
+from pdrgate.builds.bpf_build import BpfBuild
+from pdrgate.builds.program_setup import ATTACHES
+from pdrgate.data_paths.attached_programs import Sent, interface_number, is_ours, sut_names
+from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.errors import TestbedError
+
+WAYS = "pdrgate_ports"
+"""The map that tells a tc program where packets go: an ifindex to ifindex, destination and source MAC (16 bytes)."""
+_IS_WAYS = ("hash", 4, 16)
+_FILTER = ("prio", "1", "handle", "1")
+
+
+class AttachedTc:
+    """The program is a filter at ports of a hop, for what comes in there or for what leaves."""
+
+    def __init__(self, hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> None:
+        self._hop = hop
+        self._ports = tuple(ports)
+        self._build = build
+        self._sent = sent
+        self._direction = _direction(build)
+        self._at: list[str] = []
+        """Interfaces with a qdisc of ours."""
+        self._leave: Callable[[], None] = lambda: None
+
+    def apply(self) -> None:
+        with loaded(self._hop.host, self._build, "classifier", sut_names(self._hop)) as program:
+            self._leave = program.leave
+            _tell_ways(program, self._hop)
+            for port in self._ports:
+                self._attach(program, port.interface)
+            self._sent.add(program)
+
+    def read_back(self) -> None:
+        """`_attach` has done so."""
+
+    def undo(self) -> Sequence[str]:
+        told = []
+        while self._at:
+            try:
+                self._hop.host.run("tc", "qdisc", "delete", "dev", self._at.pop(), "clsact")
+            except TestbedError as error:
+                told.append(str(error))
+        self._leave()
+        return told
+
+    def _attach(self, program: LoadedProgram, interface: str) -> None:
+        host = program.host
+        host.run("tc", "qdisc", "add", "dev", interface, "clsact")
+        self._at.append(interface)
+        host.run(
+            "tc", "filter", "add", "dev", interface, self._direction, *_FILTER, "bpf", "direct-action",
+            "object-pinned", program.pin,
+        )  # fmt: skip
+        shown: list[dict[str, Any]] = host.run_json("tc", "-j", "filter", "show", "dev", interface, self._direction)
+        numbers = [one["options"]["prog"]["id"] for one in shown if "prog" in one.get("options", {})]
+        if numbers != [program.number]:
+            raise TestbedError(
+                f"attached tc program {program.number} to {interface} on {host.name}, but {numbers or 'none'} reads "
+                "back; does something there change its filters?"
+            )
+
+
+class AttachedTcx:
+    """Links of tcx have the program at ports of a hop, for what comes in there or for what leaves."""
+
+    def __init__(self, hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> None:
+        self._hop = hop
+        self._ports = tuple(ports)
+        self._build = build
+        self._sent = sent
+        self._undo = ExitStack()
+
+    def apply(self) -> None:
+        host = self._hop.host
+        numbers = tuple(interface_number(host, port) for port in self._ports)
+        tcx = TcxPorts(_direction(self._build), numbers)
+        # Links last until what loaded the program ends.
+        program = self._undo.enter_context(loaded(host, self._build, "classifier", sut_names(self._hop), tcx=tcx))
+        self._undo.callback(program.leave)
+        _tell_ways(program, self._hop)
+        self._sent.add(program)
+
+    def read_back(self) -> None:
+        """The loader has done so."""
+
+    def undo(self) -> Sequence[str]:
+        try:
+            self._undo.close()
+        except TestbedError as error:
+            return (str(error),)
+        return ()
+
+
+def attached_tc(hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> AttachedTc | AttachedTcx:
+    """The step that has a build's program at ports of a hop, as its set-up says."""
+    step = AttachedTcx if build.setup.attach.startswith("tcx-") else AttachedTc
+    return step(hop, ports, build, sent)
+
+
+def tc_hook(build: BpfBuild | None) -> str:
+    """Where a build's tc program is attached, in words: ``tc ingress``."""
+    asked = "auto" if build is None else build.setup.attach
+    return (asked if ATTACHES.get(asked) == "tc" else "tc-ingress").replace("-", " ")
+
+
+def _direction(build: BpfBuild) -> Literal["ingress", "egress"]:
+    return "egress" if tc_hook(build).endswith(" egress") else "ingress"
+
+
+def _tell_ways(program: LoadedProgram, hop: Hop) -> None:
+    """Tell a program that asks where packets go."""
+    if not is_ours(program.maps, WAYS, _IS_WAYS):
+        return
+    for port, other in (hop.ports, hop.ports[::-1]):
+        way = struct.pack("=I", interface_number(hop.host, other)) + _mac(other.peer_mac) + _mac(other.mac)
+        program.fill(WAYS, struct.pack("=I", interface_number(hop.host, port)), way)
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))
