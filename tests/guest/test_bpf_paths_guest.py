@@ -142,6 +142,53 @@ def test_a_kernel_before_tcx_tells_what_to_use(shared_testbed, cloud) -> None:
         assert path.restore() == []
 
 
+DISPATCHED = r"""
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+volatile const __u32 enabled = 0;
+__attribute__((noinline)) int first(struct xdp_md *ctx) { return ctx ? XDP_DROP : XDP_ABORTED; }
+SEC("xdp") int dispatches(struct xdp_md *ctx) { return enabled ? first(ctx) : XDP_ABORTED; }
+char _license[] SEC("license") = "GPL";
+"""
+PARTS = r"""
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+SEC("freplace/first") int passes(struct xdp_md *ctx) { return XDP_PASS; }
+SEC("xdp") int is_one_too(struct xdp_md *ctx) { return XDP_PASS; }
+SEC("freplace/first") int drops(struct xdp_md *ctx) { return XDP_DROP; }
+char _license[] SEC("license") = "GPL";
+"""
+
+
+def test_a_program_replaces_a_function_of_the_dispatcher_that_ports_run(shared_testbed, cloud, tmp_path: Path) -> None:
+    testbed = shared_testbed(cloud)
+    dispatcher, parts = _compiled(tmp_path, "dispatcher", DISPATCHED), _compiled(tmp_path, "parts", PARTS)
+    generator = testbed.generator(6)
+    try:
+        for program, passes in (("passes", True), ("is_one_too", True), ("drops", False)):
+            setup = program_setup("xdp", None, ("enabled=1",), f"{dispatcher}:dispatches/first")
+            path = data_path("ipv6-routing", bpf_build(f"{parts}:{program}", setup=setup))
+            try:
+                path.apply(testbed.hops)
+                trial = generator.trial(LOAD, DURATION, Frames(6))
+                assert (program, trial.forwarded) == (program, trial.offered if passes else 0)
+                told = path.explain(generator.sample(Frames(6)))
+                assert told == f"given such a packet, the program returns {'XDP_PASS' if passes else 'XDP_DROP'}"
+                assert path.load_cost()["verified"] == 2
+            finally:
+                assert path.restore() == []
+    finally:
+        generator.close()
+
+
+def _compiled(folder: Path, name: str, source: str) -> Path:
+    (folder / f"{name}.c").write_text(source)
+    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
+    command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", "-c", f"{name}.c")
+    subprocess.run((*command, "-o", f"{name}.o"), cwd=folder, check=True)
+    return folder / f"{name}.o"
+
+
 FILLED = r"""
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

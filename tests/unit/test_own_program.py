@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.bpf.filling import SUT_NAMES, check_setup, dispatcher_orders, orders
 from pdrgate.builds.bpf_build import BpfBuildError, bpf_build
-from pdrgate.builds.program_setup import Attach
+from pdrgate.builds.program_setup import Attach, ProgramSetup
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.scenario import Scenario
@@ -28,14 +29,37 @@ SEC("tc") int third(struct __sk_buff *skb) { return 0; }
 char _license[] SEC("license") = "GPL";
 """
 
+DISPATCHER = r"""
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+volatile const __u32 enabled = 0;
+__attribute__((noinline)) int first(struct xdp_md *ctx) { return ctx ? XDP_DROP : XDP_ABORTED; }
+SEC("xdp") int dispatches(struct xdp_md *ctx) { return enabled ? first(ctx) : XDP_PASS; }
+char _license[] SEC("license") = "GPL";
+"""
+PART = r"""
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+volatile const __u32 port = 0;
+SEC("freplace/first") int part(struct xdp_md *ctx) { return port; }
+char _license[] SEC("license") = "GPL";
+"""
+
+
+def compiled(folder: Path, name: str, source: str) -> Path:
+    (folder / f"{name}.c").write_text(source)
+    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
+    command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", "-c", f"{name}.c")
+    subprocess.run((*command, "-o", f"{name}.o"), cwd=folder, check=True)
+    return folder / f"{name}.o"
+
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
-    (folder / "several.c").write_text(SOURCE)
-    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
-    command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", "-c", "several.c")
-    subprocess.run((*command, "-o", "several.o"), cwd=folder, check=True)
+    compiled(folder, "dispatcher", DISPATCHER)
+    compiled(folder, "part", PART)
+    compiled(folder, "several", SOURCE)
     (folder / "vips.yaml").write_text("vips: {1: 2, 3: 4}\n")
     return folder / "several.o"
 
@@ -168,3 +192,71 @@ def test_a_program_of_the_option_is_named_with_its_object(several: Path) -> None
     library = PdrGate()
     library.load_ebpf_program(Path(f"{several}:other"))
     assert asked(library).program == bpf_build(f"{several}:other")
+
+
+@pytest.mark.parametrize(
+    ("program", "replaces", "function"),
+    [
+        ("part.o", "dispatcher.o:dispatches", "first"),
+        ("part.o", "dispatcher.o", "first"),
+        ("several.o:other", "dispatcher.o:dispatches/first", "first"),
+    ],
+)
+def test_a_program_replaces_a_function_of_a_dispatcher(
+    several: Path, program: str, replaces: str, function: str
+) -> None:
+    folder = several.parent
+    build = check_setup(bpf_build(f"{folder}/{program}", setup=ProgramSetup("xdp", replaces=f"{folder}/{replaces}")))
+    assert (build.kind, build.port_section) == ("xdp", "xdp")
+    found = build.dispatcher
+    assert found is not None
+    assert (found.build.program, found.function) == ("dispatches", function)
+    assert build.recorded()["replaces"] == f"first of {found.build.name}, SHA-256 {found.build.sha256}"
+    if ":" in program:
+        assert build.digest != bpf_build(f"{folder}/{program}", setup=ProgramSetup("xdp")).digest
+
+
+def test_variables_are_those_of_the_program_or_of_its_dispatcher(several: Path) -> None:
+    library = PdrGate()
+    part, dispatcher = (several.parent / name for name in ("part.o", "dispatcher.o"))
+    library.load_ebpf_program(part, rodata=("enabled=1", "port=2"), replaces=f"{dispatcher}:dispatches")
+    build = asked(library).program
+    assert build is not None
+    assert build.dispatcher is not None
+    assert orders(build, SUT_NAMES) == "value port 02000000\n"
+    assert dispatcher_orders(build, build.dispatcher.build, SUT_NAMES) == "value enabled 01000000\n"
+    with pytest.raises(BpfBuildError, match=r"part\.o: has no global variable neither; it has port"):
+        library.set_ebpf_variables("neither=1")
+
+
+@pytest.mark.parametrize(
+    ("program", "replaces", "told"),
+    [
+        (
+            "part.o",
+            "",
+            r"those in freplace/first replace a function of a dispatcher: name that with --replaces OBJECT:PROGRAM",
+        ),
+        ("several.o:other", "dispatcher.o:dispatches", r"its section xdp does not tell what it replaces of dispatcher"),
+        ("part.o", "dispatcher.o:none", r"dispatcher\.o: has no program none, but dispatches in xdp; name one"),
+        (
+            "part.o",
+            "several.o:third",
+            r"several\.o: holds a program for tc \(section tc\), and this data path runs one",
+        ),
+    ],
+)
+def test_what_replaces_nothing_is_told(several: Path, program: str, replaces: str, told: str) -> None:
+    folder = several.parent
+    setup = ProgramSetup(replaces=f"{folder}/{replaces}" if replaces else "")
+    with pytest.raises(BpfBuildError, match=told):
+        bpf_build(f"{folder}/{program}", "xdp", setup)
+
+
+def test_a_file_names_the_dispatcher_beside_it(several: Path) -> None:
+    file = several.parent / "replaced.yaml"
+    file.write_text("name: own\nebpf_program: {object: part.o, replaces: 'dispatcher.o:dispatches'}\n")
+    program = scenario_of(file).program
+    assert program is not None
+    assert program.dispatcher is not None
+    assert program.dispatcher.build.path == several.parent / "dispatcher.o"

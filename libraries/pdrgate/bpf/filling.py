@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pdrgate.bpf.btf import MapType, Types
 from pdrgate.bpf.values import LARGEST, MOST_KEYS, MisfitError, Writer, expanded, numbered, prefix
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
-from pdrgate.builds.program_setup import Filling, Plain
+from pdrgate.builds.program_setup import Filling, Plain, ProgramSetup
 
 _PROG_ARRAY, _LPM_TRIE, _DEVMAP, _CPUMAP, _XSKMAP, _DEVMAP_HASH = 3, 11, 14, 16, 17, 25
 """Kinds of maps (enum bpf_map_type)."""
@@ -46,23 +46,63 @@ elements takes seconds."""
 def check_setup(build: BpfBuild) -> BpfBuild:
     """The build, once what its maps shall hold is known to fit. Raises BpfBuildError."""
     orders(build, SUT_NAMES)
+    if build.dispatcher is not None:
+        dispatcher_orders(build, build.dispatcher.build, SUT_NAMES)
     return build
 
 
 def orders(build: BpfBuild, names: Mapping[str, str]) -> str:
-    """The lines that the loader reads (see bpf_load.c).
+    """The lines that the loader reads (see bpf_load.c), for the build's own object.
 
     Raises:
         BpfBuildError: the object has no such map or variable, or what it shall hold does not fit; says which field.
     """
+    setup = build.setup if build.dispatcher is None else _shared(build, build.dispatcher.build)[0]
+    return _orders(replace(build, setup=setup), names)
+
+
+def dispatcher_orders(build: BpfBuild, dispatcher: BpfBuild, names: Mapping[str, str]) -> str:
+    """The lines for the object of a build's dispatcher, by those names that the build's own does not have.
+
+    Raises:
+        BpfBuildError: as `orders` does.
+    """
+    return _orders(replace(dispatcher, setup=_shared(build, dispatcher)[1]), names)
+
+
+def _shared(build: BpfBuild, dispatcher: BpfBuild) -> tuple[ProgramSetup, ProgramSetup]:
+    """What of a set-up is for the build's own object, and what for that of its dispatcher. Raises BpfBuildError."""
+    setup = build.setup
+    if not setup.maps and not setup.variables:
+        return setup, ProgramSetup()
+    own, other = _types(build), _types(dispatcher)
+    maps = tuple(one for one in setup.maps if one.map not in own.maps and one.map in other.maps)
+    variables = tuple(one for one in setup.variables if one[0] not in own.variables and one[0] in other.variables)
+    return (
+        replace(
+            setup,
+            maps=tuple(one for one in setup.maps if one not in maps),
+            variables=tuple(one for one in setup.variables if one not in variables),
+        ),
+        ProgramSetup(maps=maps, variables=variables),
+    )
+
+
+def _types(build: BpfBuild) -> Types:
+    try:
+        types = Types(build.read())
+        types.maps, types.variables  # noqa: B018 -- damaged ones are told here
+    except ValueError as error:
+        raise BpfBuildError(f"{build.path}: cannot fill its maps: {error}") from error
+    return types
+
+
+def _orders(build: BpfBuild, names: Mapping[str, str]) -> str:
     setup = build.setup
     if not setup.maps and not setup.variables:
         return ""
-    try:
-        types = Types(build.read())
-        maps, known = types.maps, types.variables
-    except ValueError as error:
-        raise BpfBuildError(f"{build.path}: cannot fill its maps: {error}") from error
+    types = _types(build)
+    maps, known = types.maps, types.variables
     found = []
     for name, value in setup.variables:
         if name not in known:

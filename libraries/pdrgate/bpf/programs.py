@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pdrgate.bpf.filling import SUT_NAMES, orders
+from pdrgate.bpf.filling import SUT_NAMES, dispatcher_orders, orders
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.answers import understood
@@ -40,7 +40,8 @@ _MODE_NUMBERS = {"native": 1, "generic": 2}
 
 _LOAD = """\
 mount --bind "$1" /sys/fs/bpf || exit 125
-exec "$3" "$2" "$4" /sys/fs/bpf "$5" "$6"
+shift
+exec "$@"
 """
 _END_LINKS = 'for pin in "$1"/tcx-*; do [ ! -e "$pin" ] || bpftool link detach pinned "$pin" || exit; done'
 _NOT_STARTED = (125, 126, 127)
@@ -84,7 +85,11 @@ class LoadCost:
 
 @dataclass(frozen=True, slots=True)
 class LoadedProgram:
-    """A program that a host's kernel has accepted."""
+    """A program that a host's kernel has accepted.
+
+    Where a build replaces a function of a dispatcher, number and pin are the dispatcher's, which ports run; maps and
+    cost are the build's.
+    """
 
     host: Host
     build: BpfBuild
@@ -96,7 +101,9 @@ class LoadedProgram:
     """The maps by name, of which the kernel keeps 15 letters."""
     cost: LoadCost = LoadCost()
     keeper: int = 0
-    """The process that keeps its tables of programs, which are empty without; 0 where it has none."""
+    """The process that keeps its tables of programs, which are empty without, and what it replaces; 0 where it has
+    none.
+    """
 
     def leave(self) -> None:
         """It is attached no more; may be called twice."""
@@ -158,8 +165,12 @@ def loaded(
             host.put(f"{folder}/object", build.read())
             asked = orders(build, names) + ("unseeded\n" if alike else "") + (tcx.orders if tcx else "")
             host.put(f"{folder}/orders", asked.encode())
-            files = (f"{folder}/object", loader, build.program, kind, f"{folder}/orders")
-            load = ("sh", "-c", _LOAD, "sh", bpffs, *files)
+            words = [loader, f"{folder}/object", build.program, "/sys/fs/bpf", kind, f"{folder}/orders"]
+            if (outer := build.dispatcher) is not None:
+                host.put(f"{folder}/dispatcher", outer.build.read())
+                host.put(f"{folder}/dispatcher-orders", dispatcher_orders(build, outer.build, names).encode())
+                words += (f"{folder}/dispatcher", outer.build.program, outer.function, f"{folder}/dispatcher-orders")
+            load = ("sh", "-c", _LOAD, "sh", bpffs, *words)
             done = host.run("unshare", "-m", *load, timeout=_TIMEOUT, check=False)
         finally:
             host.run("rm", "-rf", folder, check=False)

@@ -13,7 +13,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -79,12 +79,26 @@ class Program:
         return None if found == "tp_btf" else found
 
     @property
+    def replaces(self) -> str | None:
+        """The function that its section says it replaces, which may be empty; None where it replaces none."""
+        first, _, function = self.section.removeprefix("?").partition("/")
+        return function if first == "freplace" else None
+
+    @property
     def by_default(self) -> bool:
         """Whether it is meant where nobody names one. libbpf leaves out what stands in a section that begins with ?."""
         return not self.section.startswith("?")
 
     def __str__(self) -> str:
         return f"{self.name} in {self.section}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """A program that ports run, and the function of it that the build under test replaces (freplace)."""
+
+    build: BpfBuild
+    function: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,8 @@ class BpfBuild:
     """What it is set up with."""
     programs: tuple[Program, ...] = ()
     """All programs of the object."""
+    dispatcher: Dispatcher | None = None
+    """What ports run in its place; None: the program itself."""
 
     def read(self) -> bytes:
         """The object. Raises BpfBuildError when it is not what it was when it was looked at."""
@@ -119,9 +135,22 @@ class BpfBuild:
     def digest(self) -> str:
         """The digest of what is under test: of the object, and of program and set-up where they were chosen."""
         chosen = "" if self.name == self.path.name else self.program
-        if not chosen and not self.setup.digest:
+        if not chosen and not self.setup_digest:
             return self.sha256
-        return hashlib.sha256(":".join(filter(None, (self.sha256, chosen, self.setup.digest))).encode()).hexdigest()
+        return hashlib.sha256(":".join(filter(None, (self.sha256, chosen, self.setup_digest))).encode()).hexdigest()
+
+    @property
+    def setup_digest(self) -> str:
+        """The digest of what it is set up with, and of the dispatcher; empty where that is nothing."""
+        if (found := self.dispatcher) is None:
+            return self.setup.digest
+        parts = (self.setup.digest, found.build.sha256, found.build.program, found.function)
+        return hashlib.sha256(":".join(parts).encode()).hexdigest()
+
+    @property
+    def port_section(self) -> str:
+        """The section of the program that ports run."""
+        return self.section if self.dispatcher is None else self.dispatcher.build.section
 
     @property
     def label(self) -> str:
@@ -131,6 +160,8 @@ class BpfBuild:
     def recorded(self) -> dict[str, str]:
         """What result.json has of a program that a scenario loads: which one it is, and what it is set up with."""
         told = {f"program {self.program}": f"of {self.path.name}, SHA-256 {self.sha256}"}
+        if (found := self.dispatcher) is not None:
+            told["replaces"] = f"{found.function} of {found.build.name}, SHA-256 {found.build.sha256}"
         return told | self.setup.recorded()
 
 
@@ -164,6 +195,10 @@ def bpf_build(
                 "choose another --attach, or a data path that goes with it"
             )
         kind = attached
+    dispatcher = None
+    if setup.replaces:
+        dispatcher = _dispatcher(setup, kind)
+        kind = dispatcher.build.kind
     try:
         read = content(path, path.resolve(), _LARGEST)
     except BuildError as error:
@@ -174,11 +209,33 @@ def bpf_build(
         raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
     if not wanted and setup.attach != "auto" and len(programs) == 1 and programs[0].kind is None:
         wanted = programs[0].name  # of an old section, or of none: there is no other, and what it is for was said
+    if dispatcher is not None and not wanted and (own := [one for one in programs if one.replaces is not None]):
+        if len(own) > 1:
+            has = ", ".join(map(str, own))
+            raise BpfBuildError(f"{path}: holds several programs ({has}); name one of them: {path.name}:{own[0].name}")
+        wanted = own[0].name
     program, found = _chosen(path, programs, wanted, kind, on_packets)
     _check_kind(path, program.section, found, kind)
     name = f"{path.name}:{program.name}" if wanted else path.name
     digest = hashlib.sha256(read).hexdigest()
-    return BpfBuild(name, path.resolve(), digest, program.section, found, program.name, setup, tuple(programs))
+    if dispatcher is not None and not dispatcher.function:
+        dispatcher = replace(dispatcher, function=program.replaces or "")
+        if not dispatcher.function:
+            raise BpfBuildError(
+                f"{path}: its section {program.section} does not tell what it replaces of {dispatcher.build.name}; "
+                f"name it: {setup.replaces}/FUNCTION"
+            )
+    return BpfBuild(
+        name, path.resolve(), digest, program.section, found, program.name, setup, tuple(programs), dispatcher
+    )
+
+
+def _dispatcher(setup: ProgramSetup, kind: ProgramKind | None) -> Dispatcher:
+    """What a set-up names, with the function where it does. Raises BpfBuildError."""
+    source, slash, function = setup.replaces.rpartition("/")
+    if not slash or ":" in function or ":" not in Path(source).name:
+        source, function = setup.replaces, ""
+    return Dispatcher(bpf_build(source, kind, ProgramSetup(setup.attach)), function)
 
 
 def _check_kind(path: Path, section: str, found: ProgramKind, kind: ProgramKind | None) -> None:

@@ -10,11 +10,13 @@ _ON_PACKETS = (
 )  # fmt: skip
 """Sections whose programs BPF_PROG_RUN runs on a packet."""
 _ELSEWHERE = (
-    "fentry", "fexit", "fmod_ret", "freplace", "kprobe", "kretprobe", "ksyscall", "kretsyscall", "uprobe", "uretprobe",
+    "fentry", "fexit", "fmod_ret", "kprobe", "kretprobe", "ksyscall", "kretsyscall", "uprobe", "uretprobe",
     "usdt", "tp", "tracepoint", "raw_tp", "raw_tracepoint", "tp_btf", "perf_event", "iter", "lsm", "lsm_cgroup",
     "struct_ops", "cgroup", "sockops", "sk_skb", "sk_msg", "sk_reuseport", "syscall",
 )  # fmt: skip
 """First parts of sections whose programs something else in the kernel calls."""
+_INSTEAD = ("freplace",)
+"""First parts of sections whose programs replace a function of another program."""
 
 
 def measured_otherwise(sections: Collection[str]) -> str:
@@ -22,9 +24,15 @@ def measured_otherwise(sections: Collection[str]) -> str:
     plain = {section.removeprefix("?") for section in sections}
     on_packets = {section for section in plain if _is(section, _ON_PACKETS)}
     elsewhere = {section for section in plain - on_packets if _is(section, _ELSEWHERE)}
-    if plain - on_packets - elsewhere:
+    instead = {section for section in plain - on_packets - elsewhere if _is(section, _INSTEAD)}
+    if plain - on_packets - elsewhere - instead:
         return ""
     told = []
+    if instead:
+        told.append(
+            f"those in {', '.join(sorted(instead))} replace a function of a dispatcher: name that with --replaces "
+            "OBJECT:PROGRAM"
+        )
     if on_packets:
         told.append(f"--packets FILE runs those in {', '.join(sorted(on_packets))} on packets of a file")
     if elsewhere:

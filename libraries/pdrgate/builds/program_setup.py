@@ -53,9 +53,13 @@ class ProgramSetup:
     maps: tuple[Filling, ...] = ()
     variables: tuple[tuple[str, Plain], ...] = ()
     """Global variables, such as ``volatile const`` ones, and what they are before the program is loaded."""
+    replaces: str = ""
+    """A function of a dispatcher that it replaces (freplace), ``OBJECT:PROGRAM/FUNCTION``; empty: none."""
 
     digest: str = field(init=False, compare=False)
-    """The digest of what it says; empty where it says nothing. Names of files are no part of it."""
+    """The digest of what it says, but for the dispatcher; empty where it says nothing. Names of files are no part of
+    it.
+    """
 
     def __post_init__(self) -> None:
         digest = ""
@@ -68,7 +72,9 @@ class ProgramSetup:
     def and_then(self, later: ProgramSetup) -> ProgramSetup:
         """This one with what ``later`` says besides; where both say something, the later one holds."""
         attach = self.attach if later.attach == "auto" else later.attach
-        return ProgramSetup(attach, (*self.maps, *later.maps), (*self.variables, *later.variables))
+        return ProgramSetup(
+            attach, (*self.maps, *later.maps), (*self.variables, *later.variables), later.replaces or self.replaces
+        )
 
     def recorded(self) -> dict[str, str]:
         """What result.json has of it."""
@@ -77,9 +83,9 @@ class ProgramSetup:
         return told | {f"variable {name}": str(value) for name, value in self.variables}
 
 
-def program_setup(attach: Attach, maps: Path | None, rodata: Sequence[str]) -> ProgramSetup:
+def program_setup(attach: Attach, maps: Path | None, rodata: Sequence[str], replaces: str = "") -> ProgramSetup:
     """What a run asks for, see `fillings` and `variables`. Raises UsageError."""
-    return ProgramSetup(attach, fillings(maps) if maps is not None else (), variables(rodata))
+    return ProgramSetup(attach, fillings(maps) if maps is not None else (), variables(rodata), replaces)
 
 
 def fillings(path: Path) -> tuple[Filling, ...]:

@@ -115,7 +115,7 @@ def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
             click.echo(f"  {one.test:{width}s}  {' '.join(one.tags)}")
 
 
-_OF_PROGRAMS = ("attach", "maps", "rodata", "beneath", "packets")
+_OF_PROGRAMS = ("attach", "replaces", "maps", "rodata", "beneath", "packets")
 """Options of eBPF programs only."""
 _USUAL = RunOptions(testbed=Path())
 
@@ -231,7 +231,11 @@ def _asked(**given: Any) -> RunOptions:
         if options.packets is not None:
             tag = "bpf-packets"
         elif options.bpf:
-            kind = "beneath" if options.beneath else bpf_build(options.bpf, setup=ProgramSetup(options.attach)).kind
+            kind = (
+                "beneath"
+                if options.beneath
+                else bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces)).kind
+            )
             tag = f"bpf-{'build' if options.against else 'program'}-{kind}"
         options = dataclasses.replace(options, scenarios=(tag,))
     if options.retis and options.against:

@@ -164,4 +164,4 @@ class ProgramBefore:
 
 def set_up_with(build: BpfBuild | None) -> dict[str, str]:
     """What tells results apart by what a program was set up with; nothing where that is nothing."""
-    return {"program_setup": build.setup.digest[:16]} if build is not None and build.setup.digest else {}
+    return {"program_setup": build.setup_digest[:16]} if build is not None and build.setup_digest else {}

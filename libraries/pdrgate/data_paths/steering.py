@@ -73,7 +73,7 @@ class CpuMapSteering:
         if self.active:
             raise TestbedError(f"{interface} on {host.name} is steered already; end that first")
         # Programs of one cpumap are of one sort, and it is the one that hands packets over which says of which.
-        frags = ("FRAGS",) if program.build.section.removeprefix("?").startswith("xdp.frags") else ()
+        frags = ("FRAGS",) if program.build.port_section.removeprefix("?").startswith("xdp.frags") else ()
         with loaded(host, own_build("xdp_steer", frags), "") as steer:
             self._packets = min(self._packets, MOST_PACKETS)  # an earlier scenario may have had more
             try:

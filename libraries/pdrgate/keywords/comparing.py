@@ -124,6 +124,7 @@ class BuildKeywords:
         maps: Path | None = None,
         rodata: tuple[str, ...] = (),
         kernel: str = "",
+        replaces: str = "",
     ) -> None:
         """Loads two eBPF objects in turn on one kernel, and measures with each; see `Compare Kernel Builds`.
 
@@ -136,6 +137,9 @@ class BuildKeywords:
         variables are (``NAME=VALUE``, or a YAML file); see docs/reference.md, and `Fill EBPF Map`. ``kernel`` is a
         build that is booted under both, named as in `Compare Kernel Builds`; without it, the testbed's kernel is.
 
+        ``replaces`` is a function of a dispatcher, ``OBJECT:PROGRAM/FUNCTION``, which the program replaces (freplace).
+        The dispatcher is attached in its place; maps and variables may be the dispatcher's, too.
+
         | Compare EBPF Builds    candidate=new.o    baseline=old.o    tolerance=1%
         """
         if (own := self._state.test.scenario.program) is not None:
@@ -146,7 +150,7 @@ class BuildKeywords:
         session = self._state.current.session
         data_path = self._state.test.scenario.data_path
         kind = DATA_PATHS[data_path].program
-        setup = program_setup(attach, maps, rodata).and_then(self._state.test.setup)
+        setup = program_setup(attach, maps, rodata, replaces).and_then(self._state.test.setup)
 
         def loaded(source: str) -> BpfBuild:
             return check_setup(bpf_build(source, kind, setup))

@@ -85,6 +85,7 @@ class ScenarioKeywords:
         maps: Path | None = None,
         rodata: tuple[str, ...] = (),
         data_path: str | None = None,
+        replaces: str = "",
     ) -> None:
         """Loads a program of an eBPF object ``file`` when the SUT is set up for the scenario, on each boot and hop.
 
@@ -92,6 +93,9 @@ class ScenarioKeywords:
         ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``, and since Linux 6.6 ``tcx-ingress``, ``tcx-egress``;
         without it, where its section says. ``maps`` is a YAML file of what its maps hold, ``rodata`` what its global
         variables are, see `Fill EBPF Map`.
+
+        ``replaces`` is a function of a dispatcher, ``OBJECT:PROGRAM/FUNCTION``, which the program replaces (freplace).
+        The dispatcher is attached in its place; maps and variables may be the dispatcher's, too.
 
         It stands before the ``data_path``, see `Set Data Path`: IPv4 and IPv6 routing unless another was chosen, so
         that what it lets pass is right. A data path that runs a program of that kind, such as ``xdp-ipv6-routing``,
@@ -104,7 +108,7 @@ class ScenarioKeywords:
         | Fill EBPF Map    vip_map    ${CURDIR}/vips.yaml
         | What Counts Is    returned
         """
-        setup = program_setup(attach, maps, rodata).and_then(self._state.test.setup)
+        setup = program_setup(attach, maps, rodata, replaces).and_then(self._state.test.setup)
         earlier = self._state.test.scenario
         if earlier.program is not None:
             raise UsageError(

@@ -31,6 +31,7 @@ class PacketKeywords:
         attach: Attach = "auto",
         maps: Path | None = None,
         rodata: tuple[str, ...] = (),
+        replaces: str = "",
     ) -> None:
         """Runs two eBPF programs on each packet of a capture, by BPF_PROG_RUN, on one kernel.
 
@@ -48,7 +49,7 @@ class PacketKeywords:
         session, test = self._state.current.session, self._state.test
         if test.measurement is not None:
             raise TestbedError("the scenario is being measured; run programs on packets in a test of its own")
-        setup = program_setup(attach, maps, rodata).and_then(test.setup)
+        setup = program_setup(attach, maps, rodata, replaces).and_then(test.setup)
         first = check_setup(bpf_build(baseline, None, setup, on_packets=True))
         second = check_setup(bpf_build(candidate, first.kind, setup, on_packets=True))
         capture = PacketVectors.read(packets)

@@ -82,7 +82,7 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
         from pdrgate.builds.bpf_build import bpf_build
         from pdrgate.builds.program_setup import program_setup
 
-        setup = program_setup(options.attach, options.maps, options.rodata)
+        setup = program_setup(options.attach, options.maps, options.rodata, options.replaces)
         on_packets = options.packets is not None
         kind = check_setup(bpf_build(options.bpf, setup=setup, on_packets=on_packets)).kind
         if options.against:

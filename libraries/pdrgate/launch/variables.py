@@ -53,6 +53,7 @@ def _anywhere(options: RunOptions) -> RunOptions:
         kernel=absolute(options.kernel),
         bpf=absolute(options.bpf),
         against=absolute(options.against),
+        replaces=str(Path(options.replaces).absolute()) if options.replaces else "",
         maps=options.maps.resolve() if options.maps else None,
         rodata=tuple(one if "=" in one else str(Path(one).resolve()) for one in options.rodata),
         traffic=from_anywhere(options.traffic) if options.traffic else "",

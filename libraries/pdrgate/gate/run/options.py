@@ -252,6 +252,16 @@ class RunOptions(Options):
             default="as the data path has it",
         ),
     ] = "auto"
+    replaces: Annotated[
+        str,
+        Said(
+            "The function of a dispatcher that the eBPF programs replace (freplace).",
+            "the function of a dispatcher that the eBPF programs replace (freplace): the dispatcher is attached at the "
+            'ports, and `--maps` and `--rodata` hold for it, too; without `/FUNCTION`, as `SEC("freplace/FUNCTION")` '
+            "says",
+            form="OBJECT:PROGRAM/FUNCTION",
+        ),
+    ] = ""
     maps: Annotated[
         Path | None,
         Said(

@@ -40,11 +40,13 @@ class _Program(msgspec.Struct, forbid_unknown_fields=True):
     attach: Attach = "auto"
     maps: str = ""
     rodata: list[str] = []
+    replaces: str = ""
 
     def build(self, beside: Path) -> BpfBuild:
         maps = beside / self.maps if self.maps else None
         rodata = [one if "=" in one else str(beside / one) for one in self.rodata]
-        return own_program(beside / self.object, self.program, program_setup(self.attach, maps, rodata))
+        replaces = str(beside / self.replaces) if self.replaces else ""
+        return own_program(beside / self.object, self.program, program_setup(self.attach, maps, rodata, replaces))
 
 
 class _File(msgspec.Struct):

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Loads one program of an eBPF object, fills its maps, pins it, and attaches it where links do that.
  *
- *   pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND ORDERS
+ *   pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND ORDERS [OBJECT PROGRAM FUNCTION ORDERS]
  *
  * FOLDER is in a bpffs; the program is pinned there as `program`, and maps that the object wants pinned by name, too.
  * KIND is libbpf's name for what the program is loaded for, such as xdp/cpumap; empty: what its section says.
+ *
+ * With a second object, which has a dispatcher, the program replaces FUNCTION of that (freplace). The dispatcher is then
+ * what KIND is for, and what is pinned and attached.
  *
  * ORDERS is a file; each of its lines is one order, bytes are in hexadecimal:
  *
@@ -325,24 +328,41 @@ static int beside(struct bpf_program *program, enum bpf_prog_type type)
 	       (bpf_program__type(program) == type && attach != BPF_XDP_DEVMAP && attach != BPF_XDP_CPUMAP);
 }
 
-/* The object with the program loaded and its maps filled; NULL where it does not load. */
-static struct bpf_object *loaded(char **argv, FILE *orders, int alone, int level)
+/* What is loaded of an object. */
+struct asked {
+	const char *object, *program, *folder, *kind;
+	FILE *orders;
+	const char *function;	/* what it replaces of the dispatcher; NULL: nothing */
+	int dispatcher;
+};
+
+/* Make a program one that replaces a function of another. */
+static int replacing(struct bpf_program *program, const struct asked *asked)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, options, .pin_root_path = argv[3]);
-	struct bpf_object *object = bpf_object__open_file(argv[1], &options);
+	bpf_program__set_type(program, BPF_PROG_TYPE_EXT);
+	bpf_program__set_expected_attach_type(program, 0);
+	return bpf_program__set_attach_target(program, asked->dispatcher, asked->function);
+}
+
+/* The object with the program loaded and its maps filled; NULL where it does not load. */
+static struct bpf_object *loaded_as(const struct asked *asked, int alone, int level)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .pin_root_path = asked->folder);
+	struct bpf_object *object = bpf_object__open_file(asked->object, &options);
+	FILE *orders = asked->orders;
 	struct bpf_program *program, *each;
 	char *words[8];
 
 	if (!object)
 		return NULL;
-	program = chosen(object, argv[2]);
+	program = chosen(object, asked->program);
 	if (!program)
 		goto refused;
 	bpf_object__for_each_program(each, object)
 		if (alone)
 			bpf_program__set_autoload(each, each == program);
 	bpf_program__set_autoload(program, true);	/* a section that begins with ? is loaded when it is asked for */
-	if (*argv[4] && made(program, argv[4]))
+	if (asked->function ? replacing(program, asked) : *asked->kind && made(program, asked->kind))
 		goto refused;
 	from_start(orders);
 	while (ordered(orders, "program", words, 8) == 6) {
@@ -350,7 +370,7 @@ static struct bpf_object *loaded(char **argv, FILE *orders, int alone, int level
 		if (!each)
 			goto refused;
 		bpf_program__set_autoload(each, true);
-		if (*argv[4] && beside(each, bpf_program__type(program)) && made(each, argv[4]))
+		if (*asked->kind && beside(each, bpf_program__type(program)) && made(each, asked->kind))
 			goto refused;
 	}
 	bpf_program__set_log_level(program, level);
@@ -359,6 +379,23 @@ static struct bpf_object *loaded(char **argv, FILE *orders, int alone, int level
 refused:
 	bpf_object__close(object);
 	return NULL;
+}
+
+static struct bpf_object *loaded(const struct asked *asked)
+{
+	struct bpf_object *object;
+
+	quiet = 1;
+	object = loaded_as(asked, 1, STATISTICS);
+	if (!object)
+		object = loaded_as(asked, 0, STATISTICS);
+	quiet = 0;
+	return object ? object : loaded_as(asked, 1, 0);	/* without statistics a kernel says why */
+}
+
+static struct bpf_program *program_of(struct bpf_object *object, const struct asked *asked)
+{
+	return bpf_object__find_program_by_name(object, asked->program);
 }
 
 /* Bytes of memory that a map takes, as the kernel accounts for it. */
@@ -418,11 +455,12 @@ static void tell_maps(const unsigned int *ids, unsigned int count)
 }
 
 /* The kernel empties a table of programs when no program has it open any more, and it is pinned nowhere: one that only
- * keeps the object open does, until it is ended. Its process id; 0 where nobody needs it. */
-static int keeper(struct bpf_object *object)
+ * keeps the object open does, until it is ended; the link by which a program replaces a function, too. Its process id;
+ * 0 where nobody needs it. */
+static int keeper(struct bpf_object *object, int needed)
 {
 	struct bpf_map *map;
-	int needed = 0, pid;
+	int pid;
 
 	bpf_object__for_each_map(map, object)
 		needed |= bpf_map__type(map) == BPF_MAP_TYPE_PROG_ARRAY;
@@ -438,7 +476,8 @@ static int keeper(struct bpf_object *object)
 		pause();
 }
 
-static int tell(struct bpf_object *object, int fd)
+/* What ports run, and what loading the program cost. */
+static int tell(struct bpf_object *object, int fd, unsigned int dispatcher)
 {
 	unsigned int ids[MOST_MAPS], size = sizeof(struct bpf_prog_info);
 	struct bpf_prog_info program = { .nr_map_ids = MOST_MAPS, .map_ids = (unsigned long)ids };
@@ -447,42 +486,65 @@ static int tell(struct bpf_object *object, int fd)
 		perror("bpf_obj_get_info_by_fd");
 		return 1;
 	}
-	printf("{\"program\":{\"id\":%u,\"name\":\"%s\",\"jited\":%u,\"processed\":%u,\"states\":%u},\"maps\":[", program.id,
-	       program.name, program.jited_prog_len, processed ? processed : program.verified_insns, states);
+	printf("{\"program\":{\"id\":%u,\"name\":\"%s\",\"jited\":%u,\"processed\":%u,\"states\":%u},\"maps\":[",
+	       dispatcher ? dispatcher : program.id, program.name, program.jited_prog_len,
+	       processed ? processed : program.verified_insns, states);
 	tell_maps(ids, program.nr_map_ids < MOST_MAPS ? program.nr_map_ids : MOST_MAPS);
-	printf("],\"keeper\":%d}\n", keeper(object));
+	printf("],\"keeper\":%d}\n", keeper(object, dispatcher != 0));
 	return 0;
+}
+
+/* The dispatcher's id once the program has replaced its function; 0 where it is refused. */
+static unsigned int replaced(struct bpf_program *program, int dispatcher)
+{
+	unsigned int size = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info info = { 0 };
+
+	if (!bpf_program__attach_freplace(program, 0, NULL)) {
+		wrong("program", bpf_program__name(program), strerror(errno));
+		return 0;
+	}
+	return bpf_obj_get_info_by_fd(dispatcher, &info, &size) ? 0 : info.id;
 }
 
 int main(int argc, char **argv)
 {
-	struct bpf_object *object;
+	struct asked asked = { 0 }, around = { 0 };
+	struct bpf_object *object, *outer;
+	unsigned int dispatcher = 0;
 	char pin[4096];
-	FILE *orders;
 	int fd;
 
-	if (argc != 6) {
-		fprintf(stderr, "usage: pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND ORDERS\n");
+	if (argc != 6 && argc != 10) {
+		fprintf(stderr, "usage: pdrgate-bpf-load OBJECT PROGRAM FOLDER KIND ORDERS [OBJECT PROGRAM FUNCTION ORDERS]\n");
 		return 64;
 	}
-	orders = fopen(argv[5], "r");
+	asked = (struct asked){ argv[1], argv[2], argv[3], argv[4], fopen(argv[5], "r") };
 	libbpf_set_print(told);
-	quiet = 1;
-	object = loaded(argv, orders, 1, STATISTICS);
-	if (!object)
-		object = loaded(argv, orders, 0, STATISTICS);
-	quiet = 0;
-	if (!object)
-		object = loaded(argv, orders, 1, 0);	/* without statistics a kernel says why */
+	if (argc == 10) {
+		around = (struct asked){ argv[6], argv[7], argv[3], argv[4], fopen(argv[9], "r") };
+		outer = loaded(&around);
+		if (!outer)
+			return 1;
+		asked.function = argv[8];
+		asked.dispatcher = bpf_program__fd(program_of(outer, &around));
+		processed = states = 0;
+	}
+	object = loaded(&asked);
 	if (!object)
 		return 1;
-	fd = bpf_program__fd(bpf_object__find_program_by_name(object, argv[2]));
+	fd = bpf_program__fd(program_of(object, &asked));
+	if (asked.function) {
+		dispatcher = replaced(program_of(object, &asked), asked.dispatcher);
+		if (!dispatcher)
+			return 1;
+	}
 	snprintf(pin, sizeof(pin), "%s/program", argv[3]);
-	if (bpf_obj_pin(fd, pin)) {
+	if (bpf_obj_pin(asked.function ? asked.dispatcher : fd, pin)) {
 		perror(pin);
 		return 1;
 	}
-	if (attached(fd, argv[3], orders))
+	if (attached(asked.function ? asked.dispatcher : fd, argv[3], asked.orders))
 		return NOT_ATTACHED;
-	return tell(object, fd);
+	return tell(object, fd, dispatcher);
 }
