@@ -343,7 +343,7 @@ def test_segments_end_on_every_hop(testbed: NetnsTestbed, generators) -> None:
             assert trial.forwarded == trial.offered > 0
         probed = generators(6).trial(LOAD, DURATION, Frames(6, segments=True, probe_rate=1000))
         assert probed.loss_ratio == 0
-        assert probed.latency is not None
+        assert probed.seen.latency is not None
         # Frames without the header find their way too, those with it only by segments.
         assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
     finally:

@@ -141,7 +141,7 @@ def test_a_worker_of_another_version_says_so(generator: EmbeddedGenerator, monke
 
 
 def test_a_request_out_of_range_is_refused_by_name_and_the_next_one_served(generator: EmbeddedGenerator) -> None:
-    request = generator._request(2000, 20e3, 0.1, IPV6, generator._built_in(IPV6), 0)
+    request = generator._request(2000, 20e3, 0.1, IPV6, generator._built_in(IPV6), 0, None)
     request.batch = 65
     generator._send(request, b"")
     with pytest.raises(GeneratorError, match=r"asked for a trial whose batch is out of range$"):
@@ -165,7 +165,7 @@ CHOSEN = Frames(6, chosen=chosen_traffic(["udp flows=3"]))
 def test_a_table_out_of_range_is_refused(generator: EmbeddedGenerator, tampered: Any, told: str) -> None:
     assert CHOSEN.chosen is not None
     sent, table = generator._chosen(CHOSEN, CHOSEN.chosen)
-    request = generator._request(2000, 20e3, 0.1, CHOSEN, sent, len(table))
+    request = generator._request(2000, 20e3, 0.1, CHOSEN, sent, len(table), None)
     generator._send(*tampered(request, table))
     with pytest.raises(GeneratorError, match=rf"{told}$"):
         generator._answer(10.0)

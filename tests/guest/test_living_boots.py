@@ -112,8 +112,8 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         for before, name in ((first, "first"), (nat, "second")):
             after = CountedComparison(session, before.scenario, suts, Plan(2, 600, 0.5), longname=name)
             after.run()
-            assert after.judgement == before.judgement
             assert after.boots == before.boots
+            assert after.judgement == before.judgement
             told, was = (one.result().builds.sides[0].findings.cost for one in (after, before))
             assert told is not None
             assert was is not None

@@ -78,7 +78,7 @@ def test_a_low_load_is_forwarded_whole(shared_testbed, request, monkeypatch, eng
                 for directions in (1, 2):
                     trial, gained = low(testbed, generator, Frames(family=family, directions=directions))
                     assert trial.forwarded == trial.offered == 1_000 - trial.unsent
-                    assert trial.refused == 0
+                    assert trial.aside.refused == 0
                     sent = gained[tap("t0", "tx_packets")] + gained[tap("t1", "tx_packets")]
                     assert sent >= trial.offered  # and some of the guest's own may have gone the other way
         finally:
@@ -98,14 +98,14 @@ def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(shared_testbed, clo
     trial = generator.trial(600_000.0, 0.5, Frames(family=4))
     after = testbed.counters()
     generator.close()
-    assert trial.refused > 0
+    assert trial.aside.refused > 0
     assert trial.forwarded < trial.offered
-    assert trial.refused == after[tap("t0", "tx_dropped")] - before[tap("t0", "tx_dropped")]
+    assert trial.aside.refused == after[tap("t0", "tx_dropped")] - before[tap("t0", "tx_dropped")]
     # All that the TAP took reached the guest: the queue before it is the only place in front of it that loses.
-    assert after[tap("t0", "tx_packets")] - before[tap("t0", "tx_packets")] == trial.offered - trial.refused
+    assert after[tap("t0", "tx_packets")] - before[tap("t0", "tx_packets")] == trial.offered - trial.aside.refused
     ingress = testbed.hops[0].ingress.interface
     received = Counter(Place.interface(ingress), "rx_packets")
-    assert after[received] - before[received] == trial.offered - trial.refused
+    assert after[received] - before[received] == trial.offered - trial.aside.refused
     path.restore()
     testbed.set_buffer(DEFAULT_BUFFER)
 

@@ -36,8 +36,9 @@ class Counting:
         pass
 
     def go_on_from(
-        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult]
-    ) -> None:
+        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult],
+        facts: SutFacts,
+    ) -> None:  # fmt: skip
         pass
 
 

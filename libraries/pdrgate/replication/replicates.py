@@ -64,8 +64,9 @@ class Replication(Protocol[Stretch_co]):
         """End what was begun for later replicates."""
 
     def go_on_from(
-        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult]
-    ) -> None:
+        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult],
+        facts: SutFacts,
+    ) -> None:  # fmt: skip
         """Take over what earlier replicates have found out."""
 
     @property

@@ -111,5 +111,5 @@ class BuildComparison(PairsComparison[Trial]):
         )  # fmt: skip
         baseline = known.sides["baseline"]
         sides = {side: replace(baseline, side=side, build=build.label) for side, build in builds.items()}
-        other.loop.replication.go_on_from(known.loads, known.latency_loads, sides)
+        other.loop.replication.go_on_from(known.loads, known.latency_loads, sides, known.facts)
         return other

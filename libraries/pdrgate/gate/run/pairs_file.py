@@ -10,6 +10,7 @@ import msgspec
 
 from pdrgate.errors import DataError, without_value
 from pdrgate.history.lines import LineFile
+from pdrgate.replication.replicates import SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 
 PAIRS_FILE = "pairs.jsonl"
@@ -34,11 +35,17 @@ class StoredStep:
     latency_loads: tuple[float, ...] = ()
     sides: Mapping[Side, SideResult] = field(default_factory=dict)
     """What is known of the builds by then."""
+    facts: SutFacts = field(default_factory=SutFacts)
+    """What is known of the SUT, whichever build it runs; nothing in files of earlier versions."""
 
     @property
     def pair(self) -> int:
-        """The number of the pair."""
+        """The number of the pair; of several that were measured at once, the last."""
         return max((boot.pair for boot in self.boots), default=0)
+
+    def begins(self, number: int) -> bool:
+        """Whether it is a step from that pair on; of several that are measured at once, any boot may have failed."""
+        return self.pair >= number if self.failed else min((boot.pair for boot in self.boots), default=0) == number
 
     @property
     def failed(self) -> bool:
@@ -72,9 +79,9 @@ class PairsFile(LineFile):
         wanted: int | None = 1
         for step in self._left:
             mine = step.scenario == scenario and step.test in ("", test)
-            if mine and step.pair == wanted:
+            if mine and wanted is not None and step.begins(wanted):
                 found.append(step)
-                wanted = step.pair + (not step.failed)
+                wanted = wanted if step.failed else step.pair + 1
             else:
                 left.append(step)
                 wanted = None if mine else wanted  # from here on it is the next comparison's of that name

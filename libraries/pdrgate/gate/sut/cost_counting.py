@@ -22,11 +22,11 @@ def tracing_of(testbed: Testbed) -> tuple[Observer, ...]:
     return testbed.executed.tracing() if testbed.executed is not None else ()
 
 
-def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> Ratio | None:
+def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> float | None:
     """What more a packet may cost there; None where that is told and not judged."""
     if asked is not None:
-        return asked
-    return COST_TOLERANCE if testbed.executed is not None and testbed.executed.exact else None
+        return float(asked)
+    return float(COST_TOLERANCE) if testbed.executed is not None and testbed.executed.exact else None
 
 
 def busy_of(testbed: Testbed) -> Callable[[], AbstractContextManager[object]]:

@@ -125,10 +125,11 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             return Replicates((result,))
 
     def go_on_from(
-        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult]
-    ) -> None:
+        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult],
+        facts: SutFacts,
+    ) -> None:  # fmt: skip
         """Take over what earlier boots have found out."""
-        self.loads, self.latency_loads = loads, latency_loads
+        self.loads, self.latency_loads, self.facts = loads, latency_loads, facts
         self.sides.update(sides)
 
     def measure(

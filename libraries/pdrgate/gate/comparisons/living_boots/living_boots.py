@@ -97,9 +97,10 @@ class LivingBoots:
         """Nothing is begun beforehand."""
 
     def go_on_from(
-        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult]
-    ) -> None:
-        self.loads, self.latency_loads = loads, latency_loads
+        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult],
+        facts: SutFacts,
+    ) -> None:  # fmt: skip
+        self.loads, self.latency_loads, self.facts = loads, latency_loads, facts
         self.sides.update(sides)
 
     # --- Some pairs ---

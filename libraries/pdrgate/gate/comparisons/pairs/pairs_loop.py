@@ -185,7 +185,7 @@ class PairsLoop(Generic[AnyStretch]):
                 builds={str(side): label for side, label in task.labels.items()},
                 identities={str(side): identity for side, identity in task.identities.items()},
                 elapsed=self._clock.elapsed, boots=tuple(found.results), loads=replication.loads,
-                latency_loads=replication.latency_loads, sides=replication.sides,
+                latency_loads=replication.latency_loads, sides=replication.sides, facts=replication.facts,
             )
         )  # fmt: skip
 
@@ -202,7 +202,7 @@ class PairsLoop(Generic[AnyStretch]):
         )  # fmt: skip
         if (last := taken.last) is not None:
             self._clock.spent = last.elapsed
-            self.replication.go_on_from(last.loads, last.latency_loads, last.sides)
+            self.replication.go_on_from(last.loads, last.latency_loads, last.sides, last.facts)
         self.found.take_over(taken)
         self._find_tries()
         if self.found.boots:
