@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,10 +22,11 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.measurands.load_cost import MapMemory, VerifiedInstructions
 from pdrgate.reports.words.frame_words import frames_tables
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds import load_testbed
-from pdrgate.units import Duration
+from pdrgate.units import Duration, Ratio
 
 pytestmark = pytest.mark.datapath
 
@@ -83,6 +85,42 @@ def test_the_verdict_on_two_builds(session: Session, tmp_path: Path, case: str, 
         assert all(one.sent and one.must_be and one.got and one.differences for one in stored)
         told = "\n".join(session.observer.sentences)  # type: ignore[attr-defined]
         assert "^^" in told
+
+
+def test_a_candidate_that_the_kernel_refuses_is_a_regression_and_a_baseline_an_error(
+    session: Session, tmp_path: Path
+) -> None:
+    right = router(tmp_path, RIGHT, "right")
+    refused = router(tmp_path, "return *(unsigned char *)(end + 1);", "refused")
+    found = compare(session, right, refused, 6).judgement
+    assert found is not None
+    assert found.verdict is Verdict.REGRESSION
+    assert re.search(
+        r"^the candidate's program does not load, and the baseline's does: .*refused.bpf.o: .* refuses its program \w+ "
+        r"\(xdp\): the verifier says: ",
+        found.reason,
+    )
+    (boot,) = session.record.result().scenarios[0].builds.boots
+    assert (boot.side, boot.refused, boot.sut_failed) == ("candidate", True, True)
+    other = compare(session, refused, right, 4).judgement
+    assert other is not None
+    assert other.verdict is Verdict.ERROR
+    assert "the verifier says: " in other.reason
+
+
+def test_what_the_verifier_takes_longer_for_is_judged_beside_the_speed(session: Session, tmp_path: Path) -> None:
+    grows = 'volatile int grown = 0; _Pragma("clang loop unroll(full)") for (int i = 0; i < 400; i++) grown += i;'
+    session.options = replace(session.options, load_tolerance=Ratio(0.1))
+    found = compare(session, router(tmp_path, RIGHT, "right"), router(tmp_path, grows, "grown"), 6)
+    assert found.judgement is not None
+    assert found.comparison is not None
+    changes = {one.measurand: one for one in found.comparison.changes}
+    verified, memory = (changes[kind.about.name] for kind in (VerifiedInstructions, MapMemory))
+    assert verified.candidate > 2 * verified.baseline
+    assert (verified.verdict, memory.verdict) == (Verdict.REGRESSION, Verdict.PASS)
+    assert "the verifier looks at " in found.judgement.reason
+    # What else a loaded machine makes of two pairs is not what this is about.
+    assert found.judgement.verdict is Verdict.REGRESSION or not found.comparison.accepted
 
 
 def test_builds_that_do_the_same_otherwise_are_compared_by_speed(session: Session, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from wrong_routers import router
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.network_state import NetworkState
@@ -38,6 +39,7 @@ NAT = Scenario(
         "nft add rule ip gate leaving oifname $OUT masquerade",
     )),
 )  # fmt: skip
+PROGRAM = Scenario("xdp-ipv6-routing")
 LACKING = Scenario("ip-routing", set_up=set_up_of(("no-such-program --at-all",)))
 
 
@@ -118,6 +120,29 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
             assert told is not None
             assert was is not None
             assert told.functions == was.functions
+    finally:
+        session.close()
+        record.close()
+
+
+def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: KernelBuild, tmp_path: Path) -> None:
+    record = RunRecord(tmp_path / "run", "smoke")
+    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, _Silent(), state=tmp_path / "state")
+    session.take()
+    try:
+        refused = router(tmp_path, "return *(unsigned char *)(end + 1);", "refused")
+        builds = {
+            side: Build(side, name, partial(session.boot, cloud), program)
+            for side, name, program in zip(SIDES, "ab", (None, refused), strict=True)
+        }
+        suts = LivingSuts(session, builds)
+        made = CountedComparison(session, PROGRAM, suts, Plan(2, 600, 0.5), test=PROGRAM.name)
+        made.run()
+        assert made.judgement is not None
+        assert made.judgement.verdict is Verdict.REGRESSION
+        assert made.judgement.reason.startswith("the candidate's program does not load, and the baseline's does: ")
+        assert "the verifier says: " in made.judgement.reason
+        assert (made.unable, made.boots, made.trials) == ("", [], ())
     finally:
         session.close()
         record.close()

@@ -145,7 +145,7 @@ def test_what_no_longer_loads_is_a_regression_with_the_verifiers_words(compare: 
     refused = compare("unsafe", "refused").judgement
     assert refused is not None
     assert refused.verdict is Verdict.REGRESSION
-    assert refused.reason.startswith("the candidate does not load, and the baseline does: ")
+    assert refused.reason.startswith("the candidate's program does not load, and the baseline's does: ")
     assert "the verifier says: " in refused.reason
 
 

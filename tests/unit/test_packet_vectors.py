@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from pdrgate.gate.comparisons.packet_vectors.compared_vectors import MOST_LOADS,
 from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
 from pdrgate.gate.comparisons.packet_vectors.program_answer import ProgramAnswer, answers_differ
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.guests.metering.meter import Executed, Followed
 from pdrgate.guests.metering.program_calls import program_calls
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
@@ -46,6 +48,25 @@ def compared(
     capture: PacketVectors, baseline: Sequence[LoadedRuns], candidate: Sequence[LoadedRuns], tolerance: float = 0.01
 ) -> ComparedVectors:
     return ComparedVectors(capture, "xdp", {"baseline": baseline, "candidate": candidate}, tolerance)
+
+
+def with_loads(capture: PacketVectors, before: LoadCost, after: LoadCost, asked: float | None) -> ComparedVectors:
+    one = load([100, 130])
+    loads = {side: [replace(one, load_cost=cost)] * 2 for side, cost in zip(SIDES, (before, after), strict=True)}
+    return ComparedVectors(capture, "xdp", loads, 0.01, asked)
+
+
+def test_what_a_load_costs_is_judged_where_that_is_asked(capture: PacketVectors) -> None:
+    before, after = LoadCost(800, 40, 812, 4096), LoadCost(1200, 40, 812, 4096)
+    assert with_loads(capture, before, after, None).judgement().verdict is Verdict.PASS
+    assert with_loads(capture, before, after, 0.5).judgement().verdict is Verdict.PASS
+    grown = with_loads(capture, before, after, 0.1)
+    judgement = grown.judgement()
+    assert judgement.verdict is Verdict.REGRESSION
+    assert judgement.reason.startswith("the verifier looks at 1200 instructions, baseline 800 (+50.0 %), tolerance 10")
+    assert "3 packets of flows.pcap are answered alike" in judgement.reason
+    assert grown.load_costs("candidate")["verified instructions"] == (1200.0, 1200.0)
+    assert "verifier states" not in with_loads(capture, LoadCost(800), after, 0.1).load_costs("baseline")
 
 
 def test_equal_counts_need_two_loads_and_pass(capture: PacketVectors) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, PairsSamples, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.measurands.load_cost import VerifiedInstructions, load_changes
 from pdrgate.replication import Contradiction, PairsRule, Samples
 from pdrgate.results.model import SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -84,3 +85,37 @@ def test_tries_that_contradict_are_told_and_do_not_count() -> None:
     assert "contradict these and do not count" in found.reason
     assert change is not None
     assert (change.earlier, change.tries) == (0, 1)
+
+
+def loads(candidate: float) -> PairsContext:
+    name = VerifiedInstructions.about.name
+    return replace(CONTEXT, loads=load_changes({name: (800.0,) * 8}, {name: (candidate,) * 8}, 0.1))
+
+
+def test_a_program_that_the_verifier_takes_longer_for_is_a_regression_of_equal_speed() -> None:
+    found, change = judged_pairs(samples(STEADY), loads(1200.0))
+    assert found.verdict is Verdict.REGRESSION
+    assert found.reason.startswith(
+        "the verifier looks at 1200 instructions, baseline 800 (+50.0 %), tolerance 10.0%; PDR "
+    )
+    assert change is not None
+    assert [one.measurand for one in change.changes] == ["PDR", VerifiedInstructions.about.name]
+    assert change.changes[0].confidence == pytest.approx(0.95), "the PDR's is that of one measurand"
+
+
+def test_what_loads_alike_or_cheaper_changes_no_verdict() -> None:
+    for verified in (800.0, 100.0):
+        found, _ = judged_pairs(samples(STEADY), loads(verified))
+        assert found.verdict is Verdict.PASS
+        assert found.reason.startswith("not slower: PDR ")
+        assert f"the verifier looks at {verified:.0f} instructions, baseline 800" in found.reason
+    slower, _ = judged_pairs(samples([0.8 * value for value in STEADY]), loads(800.0))
+    assert slower.verdict is Verdict.REGRESSION
+    assert slower.reason.startswith("slower: PDR ")
+
+
+def test_without_a_stable_curve_a_load_is_told_and_not_judged() -> None:
+    crashed = replace(loads(1200.0), failure=Judgement(Verdict.CRASH, "it fell over"))
+    found, _ = judged_pairs(samples(STEADY), crashed)
+    assert found.verdict is Verdict.CRASH
+    assert "the verifier looks at 1200 instructions" in found.reason

@@ -8,6 +8,7 @@ from dataclasses import replace
 import made_results
 from flat_values import changed
 
+from pdrgate.measurands.load_cost import MapMemory, load_changes
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
@@ -64,6 +65,17 @@ def test_every_report_has_the_table_and_what_is_shared() -> None:
     for page in (summary_page(RUN, {}), overview(RUN, None).documentation):
         assert page.index("Redirection By tc") < page.index("NAT")
         assert "alloc_skb" in page
+
+
+def test_a_portfolio_may_judge_what_loads_cost_besides() -> None:
+    name = MapMemory.about.name
+    (loads,) = load_changes({name: (1.0,)}, {name: (1.0,)}, 0.1)
+    scenarios = [
+        replace(one, comparison=replace(one.comparison, changes=(*one.comparison.changes, loads)))
+        for one in RUN.scenarios
+        if one.comparison is not None
+    ]
+    assert is_portfolio(replace(RUN, scenarios=tuple(scenarios)))
 
 
 def test_one_path_or_another_measurand_is_no_portfolio() -> None:

@@ -17,6 +17,7 @@ from flat_values import changed
 from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
+from pdrgate.data_paths.steps import SteppedPath
 from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.profile import PROFILES
@@ -32,7 +33,7 @@ from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.calibration import FLAT_OUT
 from pdrgate.stability import read_trials
 from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.units import Rate, Ratio
 
 CEILING = Ceiling(3e6)
 PDRS = re.compile(r"PDR ([\d.]+ \w*pps)")
@@ -763,3 +764,22 @@ def test_a_killed_run_takes_latency_at_the_loads_that_it_had(run_gate: Gate, tmp
         subject, _ = gate(session, late)
     assert [one.load for one in subject.latency] == [one.load for one in whole.scenarios[0].findings.latency]
     assert 0 < len(testbed.calls) <= 15
+
+
+def test_a_program_that_grew_at_load_is_a_regression_against_a_stored_baseline(
+    run_gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"verified": 800, "states": 40, "jited": 812, "memory": 4096}
+    monkeypatch.setattr(SteppedPath, "load_cost", lambda path: told)
+    run_gate("first", sut())
+    alike, _ = run_gate("alike", sut(), "first", load_tolerance=Ratio(0.1))
+    assert alike.verdict is not Verdict.REGRESSION
+    told["verified"] = 1200
+    unasked, _ = run_gate("unasked", sut(), "first")
+    assert unasked.verdict is alike.verdict
+    grown, result = run_gate("grown", sut(), "first", load_tolerance=Ratio(0.1))
+    assert grown.verdict is Verdict.REGRESSION
+    assert grown.reason.startswith("the verifier looks at 1200 instructions, baseline 800 (+50.0 %), tolerance 10.0%")
+    comparison = result.scenarios[0].comparison
+    assert comparison is not None
+    assert comparison.changes[0].measurand == "PDR"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pdrgate.bpf.filling import SUT_NAMES, dispatcher_orders, orders
-from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
+from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import CommandError, Completed, Host
@@ -81,6 +81,10 @@ class LoadCost:
     """Bytes of machine code."""
     memory: int = 0
     """Bytes of all its maps."""
+
+    def told(self) -> dict[str, int]:
+        """The same by the names that trials keep them under."""
+        return {"verified": self.processed, "states": self.states, "jited": self.jited, "memory": self.memory}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ def loaded(
 
     Raises:
         TestbedError: no link attaches it, or a link does not end.
-        BpfBuildError: the host's kernel refuses it; the message ends with the verifier's last lines.
+        BpfRefusedError: the host's kernel refuses it; the message ends with the verifier's last lines.
         CommandError: bpftool is not there, or the host mounts no bpffs.
     """
     mark = secrets.token_hex(4)
@@ -183,7 +187,7 @@ def loaded(
             if _NO_MAP in why:
                 why += "; one that its own loader makes as large as a machine needs has a size by --maps: "
                 why += "NAME: {max_entries: 64}"
-            raise BpfBuildError(
+            raise BpfRefusedError(
                 f"{build.path}: {host.name} refuses its program {build.program} ({build.section}): {why}"
             )
         with understood(host.name):

@@ -57,6 +57,10 @@ class BpfBuildError(SutError):
     """What was handed over is no eBPF object that could be measured, or a kernel refuses it."""
 
 
+class BpfRefusedError(BpfBuildError):
+    """A kernel refuses to load an eBPF program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program of an eBPF object."""

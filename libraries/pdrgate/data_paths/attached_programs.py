@@ -42,11 +42,8 @@ class Sent:
 
     def add(self, program: LoadedProgram) -> None:
         """Count what a program sends on, where it tells."""
-        host, maps, cost = program.host, program.maps, program.cost
-        if not self.load_cost:  # of several hops the first one tells
-            self.load_cost = {
-                "verified": cost.processed, "states": cost.states, "jited": cost.jited, "memory": cost.memory
-            }  # fmt: skip
+        host, maps = program.host, program.maps
+        self.load_cost = self.load_cost or program.cost.told()  # of several hops the first one tells
         if is_ours(maps, COUNTERS, _IS_COUNTERS):
             self._counters.append((host, maps[COUNTERS].number))
         else:

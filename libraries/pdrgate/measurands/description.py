@@ -24,7 +24,7 @@ class MeasurandRole(Enum):
 
     FIRST = "a run can be about it"
     BESIDE = "it is judged beside what a run is about"
-    TOLD = "it is told, and compared with nothing"
+    TOLD = "it is told, and no statistics compare it"
 
 
 @dataclass(frozen=True, slots=True)

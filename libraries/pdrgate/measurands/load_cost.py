@@ -1,21 +1,40 @@
 """The cost of having an eBPF program in the kernel: what its verifier went through, its machine code, its maps.
 
 Each is told when the program is loaded, and repeats exactly on one kernel: it is the program that changes it.
-A program that takes the verifier too long, or whose maps do not fit, does not load at all.
+A program that takes the verifier too long, or whose maps do not fit, does not load at all. Because nothing makes it
+scatter, a growth needs no interval: where a run asks for a tolerance, `load_changes` judges by the two numbers alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.phase import Phase
+from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class _BothNumbers:
+    """A change by both numbers as they are: they are counts, and have no interval."""
+
+    words: str
+    """What has a number, ``the verifier looks at {} instructions``."""
+    whole: bool = False
+    says_worse: bool = True
+
+    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
+        said = self.words.format(f"{change.candidate:.0f}")
+        return f"{said}, baseline {change.baseline:.0f} ({100 * change.change:+.1f} %)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +48,9 @@ class _LoadCost(ToldByOthers):
         return cls()
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        told = [found for one in trials if (found := gained_by_places(one, "program", self.counter))]
+        # What a kernel does by itself was seen once, maybe under the program of another path.
+        loaded = [one for one in trials if one.occasion.phase != Phase.IDLE]
+        told = [found for one in loaded if (found := gained_by_places(one, "program", self.counter))]
         return float(median(told)) if told else None
 
 
@@ -41,7 +62,7 @@ class VerifiedInstructions(_LoadCost):
     about: ClassVar[Description] = Description(
         "verified instructions", Unit("instructions", metric="instructions", prefixed=False), "lower",
         "instructions that the kernel's verifier went through when the eBPF program was loaded",
-        role=MeasurandRole.TOLD,
+        role=MeasurandRole.TOLD, sentence=_BothNumbers("the verifier looks at {} instructions"),
     )  # fmt: skip
 
 
@@ -52,7 +73,8 @@ class VerifierStates(_LoadCost):
     counter = "states"
     about: ClassVar[Description] = Description(
         "verifier states", Unit("states", metric="states", prefixed=False), "lower",
-        "states that the kernel's verifier kept when the eBPF program was loaded", role=MeasurandRole.TOLD,
+        "states that the kernel's verifier kept when the eBPF program was loaded",
+        role=MeasurandRole.TOLD, sentence=_BothNumbers("the verifier keeps {} states"),
     )  # fmt: skip
 
 
@@ -63,7 +85,8 @@ class ProgramSize(_LoadCost):
     counter = "jited"
     about: ClassVar[Description] = Description(
         "program size", Unit("bytes", metric="program_bytes", prefixed=False), "lower",
-        "machine code that the kernel made of the eBPF program", role=MeasurandRole.TOLD,
+        "machine code that the kernel made of the eBPF program",
+        role=MeasurandRole.TOLD, sentence=_BothNumbers("the program has {} bytes of machine code"),
     )  # fmt: skip
 
 
@@ -74,5 +97,46 @@ class MapMemory(_LoadCost):
     counter = "memory"
     about: ClassVar[Description] = Description(
         "map memory", Unit("bytes", metric="map_bytes", prefixed=False), "lower",
-        "memory of the eBPF program's maps, as the kernel accounts for it", role=MeasurandRole.TOLD,
+        "memory of the eBPF program's maps, as the kernel accounts for it",
+        role=MeasurandRole.TOLD, sentence=_BothNumbers("the program's maps take {} bytes"),
+    )  # fmt: skip
+
+
+LOAD_COSTS: Final[tuple[type[_LoadCost], ...]] = (VerifiedInstructions, VerifierStates, ProgramSize, MapMemory)
+
+
+def load_values(told: Mapping[str, int]) -> dict[str, float]:
+    """What the loader told, by measurand; without what the kernel does not tell, which is 0."""
+    return {one.about.name: float(told[one.counter]) for one in LOAD_COSTS if told.get(one.counter)}
+
+
+def load_changes(
+    baseline: Mapping[str, Sequence[float]], candidate: Mapping[str, Sequence[float]], tolerance: float | None
+) -> tuple[ChangeResult, ...]:
+    """How what a load costs changed; nothing where no tolerance was asked for, or a build's is not known.
+
+    A growth beyond the tolerance is a REGRESSION. What shrank makes no packet faster: it is a PASS.
+
+    Args:
+        baseline: values of its loads, by measurand.
+        candidate: the same.
+    """
+    if tolerance is None:
+        return ()
+    known = [(one.about, _one(baseline, one), _one(candidate, one)) for one in LOAD_COSTS]
+    return tuple(_change(about, old, new, tolerance) for about, old, new in known if old and new)
+
+
+def _one(values: Mapping[str, Sequence[float]], kind: type[_LoadCost]) -> float:
+    """The value of most loads; 0 where there is none. A stored result may hold any number."""
+    found = [value for value in values.get(kind.about.name, ()) if 0 < value < math.inf]
+    return median(found) if found else 0.0
+
+
+def _change(about: Description, old: float, new: float, tolerance: float) -> ChangeResult:
+    grown = new / old - 1.0
+    return ChangeResult(
+        measurand=about.name, change=grown, lower=grown, upper=grown, confidence=1.0, tolerance=tolerance,
+        baseline=old, candidate=new, unit=about.unit, better=about.better,
+        verdict=Verdict.REGRESSION if grown > tolerance else Verdict.PASS,
     )  # fmt: skip

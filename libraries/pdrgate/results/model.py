@@ -515,6 +515,8 @@ class BootResult:
     failure: str = ""
     sut_failed: bool = False
     """Whether it was the SUT that failed: it did not come up, died, did not answer or was refused; else a tool did."""
+    refused: bool = False
+    """Whether its kernel refused to load an eBPF program."""
     complaints: tuple[str, ...] = ()
     crash: CrashResult | None = None
 

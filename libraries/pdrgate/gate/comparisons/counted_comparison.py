@@ -17,6 +17,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.calls import Calls
+from pdrgate.measurands.load_cost import LOAD_COSTS
 from pdrgate.stats.pooled import Deviation
 from pdrgate.trial import Trial
 
@@ -28,7 +29,7 @@ class CountedTrials(ComparedTrials):
     """Trials at saturation and at a light load, of living boots."""
 
     compared: ClassVar[tuple[Description, ...]] = (Cost.about,)
-    also_told: ClassVar[tuple[Description, ...]] = (Calls.about,)
+    also_told: ClassVar[tuple[Description, ...]] = (Calls.about, *(one.about for one in LOAD_COSTS))
     pairs_deviate: ClassVar[Mapping[str, Deviation]] = {Cost.about.name: _PAIRS_DEVIATE}
 
     def __init__(self, task: ComparisonTask, suts: LivingSuts) -> None:

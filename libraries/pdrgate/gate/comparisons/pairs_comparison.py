@@ -31,8 +31,10 @@ from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
+from pdrgate.measurands.load_cost import LOAD_COSTS, load_changes
 from pdrgate.results.model import (
     BootResult,
+    ChangeResult,
     ComparedBuilds,
     ComparisonResult,
     Details,
@@ -229,10 +231,19 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         check_tolerance(tolerance)
         self.context = replace(
             self.context, sides={side: self._accounted(side) for side in SIDES}, failure=self._failure(),
-            remedy=self.loop.replication.facts.remedy,
+            loads=self._loads(), remedy=self.loop.replication.facts.remedy,
             differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
         return judged_pairs(self.loop.samples(tolerance), self.context)
+
+    def _loads(self) -> tuple[ChangeResult, ...]:
+        """How the cost of the programs' loads changed, by the run's tolerance. That of a planted one proves nothing."""
+        if any(build.planted for build in self.builds.values()):
+            return ()
+        found = self.loop.found
+        known = [one.name for one in found.everywhere([kind.about for kind in LOAD_COSTS])]
+        baseline, candidate = ({name: found.values(name, side) for name in known} for side in SIDES)
+        return load_changes(baseline, candidate, self.session.options.load_tolerance)
 
     def _failure(self) -> Judgement | None:
         """Why no verdict rests on the pairs, whatever they show; the machine, where it explains that."""

@@ -106,6 +106,15 @@ class Options:
         ),
     ] = ""
     latency_tolerance: Annotated[Ratio, Said("Growth of latency that is accepted.")] = LATENCY_TOLERANCE
+    load_tolerance: Annotated[
+        Ratio | None,
+        Said(
+            "Growth of what loading an eBPF program costs that is accepted.",
+            "growth of what loading an eBPF program costs that is accepted: verified instructions, verifier states, "
+            "machine code and the memory of its maps, [each by itself](method.md#the-cost-of-a-load)",
+            default="told, and not judged",
+        ),
+    ] = None
     baseline: Annotated[
         Path | None,
         Said(

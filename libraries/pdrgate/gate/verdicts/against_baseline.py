@@ -26,6 +26,7 @@ from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.noise_floor import as_observed, noise_floor, remember
 from pdrgate.measurands import MeasurandRole, described
 from pdrgate.measurands.function_changes import function_changes
+from pdrgate.measurands.load_cost import load_changes
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult, ScenarioResult
@@ -190,12 +191,12 @@ class AgainstBaseline:
             for one, about in known
             if about.judged(asked) and len(one.samples) > 1 and len(theirs.get(one.name, ())) > 1
         ]  # fmt: skip
+        if not samples:
+            return ()
         boots = (1, self._baseline.boots)
-        return (
-            unpaired_changes(samples, self._baseline.source, self._floor, boots, baseline_tells=False)
-            if samples
-            else ()
-        )
+        changes = unpaired_changes(samples, self._baseline.source, self._floor, boots, baseline_tells=False)
+        ours = {one.name: one.samples for one in measurands}
+        return *changes, *load_changes(theirs, ours, options.load_tolerance)
 
     @property
     def _builds(self) -> BuildPair:

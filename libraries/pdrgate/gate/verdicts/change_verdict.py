@@ -135,7 +135,8 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         alike = (
             changes if decisive.verdict is Verdict.PASS else [one for one in changes if one.verdict is decisive.verdict]
         )
-        decisive = gravest_change([one for one in alike if _of(one).role is MeasurandRole.FIRST] or alike)
+        ranked = [[one for one in alike if _of(one).role is role] for role in MeasurandRole]
+        decisive = gravest_change(next(filter(None, ranked)))
     others = [change for change in changes if change is not decisive]
     sentence = _of(decisive).sentence
     clauses = [_decisive(decisive, functions)]

@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 
-from pdrgate.measurands import Cost
+from pdrgate.measurands import Cost, MeasurandRole, described
 from pdrgate.reports.words.costs import total_change
-from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
 
 PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
@@ -42,11 +42,13 @@ class PathLine:
 def is_portfolio(result: RunResult) -> bool:
     """Whether builds were compared on several paths by what a packet costs, and by nothing else."""
     compared = [one.comparison for one in result.scenarios if one.comparison is not None]
-    return (
-        len(result.scenarios) > 1
-        and bool(compared)
-        and all([change.measurand for change in one.changes] == [Cost.name] for one in compared)
-    )
+    return len(result.scenarios) > 1 and bool(compared) and all(_by_statistics(one) == [Cost.name] for one in compared)
+
+
+def _by_statistics(comparison: ComparisonResult) -> list[str]:
+    """The measurands of a comparison without those that need none, as what a load costs."""
+    names = [change.measurand for change in comparison.changes]
+    return [name for name in names if described(name).role is not MeasurandRole.TOLD]
 
 
 def path_lines(result: RunResult) -> list[PathLine]:

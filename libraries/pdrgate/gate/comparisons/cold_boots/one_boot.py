@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
+from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.crashes.faults import Crash
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
@@ -55,7 +56,8 @@ class BootError(Exception):
         crash = self.error.crash if isinstance(self.error, GuestError) else None
         return BootResult(
             side=self.side, pair=pair, boot=self.boot_id, kernel=self.kernel, failure=str(self.error),
-            sut_failed=isinstance(self.error, SutError), crash=_crash_result(crash) if crash else None,
+            sut_failed=isinstance(self.error, SutError), refused=isinstance(self.error, BpfRefusedError),
+            crash=_crash_result(crash) if crash else None,
         )  # fmt: skip
 
 

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts, OfPair
 from pdrgate.gate.comparisons.living_boots.overload_step import LIGHT_FOR, LIGHT_LOAD, OverloadStep
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.failed_boots import refused_alone
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
@@ -19,8 +21,9 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.disturbance import remedy
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import Ask, Cost
+from pdrgate.measurands import Ask, Cost, Measurand
 from pdrgate.measurands.calls import Calls
+from pdrgate.measurands.load_cost import LOAD_COSTS
 from pdrgate.phase import Phase
 from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
@@ -120,9 +123,12 @@ class LivingBoots:
     def _set_up(self, suts: Mapping[OfPair, OpenLoopSut]) -> None:
         """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""
         failed = self._failed(suts, OpenLoopSut.set_up)
+        refused = [one.error for one in failed if isinstance(one.error, BpfRefusedError)]
         if len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
             self.unable = f"neither build can: {failed[0].error}"
             self.failure = Judgement(Verdict.ERROR, self.unable)
+        elif refused and all(one.side == "candidate" for one in failed):
+            self.failure = refused_alone(str(refused[0]))
         elif failed:
             raise failed[0]
 
@@ -187,7 +193,8 @@ class LivingBoots:
 
     def _result(self, side: Side, number: int, sut: OpenLoopSut) -> BootResult:
         build = self._suts.builds[side]
-        values = {each.name: each.value(sut.trials) for each in (self._cost, Calls(self._loss_ratio))}
+        told: tuple[Measurand, ...] = (self._cost, Calls(self._loss_ratio), *(kind() for kind in LOAD_COSTS))
+        values = {each.name: each.value(sut.trials) for each in told}
         if values[Cost.name] is None and self.failure is None:
             most = Rate(max(trial.intended_load for trial in sut.trials))
             self.failure = Judgement(

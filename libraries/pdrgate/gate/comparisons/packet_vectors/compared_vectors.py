@@ -17,10 +17,12 @@ from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVector, 
 from pdrgate.gate.comparisons.packet_vectors.program_answer import ProgramAnswer, answers_differ, remarks_on_answers
 from pdrgate.gate.comparisons.packet_vectors.run_cost import whole
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.gate.verdicts.packet_cost import PathCost, functions_of
 from pdrgate.measurands import Cost
 from pdrgate.measurands.cost import PARTS_OF_COST
 from pdrgate.measurands.function_changes import function_changes
+from pdrgate.measurands.load_cost import load_changes, load_values
 from pdrgate.replication import Samples
 from pdrgate.results.model import ChangeResult, CostResult, FunctionChange, Side
 from pdrgate.results.vectors import VectorFunction, VectorResult
@@ -48,12 +50,14 @@ class ComparedVectors:
 
     Args:
         tolerance: growth of the instructions per run that is accepted.
+        load_tolerance: growth of what a load costs that is accepted; None: that is not judged.
     """
 
     capture: PacketVectors
     kind: ProgramKind
     loads: Mapping[Side, Sequence[LoadedRuns]]
     tolerance: float
+    load_tolerance: float | None = None
 
     @property
     def counted(self) -> bool:
@@ -121,6 +125,16 @@ class ComparedVectors:
     def samples(self, side: Side) -> tuple[float, ...]:
         """Instructions per packet of the capture, by load; empty where they were not counted."""
         return tuple(map(whole, self._paths(side)))
+
+    def load_costs(self, side: Side) -> dict[str, tuple[float, ...]]:
+        """What the loads cost, by measurand; without what the kernel does not tell of each."""
+        loads = [load_values(one.load_cost.told()) for one in self.loads[side]]
+        return {name: tuple(one[name] for one in loads) for name in loads[0] if all(name in one for one in loads)}
+
+    @cached_property
+    def load_changes(self) -> tuple[ChangeResult, ...]:
+        """How what a load costs changed, where that is judged."""
+        return load_changes(self.load_costs("baseline"), self.load_costs("candidate"), self.load_tolerance)
 
     def cost(self, side: Side) -> CostResult | None:
         """The cost of a packet by function; None where it was not counted."""
@@ -205,7 +219,18 @@ class ComparedVectors:
         return tuple(told)
 
     def judgement(self) -> Judgement:
-        """The verdict: answers come first, then what they cost."""
+        """The verdict: answers come first, then what they cost, then what loading costs."""
+        found, loads = self._of_runs(), self.load_changes
+        grown = [one for one in loads if one.verdict is Verdict.REGRESSION]
+        if not grown or found.verdict is Verdict.ERROR:
+            return found
+        told = judged(loads)
+        if found.verdict is Verdict.REGRESSION:
+            return found.remarked(told.reason)
+        return told.remarked(found.reason)
+
+    def _of_runs(self) -> Judgement:
+        """The verdict by the runs alone."""
         vectors = self.vectors()
         if all(before.refused and after.refused for _, before, after in self.answers):
             first = self.answers[0]

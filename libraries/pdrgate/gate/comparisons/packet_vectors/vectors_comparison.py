@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
+from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.gate.comparisons.packet_vectors.compared_vectors import ComparedVectors
 from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns, RunsOfTestbed
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.failed_boots import refused_alone
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.gate.verdicts.change_verdict import comparison, summarised
 from pdrgate.hosts.answers import understood
 from pdrgate.measurands import Cost
+from pdrgate.measurands.load_cost import LOAD_COSTS
 from pdrgate.observers.environment import Environment
 from pdrgate.results.model import (
     ComparedBuilds,
@@ -110,10 +112,9 @@ class VectorsComparison:
         build = self.builds[side]
         try:
             found = self._runner.load(build, self.scenario.capture.vectors)
-        except BpfBuildError as error:
+        except BpfRefusedError as error:
             if side == "candidate" and self._loads["baseline"]:
-                why = f"the candidate does not load, and the baseline does: {error}"
-                self._refused = Judgement(Verdict.REGRESSION, why)
+                self._refused = refused_alone(str(error))
                 return
             raise
         self._loads[side].append(found)
@@ -145,8 +146,9 @@ class VectorsComparison:
         asked = self.session.options.cost_tolerance
         usual = float(COST_TOLERANCE if asked is None else asked)
         return ComparedVectors(
-            self.scenario.capture, self.builds["baseline"].kind, self._loads, usual if tolerance is None else tolerance
-        )
+            self.scenario.capture, self.builds["baseline"].kind, self._loads, usual if tolerance is None else tolerance,
+            self.session.options.load_tolerance,
+        )  # fmt: skip
 
     def judge(self, tolerance: float | None = None) -> Judgement:
         """The verdict by a tolerance of the cost; of several the gravest stands."""
@@ -191,11 +193,11 @@ class VectorsComparison:
         )  # fmt: skip
 
     def _comparison(self, compared: ComparedVectors) -> ComparisonResult | None:
-        change = compared.change
-        if change is None:
+        changes = (*filter(None, (compared.change,)), *compared.load_changes)
+        if not changes:
             return None
         return comparison(
-            (change,), self.builds["baseline"].label, {}, functions=compared.functions,
+            changes, self.builds["baseline"].label, {}, functions=compared.functions,
             why_not="" if not any(compared.differences) else "its answers are others than the baseline's",
         )  # fmt: skip
 
@@ -204,9 +206,10 @@ class VectorsComparison:
         found = Findings(environment=self._environment.to_dict(), fingerprint=self._fingerprint)
         if compared is None:
             return found
-        about = Cost.about
-        cost = summarised(about.name, about.unit, about.better, compared.samples(side))
-        return replace(found, measurands=() if cost is None else (cost,), cost=compared.cost(side))
+        samples = {Cost.name: compared.samples(side)} | compared.load_costs(side)
+        known = (Cost.about, *(kind.about for kind in LOAD_COSTS))
+        told = [summarised(one.name, one.unit, one.better, samples.get(one.name, ())) for one in known]
+        return replace(found, measurands=tuple(filter(None, told)), cost=compared.cost(side))
 
     def _side(self, side: Side, compared: ComparedVectors) -> SideResult:
         build = self.builds[side]

@@ -18,7 +18,7 @@ from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
-from pdrgate.results.model import ComparisonResult, Side, SideResult, SpikeInResult
+from pdrgate.results.model import ChangeResult, ComparisonResult, Side, SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import StabilityVerdict as Stability
 
@@ -60,6 +60,8 @@ class PairsContext:
     """What else the machine did, in words."""
     remedy: str = ""
     """What a user can do where the machine disturbs."""
+    loads: Sequence[ChangeResult] = ()
+    """How what loading the programs costs changed, where that is judged; see `load_changes`."""
     spike_in: SpikeInResult | None = None
     """Whether the comparison could have failed, where that was tried."""
     differing_configs_allowed: bool = False
@@ -104,7 +106,7 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
         return failure, None
     baseline, candidate = (context.sides[side] for side in SIDES)
     functions = function_changes(baseline.findings.cost, candidate.findings.cost)
-    changes = samples.rule.told(standing, samples.all, earlier.pairs)
+    changes = (*samples.rule.told(standing, samples.all, earlier.pairs), *context.loads)
     builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
     veto = context.failure or context.veto(standing)

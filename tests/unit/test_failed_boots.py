@@ -1,0 +1,54 @@
+"""What boots that failed say of their builds, by which failed and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdrgate.builds.bpf_build import BpfBuildError, BpfRefusedError
+from pdrgate.errors import SutError, TestbedError
+from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
+from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
+from pdrgate.results.model import BootResult, Side
+from pdrgate.results.verdict import Judgement, Verdict
+
+LABELS: dict[Side, str] = {"baseline": "old.o", "candidate": "new.o"}
+LINE = "new.o: guest refuses its program filter (xdp): the verifier says: R1 invalid mem access"
+REFUSED = BpfRefusedError(LINE)
+
+
+def failed(side: Side, error: TestbedError) -> BootResult:
+    return BootError(side, error).result(1)
+
+
+def judged(*boots: BootResult, baseline_came_up: bool = True) -> Judgement | None:
+    return too_many_failed(boots, LABELS, baseline_came_up=baseline_came_up)
+
+
+def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression_in_its_words() -> None:
+    found = judged(failed("candidate", REFUSED))
+    assert found == Judgement(
+        Verdict.REGRESSION, f"the candidate's program does not load, and the baseline's does: {LINE}"
+    )
+    assert judged(failed("baseline", SutError("no sign of life")), failed("candidate", REFUSED)) == found
+
+
+def test_what_it_refuses_of_the_baseline_is_an_error() -> None:
+    found = judged(*[failed("baseline", REFUSED)] * 2, baseline_came_up=False)
+    assert found is not None
+    assert found.verdict is Verdict.ERROR
+    assert LINE in found.reason
+    both = judged(failed("baseline", REFUSED), *[failed("candidate", REFUSED)] * 2)
+    assert both is not None
+    assert both.verdict is Verdict.ERROR
+
+
+def test_nothing_is_said_before_a_baseline_has_come_up() -> None:
+    assert judged(failed("candidate", REFUSED), baseline_came_up=False) is None
+
+
+@pytest.mark.parametrize("error", [SutError("died"), BpfBuildError("new.o: is another one than when it was looked at")])
+def test_another_failure_takes_two_and_is_a_crash(error: SutError) -> None:
+    assert judged(failed("candidate", error)) is None
+    found = judged(*[failed("candidate", error)] * 2)
+    assert found is not None
+    assert found.verdict is Verdict.CRASH
