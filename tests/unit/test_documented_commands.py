@@ -96,6 +96,7 @@ MEASURED = {
         "--bpf": "unit/test_bisect_by_cost.py::test_a_program_is_loaded_into_the_data_path_that_runs_it",
         "--each": "unit/test_bisect_by_cost.py::test_in_a_series_each_build_is_judged_against_the_one_before",
     },
+    "loads": {"": "guest/test_loads_guest.py::test_each_kernel_says_what_it_makes_of_a_program"},
     "restore": {"": "datapath/test_knobs.py::test_restore_undoes_what_a_killed_run_left"},
     "fetch": {
         "": "unit/test_jenkins_builds.py::test_the_newest_that_is_kept_and_passed_is_the_pin",

@@ -157,6 +157,14 @@ class BpfBuild:
         return self.section if self.dispatcher is None else self.dispatcher.build.section
 
     @property
+    def load_as(self) -> str:
+        """What it is loaded for, by libbpf's name, where its section does not say so; else empty."""
+        chosen = next((one for one in self.programs if one.name == self.program), None)
+        if chosen is not None and chosen.kind is not None:
+            return ""
+        return {"xdp": "xdp", "tc": "classifier"}.get(self.kind, "")
+
+    @property
     def label(self) -> str:
         """Name and the first digits of the hash: two builds may well have one name."""
         return f"{self.name} ({self.sha256[:8]})"

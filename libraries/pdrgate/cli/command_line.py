@@ -19,6 +19,7 @@ from pdrgate.cli.doctor import doctor
 from pdrgate.cli.fetch import fetch
 from pdrgate.cli.gate import gate
 from pdrgate.cli.history import history
+from pdrgate.cli.loads import loads
 from pdrgate.cli.merge import merge
 from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
@@ -44,7 +45,7 @@ def cli(debug: bool) -> None:
     """
 
 
-_COMMANDS = (gate, doctor, calibrate, bisect, restore, assess, compare, report, merge, history, fetch, trend)
+_COMMANDS = (gate, doctor, calibrate, bisect, loads, restore, assess, compare, report, merge, history, fetch, trend)
 for _command in _COMMANDS:
     cli.add_command(_command)
 

@@ -57,7 +57,7 @@ class RunsOfTestbed:
         """Load a build, with its maps filled, and run it on all packets. Raises TestbedError."""
         hop = self._testbed.hops[0]
         names: Mapping[str, str] = sut_names(hop)
-        with loaded(hop.host, build, _load_as(build), names, alike=True) as program:
+        with loaded(hop.host, build, build.load_as, names, alike=True) as program:
             runs: PacketRuns | None = None
             try:
                 runs = PacketRuns(program, [one.packet for one in vectors], int(names["@in.ifindex"]))
@@ -102,11 +102,3 @@ class RunsOfTestbed:
             f"instructions are not counted here: {why or 'a processor tells no run from what is around it'}; an "
             "emulated guest counts them, such as resources/testbeds/steady-guest.yaml"
         )
-
-
-def _load_as(build: BpfBuild) -> str:
-    """What it is loaded for, by libbpf's name, where its section does not say so."""
-    chosen = next((one for one in build.programs if one.name == build.program), None)
-    if chosen is not None and chosen.kind is not None:
-        return ""
-    return {"xdp": "xdp", "tc": "classifier"}.get(build.kind, "")
