@@ -62,7 +62,7 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
         suts = LivingSuts(session, builds)
 
-        def counted(scenario: Scenario, longname: str = "") -> CountedComparison:
+        def counted(scenario: Scenario, longname: str) -> CountedComparison:
             # The tolerance of the cost is the run's; few pairs show what this is about.
             made = CountedComparison(session, scenario, suts, Plan(2, 600, 0.5), longname=longname)
             made.run()
@@ -75,11 +75,11 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         assert suts.pairs((1, 2)) == up
         assert {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()} == states
         # What neither build can be set up for costs no boot.
-        lacking = counted(LACKING)
+        lacking = counted(LACKING, "third")
         assert "neither build can: step 1 of the set-up, `no-such-program --at-all`, failed" in lacking.unable
         assert not lacking.boots
         assert suts.pairs((1, 2)) == up
-        last = counted(PLAIN)
+        last = counted(PLAIN, "fourth")
         for one in (first, nat, last):
             assert one.judgement is not None
             assert one.judgement.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
@@ -89,7 +89,7 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
             assert costs[2] == pytest.approx(costs[0], rel=0.02)
         # A slower build on the same guests: the planted fault.
         suts.builds["candidate"] = replace(suts.builds["candidate"], planted=Planted(EGRESS_FILTER, 1000))
-        slower = counted(PLAIN)
+        slower = counted(PLAIN, "fifth")
         assert slower.judgement is not None
         assert slower.judgement.verdict is Verdict.REGRESSION
         assert "instructions" in slower.judgement.reason
@@ -98,7 +98,7 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         dead = suts.pairs((1,))["candidate", 1]
         assert isinstance(dead, StandingGuest)
         os.kill(dead.testbed.guest.pid, signal.SIGKILL)
-        died = counted(PLAIN)
+        died = counted(PLAIN, "sixth")
         assert [one.side for one in died.boots if one.failure] == ["candidate"]
         assert len(died.samples("cost", "candidate")) == 2
         assert suts.pairs((1,))["candidate", 1] is not dead
