@@ -15,6 +15,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
+TYPES_ONLY = "_typeshed"
+"""A module that type checkers bring, and nobody imports at run time."""
 OWN = {"pdrgate", "PdrGate"}
 NOT_IMPORTED = {
     "allure-robotframework": "a listener, which Robot imports by its name",
@@ -37,7 +39,7 @@ def imported() -> dict[str, set[str]]:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             for name in (name.partition(".")[0] for name in names):
-                if name not in sys.stdlib_module_names | OWN:
+                if name not in sys.stdlib_module_names | OWN | {TYPES_ONLY}:
                     found.setdefault(name, set()).add(path.relative_to(ROOT).as_posix())
     return found
 
