@@ -11,7 +11,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import VcpuMeter
-from pdrgate.guests.metering.stacks import StackObserver
+from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
@@ -87,7 +87,7 @@ def test_counts_are_exact_when_both_cpus_have_nothing_to_do(guest: Guest, meter:
 
 
 def test_calls_are_followed_on_both_cpus(guest: Guest, meter: VcpuMeter) -> None:
-    observer = StackObserver(meter, read_symbols(guest, guest.build.image))
+    observer = CallsObserver(meter, read_symbols(guest, guest.build.image), observed_stacks)
     observer.begin()
     guest.run("sh", "-c", f"taskset 1 sh -c '{WORK}' & taskset 2 sh -c '{WORK}'; wait", timeout=240.0)
     told = observer.end().stacks

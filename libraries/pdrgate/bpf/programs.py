@@ -86,6 +86,21 @@ class LoadCost:
         """The same by the names that trials keep them under."""
         return {"verified": self.processed, "states": self.states, "jited": self.jited, "memory": self.memory}
 
+    def __str__(self) -> str:
+        return load_in_words(self.told())
+
+
+_LOAD_WORDS = {
+    "verified": "{} verified instructions", "states": "{} states", "jited": "{} bytes of machine code",
+    "memory": "{} bytes of maps",
+}  # fmt: skip
+"""How each number of a load is told, by the name that trials keep it under."""
+
+
+def load_in_words(told: Mapping[str, int]) -> str:
+    """What a load cost, for a person; without what the kernel does not tell."""
+    return ", ".join(text.format(told[name]) for name, text in _LOAD_WORDS.items() if told.get(name))
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedProgram:

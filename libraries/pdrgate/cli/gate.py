@@ -129,7 +129,9 @@ _OF_PAIRS = (
 
 def _of_pairs(options: RunOptions) -> bool:
     """Whether builds are compared on one path: elsewhere than in guests, or because an option is about that."""
-    if options.testbed.name != "local-vm.yaml":
+    from pdrgate.launch import default_testbed
+
+    if options.testbed != default_testbed(builds=True)[0]:
         return True
     return any(getattr(options, name) != getattr(_USUAL, name) for name in _OF_PAIRS)
 

@@ -20,8 +20,11 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _BRANCHES = ("@{upstream}", "origin/HEAD", "main", "master", "origin/main", "origin/master")
 """Where a branch may have come from, in the order in which that is asked."""
 _MOST_COMMITS = 10_000
-_QUIET = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.sparseCheckout=false", "gc.auto=0")
-"""Settings that keep git from running a tree's own programs, and from leaving out files."""
+_SETTINGS = (
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.sparseCheckout=false", "gc.auto=0", "safe.directory=*"
+)  # fmt: skip
+"""Settings that keep git from running a tree's own programs and from leaving out files, and let root read the tree of
+somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ def _asked(tree: Path, *words: str) -> str | None:
 
 
 def _run(tree: Path, words: Sequence[str], settings: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-    options = [word for one in (*_QUIET, f"safe.directory={tree}") for word in ("-c", one)]
+    options = ["--no-optional-locks", *(word for one in _SETTINGS for word in ("-c", one))]
     variables = dict(one.split("=", 1) for one in settings)
     try:
         return subprocess.run(

@@ -12,11 +12,12 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pdrgate.builds.decompression import MissingToolError
@@ -103,7 +104,7 @@ class _TreeBuild:
         self._configure()
         text = (self._objects / ".config").read_text(errors="replace")
         modules = "CONFIG_MODULES=y" in text
-        self._run("-j", str(os.cpu_count() or 1), "bzImage", *(("modules",) if modules else ()))
+        self._run("-j", str(len(os.sched_getaffinity(0))), "bzImage", *(("modules",) if modules else ()))
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix="part-", ignore_cleanup_errors=True) as part:
             made = Path(part) / "build"
             _folder(made / "boot")
@@ -152,7 +153,8 @@ class _TreeBuild:
                     lines = sum(line.startswith(b"  CC") for line in self._log.read_bytes().splitlines())
                     self._tell(f"  {lines} files compiled")
         except BaseException:
-            os.killpg(process.pid, 15)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             process.wait()
             raise
         if code:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.bpf.programs import loaded
+from pdrgate.bpf.programs import load_in_words, loaded
 from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
 from pdrgate.data_paths.attached_programs import sut_names
 from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, TestbedError
@@ -13,12 +13,6 @@ from pdrgate.gate.run.session import Session
 from pdrgate.hosts.answers import understood
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Testbed
-
-_WORDS = {
-    "verified": "{} verified instructions", "states": "{} states", "jited": "{} bytes of machine code",
-    "memory": "{} bytes of maps",
-}  # fmt: skip
-"""How each number of a load is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +42,8 @@ class LoadOnKernel:
     def sentence(self) -> str:
         """The same for a person."""
         words = {True: "loads", False: "is refused", None: "could not be asked"}[self.loads]
-        told = [text.format(self.cost[name]) for name, text in _WORDS.items() if name in self.cost]
         named = self.kernel if self.release in ("", self.kernel) else f"{self.kernel} ({self.release})"
-        return f"{named}: {words}: {self.reason or ', '.join(told)}"
+        return f"{named}: {words}: {self.reason or load_in_words(self.cost)}"
 
 
 def loads_on(session: Session, program: BpfBuild, kernels: Sequence[NamedKernel]) -> Iterator[LoadOnKernel]:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.guests.metering.meter import Followed, VcpuMeter
+from pdrgate.guests.metering.meter import Followed
 from pdrgate.guests.metering.stacks import UNCALLED
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.observers.function_names import PROGRAM
@@ -20,23 +20,9 @@ _RETURNS = re.compile(
 """Code by which an interrupt ends, in the chain of callers that it has interrupted."""
 
 
-class ProgramObserver:
-    """Follows the calls of a guest's kernel, and tells what of it programs and what they call have executed.
-
-    Args:
-        symbols: of the guest with the programs loaded.
-    """
-
-    def __init__(self, meter: VcpuMeter, symbols: KernelSymbols) -> None:
-        self._meter = meter
-        self._symbols = symbols
-
-    def begin(self) -> None:
-        self._meter.follow(True)
-
-    def end(self) -> Observation:
-        self._meter.follow(False)
-        return Observation(functions=program_calls(self._meter.followed(), self._symbols))
+def observed_programs(followed: Followed, symbols: KernelSymbols) -> Observation:
+    """The `program_calls` of a trial; the symbols are those of the guest with the programs loaded."""
+    return Observation(functions=program_calls(followed, symbols))
 
 
 def program_calls(followed: Followed, symbols: KernelSymbols) -> Functions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,19 +23,31 @@ UNCALLED = re.compile(
 """Functions that enter an interrupt or do the work after one. The code that it interrupted did not call them."""
 
 
-class StackObserver:
-    """Follows the calls of a guest's kernel while a trial is measured. The CPU is slower for it."""
+class CallsObserver:
+    """Follows the calls of a guest's kernel while a trial is measured. The CPU is slower for it.
 
-    def __init__(self, meter: VcpuMeter, symbols: KernelSymbols) -> None:
+    Args:
+        told: what is observed of the calls, such as `observed_stacks`.
+    """
+
+    def __init__(
+        self, meter: VcpuMeter, symbols: KernelSymbols, told: Callable[[Followed, KernelSymbols], Observation]
+    ) -> None:
         self._meter = meter
         self._symbols = symbols
+        self._told = told
 
     def begin(self) -> None:
         self._meter.follow(True)
 
     def end(self) -> Observation:
         self._meter.follow(False)
-        return Observation(stacks=condensed_stacks(stacks(self._meter.followed(), self._symbols), LEAST_STACK))
+        return self._told(self._meter.followed(), self._symbols)
+
+
+def observed_stacks(followed: Followed, symbols: KernelSymbols) -> Observation:
+    """The `stacks` that are kept of a trial."""
+    return Observation(stacks=condensed_stacks(stacks(followed, symbols), LEAST_STACK))
 
 
 def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:

@@ -12,7 +12,7 @@ from pdrgate.reports.words.drop_words import drops_lines, drops_rows
 from pdrgate.reports.words.frame_words import frames_lines
 from pdrgate.reports.words.latencies import latency_by_build, latency_cells, share_in_words
 from pdrgate.reports.words.measurands import MeasurandLine, change_rows, measurand_rows
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, shared_changes, suite_to_run
+from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import vectors_lines
@@ -86,7 +86,7 @@ def _paths(result: RunResult) -> str:
     """All paths in one table, and what they have in common."""
     head, numeric = PATH_HEAD, frozenset(PATH_HEAD[at] for at in NUMBERS)
     rows = [[markdown_text(cut(cell)) for cell in one.cells] for one in path_lines(result)]
-    told = _list([markdown_text(one) for one in (*shared_changes(result), suite_to_run(result)) if one])
+    told = _list([markdown_text(one) for one in said_of_paths(result)])
     return "\n\n".join(filter(None, (markdown_table(head, rows, numeric), told)))
 
 

@@ -19,7 +19,7 @@ from pdrgate.reports.words.frame_words import frames_lines
 from pdrgate.reports.words.latencies import latency_lines
 from pdrgate.reports.words.loss_words import loss_lines
 from pdrgate.reports.words.measurands import MeasurandLine, measurand_rows
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, shared_changes, suite_to_run
+from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines
@@ -67,9 +67,8 @@ def _show_paths(result: RunResult, screen: Screen) -> None:
     rows = [tuple(name.upper() for name in PATH_HEAD), *(one.cells for one in path_lines(result))]
     for line in aligned([[printable(cell) for cell in row] for row in rows], NUMBERS, indent=" " * _MARGIN):
         screen.line(line, cut=True)
-    for told in (*shared_changes(result), suite_to_run(result)):
-        if told:
-            screen.line(f"  {printable(told)}")
+    for told in said_of_paths(result):
+        screen.line(f"  {printable(told)}")
 
 
 def show_files(folder: Path, screen: Screen) -> None:

@@ -13,7 +13,7 @@ from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import changes_table, largest_changes, total_change
 from pdrgate.reports.words.loss_words import by_build
 from pdrgate.reports.words.measurands import PDR_ABOUT, measurand_rows
-from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, path_lines, shared_changes, suite_to_run
+from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import gravest_verdict
@@ -109,7 +109,7 @@ def _assessments(scenario: ScenarioResult) -> Iterator[tuple[str, AssessmentResu
 def _paths(result: RunResult) -> Iterator[str]:
     """All paths in one table, and what they have in common."""
     yield robot_table(PATH_HEAD, [one.cells for one in path_lines(result)])
-    yield from (robot_text(told) for told in (*shared_changes(result), suite_to_run(result)) if told)
+    yield from (robot_text(told) for told in said_of_paths(result))
 
 
 def _numbers(result: RunResult) -> Iterator[str]:

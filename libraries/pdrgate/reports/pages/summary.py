@@ -16,7 +16,7 @@ from pdrgate.reports.pages.html_tables import facts_table, measurands_table, pat
 from pdrgate.reports.pages.scenario_parts import Picture, details, kernel_release
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.words.build_words import build_lines
-from pdrgate.reports.words.path_table import is_portfolio, shared_changes, suite_to_run
+from pdrgate.reports.words.path_table import is_portfolio, said_of_paths
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
 
@@ -57,7 +57,7 @@ def summary_page(
         tone=_tone(result.verdict.exit_code),
         sections=sections,
         paths=Markup(paths_table(result)) if is_portfolio(result) else None,
-        shared=[printable(told) for told in (*shared_changes(result), suite_to_run(result)) if told],
+        shared=[printable(told) for told in said_of_paths(result)],
         shapes=shapes(),
         trial_head=HEAD,
         environment=environment,

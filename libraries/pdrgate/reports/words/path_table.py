@@ -21,6 +21,12 @@ _TOLD = 5
 """Functions that are told so."""
 
 
+_PAIRS = (
+    "paths are compared by instructions; packets/s of IPv6 routing are told by pairs of boots: the same command with "
+    "--scenario kernel-build"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PathLine:
     """A path in words; what was not measured is empty."""
@@ -70,15 +76,10 @@ def shared_changes(result: RunResult) -> list[str]:
     return [f"{name} {median(several[name]):+.3g} in {len(several[name])} of {paths} paths" for name in largest]
 
 
-def suite_to_run(result: RunResult) -> str:
-    """What says more of the paths that are slower; empty where none is."""
-    slower = [one.origin.test or one.title for one in result.scenarios if one.verdict is Verdict.REGRESSION]
-    if not slower:
-        return ""
-    return (
-        f"what {slower[0]} loses in packets/s, pairs of boots tell: the same command with --scenario and its data path "
-        "(--list-scenarios)"
-    )
+def said_of_paths(result: RunResult) -> list[str]:
+    """What stands below the lines of the paths: what several share, and where more is told of what is slower."""
+    slower = any(one.verdict is Verdict.REGRESSION for one in result.scenarios)
+    return [*shared_changes(result), _PAIRS] if slower else shared_changes(result)
 
 
 def _rise(scenario: ScenarioResult) -> float:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.meter import Executed
-from pdrgate.guests.metering.program_calls import ProgramObserver
-from pdrgate.guests.metering.stacks import StackObserver
+from pdrgate.guests.metering.program_calls import observed_programs
+from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, LoadedCode, read_symbols, tells_symbols
 from pdrgate.observers.watching import Observer
 
@@ -46,7 +46,9 @@ class GuestCounting:
     def tracing(self) -> tuple[Observer, ...]:
         """What follows calls, by the names that `counting` has read."""
         meter = self._guest.meter
-        return (StackObserver(meter, self._symbols),) if meter is not None and self._symbols is not None else ()
+        if meter is None or self._symbols is None:
+            return ()
+        return (CallsObserver(meter, self._symbols, observed_stacks),)
 
     def programs(self) -> tuple[Observer, ...]:
         """What counts the programs that are loaded now, by function."""
@@ -54,7 +56,7 @@ class GuestCounting:
         if guest.meter is None or self.uncounted:
             return ()
         guest.count()
-        return (ProgramObserver(guest.meter, read_symbols(guest, guest.build.image)),)
+        return (CallsObserver(guest.meter, read_symbols(guest, guest.build.image), observed_programs),)
 
     @property
     def uncounted(self) -> str:

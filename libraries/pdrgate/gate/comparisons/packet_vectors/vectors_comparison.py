@@ -118,11 +118,7 @@ class VectorsComparison:
                 return
             raise
         self._loads[side].append(found)
-        cost = found.load_cost
-        self.session.observer.said(
-            f"load {number} of the {side}, {build.label}: {cost.processed} verified instructions, {cost.jited} bytes "
-            f"of machine code, {cost.memory} bytes of maps"
-        )
+        self.session.observer.said(f"load {number} of the {side}, {build.label}: {found.load_cost}")
 
     def _set_up(self, testbed: Testbed, path: DataPath) -> None:
         set_up = self.scenario.beneath.set_up
