@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machine_noise import MEASURED
+from machine_noise import MEASURED, UNDECIDED
 
 from tests.acceptance.conftest import Ended, forked
 from tests.acceptance.test_real_gate import gate, leaves_no_trace
@@ -111,3 +111,64 @@ def test_a_program_that_a_keyword_loads_is_measured(folder: Path, tmp_path: Path
     if testbed == "guest":
         assert found["cost"]["instructions"] > 10 * LOOKUPS
         assert any("returns" in one["name"] for one in found["cost"]["functions"])
+
+
+LOADER = """#!/bin/sh -e
+# Puts one program at both ports, as loaders of users do.
+for port in "$IN" "$OUT"; do
+	ip link set dev "$port" xdpgeneric obj filter.o program returns
+done
+ip link show dev "$IN" | grep -q xdpgeneric
+"""
+
+
+@pytest.mark.parametrize("testbed", ["namespaces", "guest"])
+def test_a_loader_of_the_users_is_a_step_of_the_set_up(folder: Path, tmp_path: Path, testbed: str) -> None:
+    """A table without elements is a program's own business: it aborts, and that is seen."""
+    (folder / "load.sh").write_text(LOADER)
+    (folder / "load.sh").chmod(0o755)
+    (folder / "loader.yaml").write_text(
+        "name: loader\nfate: handled\nfiles: [load.sh, filter.o]\nset_up:\n- run: ./load.sh\n"
+        "  undo: for port in $IN $OUT; do ip link set dev $port xdpgeneric off; done\n"
+    )
+    asked = ("--scenario-file", str(folder / "loader.yaml"))
+    if testbed == "guest":
+        ended = forked(["gate", "--output", str(tmp_path), "--profile", "smoke", "--wait", "5 min", *asked], tmp_path)
+    else:
+        ended = gate(tmp_path, *asked)
+    found = only_scenario(ended)
+    assert found["calibration"]["forwarding_rate"] > 0
+    assert found["set_up"]["step 1"].startswith("./load.sh (undo: for port")
+    assert set(found["set_up"]) == {"step 1", "load.sh", "filter.o"}
+    if testbed == "guest":
+        assert any("returns" in one["name"] for one in found["cost"]["functions"])
+
+
+CLOCKS = """
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+SEC("xdp") int some(struct xdp_md *ctx)
+{
+#pragma unroll
+	for (int i = 0; i < CLOCKS; i++)
+		bpf_ktime_get_ns();
+	return XDP_TX;
+}
+char _license[] SEC("license") = "GPL";
+"""
+
+
+def test_two_programs_are_compared_on_a_kernel_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "some.c").write_text(CLOCKS)
+    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
+    for clocks in (1, 20):
+        command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", f"-DCLOCKS={clocks}")
+        subprocess.run((*command, "-c", "some.c", "-o", f"reads{clocks}.o"), cwd=tmp_path, check=True)
+    builds = ("--bpf", str(tmp_path / "reads20.o"), "--against", str(tmp_path / "reads1.o"))
+    asked = ("--kernel", "linux-image-cloud-amd64", *builds, "--fate", "returned", "--boots", "3", "--wait", "5 min")
+    ended = forked(["gate", "--output", str(tmp_path / "runs"), "--profile", "smoke", *asked], tmp_path / "runs")
+    assert ended.result["verdict"] in UNDECIDED | {"REGRESSION"}, ended.stdout + ended.stderr
+    (found,) = ended.result["scenarios"]
+    assert "cloud" in found["fingerprint"]["kernel"]
+    baseline, candidate = (side["cost"]["instructions"] for side in found["sides"])
+    assert candidate > baseline + 19 * 5
