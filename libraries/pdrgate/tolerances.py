@@ -9,4 +9,4 @@ TOLERANCE = Ratio(0.02)
 COST_TOLERANCE = Ratio(0.01)
 """The tolerance of the instructions per packet: they are counted, and equal builds differ by 0.3 % at most."""
 LATENCY_TOLERANCE = Ratio(0.3)
-"""The tolerance of latency: docs/method.md has what that of equal builds deviates by."""
+"""The tolerance of latency: docs/method-trial.md has what that of equal builds deviates by."""

@@ -41,7 +41,7 @@ _PROBES = 0.25
 
 
 TOLERANCE_OF_LATENCY = Tolerance(LATENCY_TOLERANCE, "latency_tolerance")
-"""See docs/method.md for what latencies of equal builds deviate by."""
+"""See docs/method-trial.md for what latencies of equal builds deviate by."""
 
 
 def probe_rate(load: float) -> float:

@@ -5,7 +5,7 @@ only beyond what the repeats' own scatter explains. ``Bounds.false_alarm`` is on
 its share of it over all the loads or series it looks at (Bonferroni), so looking at more raises no more false alarms.
 
 How often a sound SUT is called UNSTABLE, and how often each check finds the fault that it is for, tests/bench/
-check_power.py tells by simulation at the size of each profile; its figures stand in docs/method.md.
+check_power.py tells by simulation at the size of each profile; its figures stand in docs/method-curve.md.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Options:
         ProfileName,
         Said(
             "How much time a verdict may cost.",
-            "`smoke`, `quick`, `standard` or `pastrami`, see [method.md](method.md)",
+            "`smoke`, `quick`, `standard` or `pastrami`, see [the method](method-curve.md#one-run)",
             EVERYBODY,
             "NAME",
         ),
@@ -74,7 +74,7 @@ class Options:
         Said(
             "Measure latency at 50, 90 and 99 % of the PDR as well, and judge it.",
             "measure latency at 50, 90 and 99 % of the PDR as well, of every scenario whose packets come back, and "
-            "judge it: [method.md](method.md#latency)",
+            "judge it: [the method](method-trial.md#latency)",
         ),
     ] = False
     fate: Annotated[
@@ -82,7 +82,7 @@ class Options:
         Said(
             "What counts as handled: forwarded, returned, dropped, passed or handled.",
             "what counts as handled, of every scenario of an open loop: `forwarded`, `returned`, `dropped`, `passed` "
-            "or `handled`, see [method.md](method.md#what-counts-as-handled)",
+            "or `handled`, see [the method](method-trial.md#what-counts-as-handled)",
             form="NAME",
             default="as the data path says: mostly forwarded",
         ),
@@ -111,7 +111,7 @@ class Options:
         Said(
             "Growth of what loading an eBPF program costs that is accepted.",
             "growth of what loading an eBPF program costs that is accepted: verified instructions, verifier states, "
-            "machine code and the memory of its maps, [each by itself](method.md#the-cost-of-a-load)",
+            "machine code and the memory of its maps, [each by itself](method-trial.md#the-cost-of-a-load)",
             default="told, and not judged",
         ),
     ] = None
@@ -137,8 +137,9 @@ class Options:
         Said(
             "A database to put the run into: a SQLite file, or postgresql://user@host/database.",
             "a database that the run puts itself into when it ends, and that keeps what boots deviate by and [tries "
-            "of two builds](method.md#tried-again), see [below](#pdrgate-history). Without it, `PDRGATE_HISTORY` of "
-            "the environment, where a password belongs: in a URL on the command line it is refused",
+            "of two builds](method-builds.md#tried-again), see [below](#pdrgate-history). Without it, "
+            "`PDRGATE_HISTORY` of the environment, where a password belongs: in a URL on the command line it is "
+            "refused",
             environment=HISTORY_VARIABLE,
         ),
     ] = None
@@ -146,7 +147,8 @@ class Options:
         Path | None,
         Said(
             "Where what boots deviate by is kept.",
-            "where what boots deviate by is kept, beside `--history`; see [method.md](method.md#what-boots-deviate-by)",
+            "where what boots deviate by is kept, beside `--history`; see "
+            "[the method](method-noise.md#what-boots-deviate-by)",
             default="noise.jsonl in the folder of --output, of a suite nowhere",
         ),
     ] = None
@@ -155,7 +157,7 @@ class Options:
         bool,
         Said(
             "Forget earlier tries of the same two builds; else their pairs count too.",
-            "earlier tries of the same two builds do not count, see [method.md](method.md#tried-again)",
+            "earlier tries of the same two builds do not count, see [the method](method-builds.md#tried-again)",
         ),
     ] = False
     below_noise: Annotated[
@@ -170,7 +172,7 @@ class Options:
         Said(
             "Claim an IMPROVEMENT also of builds whose hardening, mitigations or debugging differ.",
             "claim an IMPROVEMENT also where hardening, mitigations, debugging or the CPU differ, see "
-            "[method.md](method.md#builds-that-are-no-pair)",
+            "[the method](method-builds.md#builds-that-are-no-pair)",
         ),
     ] = False
     spike_in: Annotated[
@@ -178,7 +180,7 @@ class Options:
         Said(
             "Show of builds that pass that they could have failed: plant a slowdown.",
             "show of builds that pass that they could have failed: a slowdown of twice the tolerance is planted into "
-            "the baseline, and must be found; see [method.md](method.md#could-it-have-failed)",
+            "the baseline, and must be found; see [the method](method-builds.md#could-it-have-failed)",
             EVERYBODY,
         ),
     ] = False
@@ -186,8 +188,8 @@ class Options:
         bool,
         Said(
             "Have Retis look at each packet that is dropped, in one trial more.",
-            "in one trial more, have [Retis](method.md#each-packet-by-retis) look at each packet that the SUT's kernel "
-            "drops; of one build",
+            "in one trial more, have [Retis](method-trial.md#each-packet-by-retis) look at each packet that the SUT's "
+            "kernel drops; of one build",
         ),
     ] = False
     wait: Annotated[
@@ -328,7 +330,8 @@ class RunOptions(Options):
         Duration | None,
         Said(
             "Offer 90 % of the PDR for so long, and say what is lost.",
-            "run the scenario `soak`: 90 % of the PDR for so long, and what is lost: [method.md](method.md#soak)",
+            "run the scenario `soak`: 90 % of the PDR for so long, and what is lost: "
+            "[the method](method-trial.md#soak)",
         ),
     ] = None
     scenarios: Annotated[
