@@ -41,6 +41,12 @@ Routing Without GRO
                       The SUT Routes IPv6 Without GRO       64       256
 Queueing By fq_codel
                       The SUT Queues By FQ CoDel            64       256
+UDP Delivery
+    [Tags]    end-host
+                      The SUT Delivers UDP To One           64       256
+UDP Delivery To Four Receivers
+    [Tags]    end-host
+                      The SUT Delivers UDP To Four          64       256
 
 
 *** Keywords ***
@@ -52,6 +58,14 @@ The SUT Routes IPv6 Without GRO
     [Documentation]    Each packet by itself.
     Set Data Path    ipv6-routing
     GRO Is Off
+
+The SUT Delivers UDP To One
+    [Documentation]    A program reads a socket.
+    The SUT Delivers UDP To 1 Receivers
+
+The SUT Delivers UDP To Four
+    [Documentation]    The kernel gives each flow to one of four programs.
+    The SUT Delivers UDP To 4 Receivers
 
 A Packet Costs As Much As Before
     [Documentation]    One path on the guests that are up: set up, counted, taken away.

@@ -113,10 +113,10 @@ class ReceiverProgram:
             raise
 
     def begin(self, mark: int, count: int, duration: float) -> None:
-        self._program.ask(f"begin {mark} {count} {round(duration * _NS)}")
+        self._program.ask_at_once(f"begin {mark} {count} {round(duration * _NS)}")
 
     def end(self, sending_time: float) -> Delivered:
-        told = self._program.ask(f"end {round(sending_time * _NS)} {round(_QUIET * _NS)} {round(_LIMIT * _NS)}")
+        told = self._program.ask_at_once(f"end {round(sending_time * _NS)} {round(_QUIET * _NS)} {round(_LIMIT * _NS)}")
         try:
             each = msgspec.convert(told["receivers"], list[dict[str, int]])
             return Delivered(

@@ -24,7 +24,7 @@ _ASK = f'''[ -z "$1" ] || echo "$1" 1<>"$2"; exec timeout {_PATIENCE} cat "$3"''
 _ENDED = 3
 """Exit code of `_ASK_AT_ONCE`."""
 # A zombie's is no file: where nobody waits for orphans, a program that was killed stays as one.
-_ASK_AT_ONCE = f"""[ -e /proc/{{pid}}/exe ] || exit {_ENDED}
+_ASK_AT_ONCE = f"""for pid in {{pids}}; do [ -e /proc/$pid/exe ] || exit {_ENDED}; done
 printf '%s\\n' {{line}} >{{control}}
 exec cat <{{answer}}"""
 
@@ -69,14 +69,14 @@ class PipedProgram:
         return self._told(asked.stdout)
 
     def ask_at_once(self, line: str, timeout: float = DEFAULT_TIMEOUT) -> dict[str, Any]:
-        """The same of a program that answers without delay and whose greeting is its process id.
+        """The same of a program that answers without fail, and whose greeting is its process id, or those of its parts.
 
         One program is started for it, and not four, which take an emulated guest 10 ms each.
         """
         control, answer = (f"{self._folder}/{pipe}" for pipe in ("control", "answer"))
         asked = self._host.script(
             _ASK_AT_ONCE.format(
-                pid=self.greeting, line=shlex.quote(line), control=shlex.quote(control), answer=shlex.quote(answer)
+                pids=self._processes, line=shlex.quote(line), control=shlex.quote(control), answer=shlex.quote(answer)
             ),
             timeout,
         )
@@ -85,6 +85,10 @@ class PipedProgram:
         if asked.exit_code:
             raise CommandError(self._host.name, f"asking {self._what}", asked)
         return self._told(asked.stdout)
+
+    @property
+    def _processes(self) -> str:
+        return " ".join(map(str, self.greeting)) if isinstance(self.greeting, list) else str(self.greeting)
 
     def _told(self, answer: str) -> dict[str, Any]:
         with understood(self._host.name):

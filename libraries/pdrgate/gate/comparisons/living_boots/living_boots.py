@@ -10,7 +10,13 @@ from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts, OfPair
-from pdrgate.gate.comparisons.living_boots.overload_step import LIGHT_FOR, LIGHT_LOAD, OverloadStep
+from pdrgate.gate.comparisons.living_boots.overload_step import (
+    CARRIED,
+    DELIVERED,
+    LIGHT_FOR,
+    LIGHT_LOAD,
+    OverloadStep,
+)
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.failed_boots import refused_alone
 from pdrgate.gate.run.scenario import Scenario
@@ -180,7 +186,8 @@ class LivingBoots:
                 self._suts.resting[sut.boot_id] = trial
 
     def _asks(self, trials: Sequence[Trial]) -> Iterator[Ask]:
-        steps = (OverloadStep(self._loss_ratio), self._cost)
+        overload = CARRIED if self._scenario.delivery is None else DELIVERED
+        steps = (OverloadStep(self._loss_ratio, overload), self._cost)
         return (ask for step in steps if (ask := step.next(trials)) is not None)
 
     @property

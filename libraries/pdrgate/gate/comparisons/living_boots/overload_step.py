@@ -9,28 +9,48 @@ from pdrgate.measurands import Ask
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 
-COUNTED_FOR = 2304 / 250e3
-"""Seconds of a trial, in which twelve bursts are sent where packets come in bursts."""
 LIGHT_LOAD, LIGHT_FOR = 4e3, 0.1
 """Packets/s that come one by one at any guest that runs at all, and seconds."""
-_LOADS = (250e3, 500e3, 1e6)
-"""Packets/s: more than emulated guests take, on a machine of today and of some years on."""
 _TRIALS = 3
 """Of which the median counts: now and then a kernel tidies up in one, or comes upon a list that is full."""
+_MOST = 6
+"""Trials at one load: a guest that nobody runs for all of one takes each packet for punctual, where programs tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """Loads that emulated guests do not take, on a machine of today and of some years on, and for how long."""
+
+    loads: tuple[float, ...]
+    """Packets/s; the first that is too much counts."""
+    seconds: float
+    """Seconds of a trial."""
+
+
+CARRIED = Overload((250e3, 500e3, 1e6), 2304 / 250e3)
+"""For packets that come back: twelve bursts are sent, where packets come in bursts."""
+DELIVERED = Overload((64e3, 128e3, 256e3), 3584 / 64e3)
+"""For packets that end at programs: as many as the queues before an emulated guest have room for, so that each trial
+delivers as many, among which what its beginning and end cost is divided."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverloadStep:
-    """Trials at a load that is too much; a higher one where it was not."""
+    """Trials at a load that is too much; a higher one where none of three lost anything."""
 
     loss_ratio: float
     """What a trial must lose more than."""
+    overload: Overload = CARRIED
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         """The trial that is wanted next; None where there are enough, or no load is too much."""
-        for load in _LOADS:
+        for load in self.overload.loads:
             made = [one for one in trials if one.occasion.phase == Phase.SATURATION and one.intended_load == load]
-            if made and made[0].steady_loss_ratio <= self.loss_ratio:
+            lossy = [one for one in made if one.steady_loss_ratio > self.loss_ratio]
+            if len(made) >= _TRIALS and not lossy:
                 continue
-            return Ask(load, COUNTED_FOR, Phase.SATURATION) if len(made) < _TRIALS else None
+            return Ask(load, self.overload.seconds, Phase.SATURATION) if self._wants(len(made), len(lossy)) else None
         return None
+
+    def _wants(self, made: int, lossy: int) -> bool:
+        return lossy < _TRIALS and made < _MOST

@@ -1,0 +1,41 @@
+"""Which trials of a living boot are asked for, at which overload."""
+
+from __future__ import annotations
+
+from flat_values import flat_trial
+
+from pdrgate.gate.comparisons.living_boots.overload_step import CARRIED, DELIVERED, OverloadStep
+from pdrgate.phase import Phase
+from pdrgate.trial import Trial
+
+STEP = OverloadStep(0.005, DELIVERED)
+
+
+def made(load: float, drained: int) -> Trial:
+    return flat_trial(
+        load, DELIVERED.seconds, offered=3584, forwarded=3584, drained=drained, sending_time=DELIVERED.seconds,
+        phase=Phase.SATURATION,
+    )  # fmt: skip
+
+
+def test_three_trials_that_lose_something_are_enough() -> None:
+    first, second, _ = DELIVERED.loads
+    trials: list[Trial] = []
+    for drained in (2000, 0, 1500, 1800):
+        ask = STEP.next(trials)
+        assert ask is not None
+        assert (ask.load, ask.phase) == (first, Phase.SATURATION)
+        trials.append(made(ask.load, drained))
+    assert STEP.next(trials) is None
+    held = [made(first, 0) for _ in range(3)]
+    ask = STEP.next(held)
+    assert ask is not None
+    assert ask.load == second
+
+
+def test_no_load_is_tried_for_ever() -> None:
+    first = DELIVERED.loads[0]
+    trials = [made(first, drained) for drained in (2000, 0, 0, 0, 0, 0)]
+    assert STEP.next(trials) is None
+    assert STEP.next([made(load, 0) for load in DELIVERED.loads for _ in range(3)]) is None
+    assert OverloadStep(0.005).overload is CARRIED
