@@ -1,0 +1,76 @@
+"""Regressions that happened, planted in a kernel's sources: does the default gate catch them, and name the cause?
+
+    sudo .venv/bin/python tests/bench/known_regressions TREE RESULTS [--base REV] [--only PATTERN…] [--again] [--table]
+
+Each file of `changes/` is a regression of Linux's history, as a patch of our own with the same effect. On top of REV of
+the git tree it becomes a branch, pdrgate-known/NAME, of which nothing is checked out; its build is judged by
+`pdrgate gate --kernel` against REV, as a developer would. One is done after the other, and kept: what is killed goes on
+where it was. The table of all that are kept is printed at the end; --table measures nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+from known_change import KnownChange, known_changes
+from outcome import Kept, kept_file, outcomes, table
+from planting import PlantingError, git, planted
+
+PDRGATE = Path(sys.executable).parent / "pdrgate"
+
+
+def judged(change: KnownChange, tree: Path, base: str, results: Path, more: Sequence[str], *, again: bool) -> str:
+    """Judge a change where that is not done yet, and keep it; what came of it, in a line. Raises PlantingError."""
+    commit = planted(tree, base, change)
+    candidate, baseline = (base, commit) if change.side == "baseline" else (commit, base)
+    known = Kept.read(kept_file(results, change))
+    if known is not None and (known.candidate, known.baseline) == (candidate, baseline) and not again:
+        return "is kept"
+    folder = results / change.name
+    before = {path.name for path in folder.glob("*/result.json")}
+    builds = ("--kernel", f"{tree}@{candidate}", "--against", f"{tree}@{baseline}")
+    begun = time.monotonic()
+    command = (str(PDRGATE), "gate", "--quiet", "--afresh", "--wait", "1 h", "--output", str(folder), *builds, *more)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - begun
+    new = sorted(path.parent for path in folder.glob("*/result.json"))
+    told = next((line for line in (done.stdout + done.stderr).splitlines() if line.strip()), "nothing told")
+    if not new or done.returncode == 130:
+        return f"exit {done.returncode}: {told}"
+    Kept(candidate, baseline, seconds, new[-1].name).write(kept_file(results, change))
+    return f"{told} ({seconds:.0f} s{', the same run' if new[-1].name in before else ''})"
+
+
+def main() -> None:
+    """Judge those that are asked for, and print all that are kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=Path)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--base", default="HEAD", help="what branches are on top of")
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="changes by their files' names")
+    parser.add_argument("--again", action="store_true", help="also what is kept")
+    parser.add_argument("--table", action="store_true", help="print the table, and measure nothing")
+    asked, more = parser.parse_known_args()
+    tree, results = asked.tree.resolve(), asked.results.resolve()
+    results.mkdir(parents=True, exist_ok=True)
+    changes = known_changes()
+    if not asked.table:
+        base = git(tree, "rev-parse", "--verify", f"{asked.base}^{{commit}}")
+        for change in changes:
+            if any(fnmatch(change.name, pattern) for pattern in asked.only):
+                try:
+                    told = judged(change, tree, base, results, more, again=asked.again)
+                except PlantingError as error:
+                    told = str(error)
+                print(f"{change.name}: {told}", flush=True)
+    print("\n".join(table(outcomes(changes, results))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""What the gate made of a known change, and all of them in a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from known_change import KnownChange
+
+from pdrgate.history.results import read_result
+from pdrgate.results.model import ChangeResult, FunctionChange, RunResult, ScenarioResult
+from pdrgate.results.verdict import Verdict
+
+_CAUGHT = (Verdict.REGRESSION, Verdict.CRASH, Verdict.UNSTABLE)
+_NAMED = 3
+"""Functions that are named where none of those that were hoped for is."""
+HEAD = ("#", "what happened", "class", "told", "where", "named", "pairs", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run that is done, as the bench keeps it beside the runs: not measured again."""
+
+    candidate: str
+    """The commit that was judged."""
+    baseline: str
+    seconds: float
+    """Compiling included."""
+    run: str
+    """The folder's name."""
+
+    def write(self, file: Path) -> None:
+        """Keep it."""
+        told = {"candidate": self.candidate, "baseline": self.baseline, "seconds": self.seconds, "run": self.run}
+        file.write_text(json.dumps(told) + "\n")
+
+    @classmethod
+    def read(cls, file: Path) -> Kept | None:
+        """What was kept; None where nothing was."""
+        return cls(**json.loads(file.read_text())) if file.exists() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A change and the run that judged it."""
+
+    change: KnownChange
+    result: RunResult
+    seconds: float
+
+    @property
+    def caught(self) -> bool:
+        """Whether the gate failed the build."""
+        return self.result.verdict in _CAUGHT
+
+    @property
+    def noticed(self) -> Sequence[ScenarioResult]:
+        """Paths that pass, with a notice of what surely changed."""
+        return [one for one in self.result.scenarios if one.comparison is not None and one.comparison.notice]
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether a regression was caught, or what is none passed."""
+        return self.caught == (self.change.expected == "REGRESSION")
+
+    @property
+    def told(self) -> str:
+        """The verdict; what passes with a notice says so."""
+        noticed = not self.caught and self.result.verdict.passes and self.noticed
+        return f"{self.result.verdict}, noticed" if noticed else str(self.result.verdict)
+
+    @property
+    def where(self) -> str:
+        """The path that tells it most, its measurand and the change there, and how many others do."""
+        found = [one for one in self.result.scenarios if one.verdict in _CAUGHT] or list(self.noticed)
+        worst = max(found, key=lambda one: abs(_change(one).change) if _change(one) else 0.0, default=None)
+        if worst is None:
+            return ""
+        decisive = _change(worst)
+        told = f"{decisive.measurand} {decisive.change:+.1%}" if decisive is not None else worst.reason
+        others = f", and {len(found) - 1} other paths" if len(found) > 1 else ""
+        return f"{worst.origin.test or worst.title}: {told}{others}"
+
+    @property
+    def named(self) -> str:
+        """Functions that surely changed: those that lead to the cause in bold, or else the largest changes."""
+        changed: dict[str, float] = {}
+        for one in _functions(self.result.scenarios):
+            if abs(one.change) >= abs(changed.get(one.label, 0.0)):
+                changed[one.label] = one.change
+        hoped = [f"**{name}** {changed[name]:+.3g}" for name in self.change.names if name in changed]
+        largest = sorted(changed, key=lambda name: -abs(changed[name]))[:_NAMED]
+        return ", ".join(hoped or [f"{name} {changed[name]:+.3g}" for name in largest])
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """A row below `HEAD`."""
+        pairs = max((one.comparison.pairs for one in self.result.scenarios if one.comparison is not None), default=0)
+        number = str(self.change.number) if self.change.number else ""
+        return (
+            number, f"{self.change.title} ({self.change.change})", self.change.class_, self.told, self.where,
+            self.named, str(pairs), f"{self.seconds:.0f}",
+        )  # fmt: skip
+
+
+def outcomes(changes: Iterable[KnownChange], results: Path) -> list[Outcome]:
+    """Those changes of which a run is kept."""
+    kept = ((change, Kept.read(kept_file(results, change))) for change in changes)
+    return [Outcome(change, read_result(results / change.name / one.run), one.seconds) for change, one in kept if one]
+
+
+def kept_file(results: Path, change: KnownChange) -> Path:
+    """Where a `Kept` of the change is."""
+    return results / f"{change.name}.json"
+
+
+def table(told: Sequence[Outcome]) -> list[str]:
+    """Lines of a Markdown table, and one that counts them."""
+    rows = [HEAD, ("---",) * len(HEAD), *(one.cells for one in told)]
+    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+    owed = [one for one in told if one.change.expected == "REGRESSION"]
+    others = [one for one in told if one.change.expected != "REGRESSION"]
+    caught, passed = (sum(one.as_expected for one in some) for some in (owed, others))
+    return [*lines, "", f"{caught} of {len(owed)} regressions caught, {passed} of {len(others)} others passed"]
+
+
+def _change(scenario: ScenarioResult) -> ChangeResult | None:
+    changes = scenario.comparison.changes if scenario.comparison is not None else ()
+    judged = [one for one in changes if one.verdict in _CAUGHT]
+    return next(iter(judged or changes), None)
+
+
+def _functions(scenarios: Iterable[ScenarioResult]) -> Iterable[FunctionChange]:
+    for scenario in scenarios:
+        for one in scenario.comparison.functions if scenario.comparison is not None else ():
+            if one.sure or one.calls_changed:
+                yield one
