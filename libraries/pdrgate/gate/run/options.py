@@ -188,8 +188,7 @@ class Options:
         bool,
         Said(
             "Have Retis look at each packet that is dropped, in one trial more.",
-            "in one trial more, have [Retis](method-trial.md#each-packet-by-retis) look at each packet that the SUT's "
-            "kernel drops; of one build",
+            "in one trial more, have [Retis](retis.md) look at each packet that the SUT's kernel drops; of one build",
         ),
     ] = False
     wait: Annotated[
