@@ -14,7 +14,7 @@ from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.summary import summary_page
-from pdrgate.reports.words.path_table import is_portfolio, path_lines, shared_changes
+from pdrgate.reports.words.path_table import is_portfolio, noticed, path_lines, said_of_paths, shared_changes
 from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -52,6 +52,21 @@ def test_the_worst_path_is_first() -> None:
 
 def test_functions_that_changed_on_several_paths_are_told_once() -> None:
     assert shared_changes(RUN) == ["__alloc_skb +91 in 3 of 4 paths"]
+
+
+def test_what_surely_changed_on_paths_that_pass_is_noticed() -> None:
+    notice = "dst_release is called twice for each packet, was once"
+    nat, bridge, slower, tc = RUN.scenarios
+    result = made_results.result(_noticed(nat, notice), _noticed(bridge, notice), _noticed(slower, "told already"), tc)
+    assert noticed(RUN) == []
+    assert noticed(result) == [f"notice on NAT, and on 1 other path that passes: {notice}"]
+    assert noticed(made_results.result(_noticed(nat, notice))) == [f"notice on NAT, which passes: {notice}"]
+    assert noticed(result)[0] in said_of_paths(result)
+
+
+def _noticed(scenario: ScenarioResult, notice: str) -> ScenarioResult:
+    assert scenario.comparison is not None
+    return changed(scenario, comparison=replace(scenario.comparison, notice=notice))
 
 
 def test_every_report_has_the_table_and_what_is_shared() -> None:

@@ -18,7 +18,7 @@ NUMBERS = frozenset({1, 2, 3})
 _FEWEST = 2
 """Paths that a function changed on, to be told once for all of them."""
 _TOLD = 5
-"""Functions that are told so."""
+"""Functions, and notices, that are told so."""
 
 
 _PAIRS = (
@@ -76,10 +76,28 @@ def shared_changes(result: RunResult) -> list[str]:
     return [f"{name} {median(several[name]):+.3g} in {len(several[name])} of {paths} paths" for name in largest]
 
 
+def noticed(result: RunResult) -> list[str]:
+    """``notice on NAT, and on 2 other paths that pass: dst_release is called twice for each packet, was once``."""
+    paths: dict[str, list[str]] = defaultdict(list)
+    for scenario in result.scenarios:
+        if scenario.verdict is Verdict.PASS and scenario.comparison is not None and scenario.comparison.notice:
+            paths[scenario.comparison.notice].append(scenario.origin.test or scenario.title)
+    most = sorted(paths.items(), key=lambda one: -len(one[1]))[:_TOLD]
+    return [f"notice on {_and_others(names)}: {notice}" for notice, names in most]
+
+
 def said_of_paths(result: RunResult) -> list[str]:
-    """What stands below the lines of the paths: what several share, and where more is told of what is slower."""
+    """What stands below the lines of the paths: what several share, what surely changed where they pass, and where more
+    is told of what is slower."""
     slower = any(one.verdict is Verdict.REGRESSION for one in result.scenarios)
-    return [*shared_changes(result), _PAIRS] if slower else shared_changes(result)
+    return [*shared_changes(result), *noticed(result), *([_PAIRS] if slower else [])]
+
+
+def _and_others(paths: list[str]) -> str:
+    first, *others = paths
+    if not others:
+        return f"{first}, which passes"
+    return f"{first}, and on {len(others)} other path{'s that pass' if len(others) > 1 else ' that passes'}"
 
 
 def _rise(scenario: ScenarioResult) -> float:
