@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pdrgate.gate.comparisons.build_comparison import ComparedTrials
+from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
@@ -15,6 +16,7 @@ from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
@@ -38,10 +40,15 @@ class CountedTrials(ComparedTrials):
 
     def replication(  # type: ignore[override]
         self, told: Callable[[Trial, bool], None], known: Callable[[Mapping[str, str]], None]
-    ) -> LivingBoots:
+    ) -> LivingBoots[OpenLoopSut, Trial]:
         task = self.task
         self._boots = LivingBoots(  # type: ignore[assignment]
-            task.session, task.scenario, self._suts, told=told, known=known, test=task.longname
+            task.session,
+            self._suts,
+            CountedPackets(task.session, task.scenario, self._suts),
+            told=told,
+            known=known,
+            test=task.longname,
         )
         return self._boots  # type: ignore[return-value]
 

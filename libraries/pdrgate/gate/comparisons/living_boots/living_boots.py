@@ -1,49 +1,37 @@
-"""A scenario on SUTs that stay up: set up, counted at saturation and at a light load, and taken away again."""
+"""A scenario on SUTs that stay up: set up, counted, and taken away again."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Generic
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
+from pdrgate.gate.comparisons.living_boots.living_count import AnyLivingSut, LivingCount
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts, OfPair
-from pdrgate.gate.comparisons.living_boots.overload_step import (
-    CARRIED,
-    DELIVERED,
-    LIGHT_FOR,
-    LIGHT_LOAD,
-    OverloadStep,
-)
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.failed_boots import refused_alone
-from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
+from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.disturbance import remedy
 from pdrgate.guests.guest import GuestError
-from pdrgate.measurands import Ask, Cost, Measurand
-from pdrgate.measurands.calls import Calls
-from pdrgate.measurands.load_cost import LOAD_COSTS
-from pdrgate.phase import Phase
 from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.stretch import AnyStretch
 from pdrgate.testbeds import Testbed
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
 
 
-class LivingBoots:
+class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
     """Counts a scenario on pairs of living SUTs, some of them at once; a `Replication`.
 
     Args:
-        told: gets each trial, and whether it is one of the run that is resumed.
+        counted: what each of them is asked.
+        told: gets each trial or transfer, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
         test: long name of the test that asks.
     """
@@ -51,10 +39,10 @@ class LivingBoots:
     def __init__(
         self,
         session: Session,
-        scenario: Scenario,
         suts: LivingSuts,
+        counted: LivingCount[AnyLivingSut, AnyStretch],
         *,
-        told: Callable[[Trial, bool], None],
+        told: Callable[[AnyStretch, bool], None],
         known: Callable[[Mapping[str, str]], None],
         test: str = "",
     ) -> None:
@@ -68,20 +56,19 @@ class LivingBoots:
         """Why neither build can be set up for the scenario, in a sentence; empty where one can."""
         self.unlike: Judgement | None = None
         self.facts = SutFacts()
-        self.frames: dict[Side, FramesSeen] = {side: FramesSeen() for side in suts.builds}
         self._session = session
-        self._scenario = scenario
         self._suts = suts
+        self._counted = counted
         self._told = told
         self._known = known
         self._test = test
         self._telling = threading.Lock()
-        """Held by who tells of a trial: all SUTs are measured at once."""
+        """Held by who tells of a stretch: all SUTs are measured at once."""
 
     # --- A Replication ---
 
-    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates[Trial]:
-        suts: dict[OfPair, OpenLoopSut] = {}
+    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates[AnyStretch]:
+        suts: dict[OfPair, AnyLivingSut] = {}
         try:
             testbeds = self._suts.pairs(range(number, number + AT_ONCE))
             suts |= {one: self._sut(one, testbed) for one, testbed in testbeds.items()}
@@ -89,10 +76,11 @@ class LivingBoots:
             for one, sut in suts.items() if self.failure is None else ():
                 self._prepare(one, sut)
             if self.failure is None:
-                self._at_once(suts, self._count)
-            self._look_at_packets(suts.values())
+                self._at_once(suts, self._counted.count)
+            self.unlike = self._counted.unlike([*suts.values()])
+            self.failure = self.failure or self.unlike
             results = [self._result(*one, sut) for one, sut in suts.items()] if self.failure is None else []
-            trials = [trial for sut in suts.values() for trial in sut.trials] if results else []
+            made = [one for sut in suts.values() for one in self._counted.made(sut)] if results else []
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
             self._session.observer.said(f"living boot {pair} of the {failed.side} failed: {failed.error}")
@@ -100,7 +88,7 @@ class LivingBoots:
             return Replicates((failed.result(pair),))
         finally:
             list(self._suts.workers.map(self._release, suts.values()))
-        return Replicates(results, trials)
+        return Replicates(results, made)
 
     def close(self) -> None:
         """Nothing is begun beforehand."""
@@ -114,21 +102,23 @@ class LivingBoots:
 
     # --- Some pairs ---
 
-    def _sut(self, one: OfPair, testbed: Testbed) -> OpenLoopSut:
+    @property
+    def frames(self) -> Mapping[Side, FramesSeen]:
+        """What was seen of packets, by build."""
+        return self._counted.frames
+
+    def _sut(self, one: OfPair, testbed: Testbed) -> AnyLivingSut:
         (side, number), build = one, self._suts.builds[one[0]]
         identity = Identity(side, build.label, number, "", build.program, build.planted, self._test)
-        return OpenLoopSut(
-            self._session, self._scenario, testbed, identity, told=self._taken,
-            introduce=one == (SIDES[0], 1),
-        )  # fmt: skip
+        return self._counted.sut(testbed, identity, self._taken)
 
-    def _taken(self, trial: Trial, replayed: bool) -> None:
+    def _taken(self, one: AnyStretch, replayed: bool) -> None:
         with self._telling:
-            self._told(trial, replayed)
+            self._told(one, replayed)
 
-    def _set_up(self, suts: Mapping[OfPair, OpenLoopSut]) -> None:
+    def _set_up(self, suts: Mapping[OfPair, AnyLivingSut]) -> None:
         """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""
-        failed = self._failed(suts, OpenLoopSut.set_up)
+        failed = self._failed(suts, lambda sut: sut.set_up())
         refused = [one.error for one in failed if isinstance(one.error, BpfRefusedError)]
         if len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
             self.unable = f"neither build can: {failed[0].error}"
@@ -138,12 +128,12 @@ class LivingBoots:
         elif failed:
             raise failed[0]
 
-    def _at_once(self, suts: Mapping[OfPair, OpenLoopSut], done: Callable[[OpenLoopSut], object]) -> None:
+    def _at_once(self, suts: Mapping[OfPair, AnyLivingSut], done: Callable[[AnyLivingSut], object]) -> None:
         """Do it with all of them; what the first one fails with is raised when all have ended. Raises BootError."""
         if failed := self._failed(suts, done):
             raise failed[0]
 
-    def _failed(self, suts: Mapping[OfPair, OpenLoopSut], done: Callable[[OpenLoopSut], object]) -> list[BootError]:
+    def _failed(self, suts: Mapping[OfPair, AnyLivingSut], done: Callable[[AnyLivingSut], object]) -> list[BootError]:
         failed: list[BootError] = []
         for (side, _), sut, coming in [(*both, self._suts.workers.submit(done, both[1])) for both in suts.items()]:
             try:
@@ -152,7 +142,7 @@ class LivingBoots:
                 failed.append(BootError(side, error, sut.boot_id, sut.environment.kernel_release or "unknown"))
         return failed
 
-    def _prepare(self, one: OfPair, sut: OpenLoopSut) -> None:
+    def _prepare(self, one: OfPair, sut: AnyLivingSut) -> None:
         side, testbed = one[0], sut.testbed
         try:
             sut.prepare()
@@ -175,52 +165,21 @@ class LivingBoots:
             replace(told.findings, environment=sut.environment.to_dict(), fingerprint=sut.fingerprint)
         )
 
-    def _count(self, sut: OpenLoopSut) -> None:
-        """All trials of a boot; what its kernel does by itself, the first scenario tells."""
-        known = self._suts.resting.get(sut.boot_id)
-        if known is not None:
-            sut.take(known)
-        while (ask := next(self._asks(sut.trials), None)) is not None:
-            trial = sut.measure(ask.load, ask.duration, ask.phase)
-            if trial.occasion.phase == Phase.IDLE:
-                self._suts.resting[sut.boot_id] = trial
-
-    def _asks(self, trials: Sequence[Trial]) -> Iterator[Ask]:
-        overload = CARRIED if self._scenario.delivery is None else DELIVERED
-        steps = (OverloadStep(self._loss_ratio, overload), self._cost)
-        return (ask for step in steps if (ask := step.next(trials)) is not None)
-
-    @property
-    def _loss_ratio(self) -> float:
-        return goals_of(self._session.profile, self._scenario)[-1].loss_ratio
-
-    @property
-    def _cost(self) -> Cost:
-        return Cost(LIGHT_LOAD, LIGHT_FOR, self._loss_ratio)
-
-    def _result(self, side: Side, number: int, sut: OpenLoopSut) -> BootResult:
-        build = self._suts.builds[side]
-        told: tuple[Measurand, ...] = (self._cost, Calls(self._loss_ratio), *(kind() for kind in LOAD_COSTS))
-        values = {each.name: each.value(sut.trials) for each in told}
-        if values[Cost.name] is None and self.failure is None:
-            most = Rate(max(trial.intended_load for trial in sut.trials))
+    def _result(self, side: Side, number: int, sut: AnyLivingSut) -> BootResult:
+        made = self._counted.made(sut)
+        values = self._counted.values(made)
+        if (first := self._counted.first.about.name) not in values and self.failure is None:
+            build = self._suts.builds[side].label
             self.failure = Judgement(
                 Verdict.UNSTABLE,
-                f"boot {number} of the {side} {build.label} tells no cost of a packet: it forwards nothing of {most}, "
-                "or all of it",
+                f"boot {number} of the {side} {build} does not tell its {first}: {self._counted.untold(made)}",
             )
         return BootResult(
             side=side, pair=number, boot=sut.boot_id, kernel=sut.environment.kernel_release or "unknown",
-            values={name: value for name, value in values.items() if value is not None},
-            complaints=tuple(sut.complaints),
+            values=values, complaints=tuple(sut.complaints),
         )  # fmt: skip
 
-    def _look_at_packets(self, suts: Iterable[OpenLoopSut]) -> None:
-        seen = ((sut.identity.side or "candidate", sut) for sut in suts)
-        self.unlike = judged_with(self.frames, seen, self._session.observer.said)
-        self.failure = self.failure or self.unlike
-
-    def _release(self, sut: OpenLoopSut) -> None:
+    def _release(self, sut: AnyLivingSut) -> None:
         try:
             sut.release()
         except PdrGateError as error:

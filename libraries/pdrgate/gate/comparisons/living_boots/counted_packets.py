@@ -1,0 +1,85 @@
+"""Packets of an open loop, counted at an overload and at a light load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.living_boots.overload_step import (
+    CARRIED,
+    DELIVERED,
+    LIGHT_FOR,
+    LIGHT_LOAD,
+    OverloadStep,
+)
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
+from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.measurands import Ask, Cost, Measurand
+from pdrgate.measurands.calls import Calls
+from pdrgate.measurands.load_cost import LOAD_COSTS
+from pdrgate.measurands.measurand import Described
+from pdrgate.phase import Phase
+from pdrgate.results.model import Side
+from pdrgate.results.verdict import Judgement
+from pdrgate.testbeds import Testbed
+from pdrgate.trial import Trial
+from pdrgate.units import Rate
+
+
+class CountedPackets:
+    """Trials of a living SUT; a `LivingCount`."""
+
+    first: type[Described] = Cost
+
+    def __init__(self, session: Session, scenario: Scenario, suts: LivingSuts) -> None:
+        self.frames: dict[Side, FramesSeen] = {side: FramesSeen() for side in suts.builds}
+        self._session = session
+        self._scenario = scenario
+        self._suts = suts
+
+    def sut(self, testbed: Testbed, identity: Identity, told: Callable[[Trial, bool], None]) -> OpenLoopSut:
+        introduce = (identity.side, identity.pair) == (SIDES[0], 1)
+        return OpenLoopSut(self._session, self._scenario, testbed, identity, told=told, introduce=introduce)
+
+    def count(self, sut: OpenLoopSut) -> None:
+        """All trials of a boot; what its kernel does by itself, the first scenario tells."""
+        known = self._suts.resting.get(sut.boot_id)
+        if known is not None:
+            sut.take(known)
+        while (ask := next(self._asks(sut.trials), None)) is not None:
+            trial = sut.measure(ask.load, ask.duration, ask.phase)
+            if trial.occasion.phase == Phase.IDLE:
+                self._suts.resting[sut.boot_id] = trial
+
+    def made(self, sut: OpenLoopSut) -> Sequence[Trial]:
+        return sut.trials
+
+    def values(self, stretches: Sequence[Trial]) -> Mapping[str, float]:
+        told: tuple[Measurand, ...] = (self._cost, Calls(self._loss_ratio), *(kind() for kind in LOAD_COSTS))
+        values = {each.name: each.value(stretches) for each in told}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def untold(self, stretches: Sequence[Trial]) -> str:
+        most = Rate(max((trial.intended_load for trial in stretches), default=0.0))
+        return f"it forwards nothing of {most}, or all of it"
+
+    def unlike(self, suts: Sequence[OpenLoopSut]) -> Judgement | None:
+        seen = ((sut.identity.side or "candidate", sut) for sut in suts)
+        return judged_with(self.frames, seen, self._session.observer.said)
+
+    def _asks(self, trials: Sequence[Trial]) -> Iterator[Ask]:
+        overload = CARRIED if self._scenario.delivery is None else DELIVERED
+        steps = (OverloadStep(self._loss_ratio, overload), self._cost)
+        return (ask for step in steps if (ask := step.next(trials)) is not None)
+
+    @property
+    def _loss_ratio(self) -> float:
+        return goals_of(self._session.profile, self._scenario)[-1].loss_ratio
+
+    @property
+    def _cost(self) -> Cost:
+        return Cost(LIGHT_LOAD, LIGHT_FOR, self._loss_ratio)
