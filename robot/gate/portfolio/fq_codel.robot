@@ -1,0 +1,12 @@
+*** Settings ***
+Documentation    A queueing discipline stands where packets leave.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-fq-codel
+
+
+*** Test Cases ***
+Queueing By fq_codel
+    Given The SUT Queues By FQ CoDel
+    Then A Packet Costs As Much As Before
