@@ -31,7 +31,7 @@ from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.pairs_file import PAIRS_FILE
-from pdrgate.gate.run.progress import Estimate
+from pdrgate.gate.run.progress import Estimate, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -310,6 +310,38 @@ def test_boots_of_constant_speed_overlap(tmp_path: Path) -> None:
     assert ["ahead" in name for name in machine.set_up_by] == [False] * 2 + [True] * 6
 
 
+class _Threads(Watcher):
+    """Keeps which phases of trials were measured by which threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_once: set[Phase] = set()
+        self.in_turn: set[Phase] = set()
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        main = threading.current_thread() is threading.main_thread()
+        (self.in_turn if main else self.at_once).add(upcoming.phase)
+        super().measuring(upcoming)
+
+
+@pytest.mark.parametrize(
+    ("steady", "ceiling", "at_once"),
+    [(True, 4e7, {Phase.REPEAT, Phase.SATURATION, Phase.PDR}), (False, 4e7, set()), (True, 4e6, set())],
+    ids=["constant speed", "any speed", "generators with nothing to spare"],
+)
+def test_both_boots_of_constant_speed_are_measured_at_once(
+    tmp_path: Path, steady: bool, ceiling: float, at_once: set[Phase]
+) -> None:
+    machine = Machine(ceiling=ceiling)
+    machine.steady = steady
+    watcher = _Threads()
+    _, result, _ = compared(tmp_path, STEADY, STEADY, machine, watcher=watcher)
+    assert result.verdict is Verdict.PASS
+    assert watcher.at_once == at_once
+    assert not at_once & watcher.in_turn
+    assert Phase.SEARCH in watcher.in_turn  # one build after the other: flat out a generator has a CPU to itself
+
+
 def test_guests_of_a_pair_are_set_up_side_by_side_and_stand_back_while_others_are_measured(tmp_path: Path) -> None:
     machine = Machine()
     machine.steady = machine.comes_up = True
@@ -471,6 +503,17 @@ def test_end_hosts_that_starve_alike_pass(tmp_path: Path) -> None:
     told = starved_lines(result.scenarios[0])
     assert [line.partition(": ")[0] for line in told] == ["baseline", "candidate"]
     assert all(f"{Rate(rate)} of {Rate(load)}" in told[1] for load, rate in least.items())
+
+
+@pytest.mark.usefixtures("starves")
+def test_end_hosts_are_measured_in_turn(tmp_path: Path) -> None:
+    """Who receives shares the CPU with who sends to another."""
+    machine = Machine(ceiling=4e7)
+    machine.steady = True
+    watcher = _Threads()
+    curves = early(STEADY, 0.94)
+    compared(tmp_path, curves, curves, machine, watcher=watcher)
+    assert not watcher.at_once
 
 
 @pytest.mark.usefixtures("starves")

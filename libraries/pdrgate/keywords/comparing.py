@@ -59,7 +59,7 @@ class BuildKeywords:
 
         ``candidate`` and ``baseline`` are each a .deb, a bzImage, a kernel build tree, or the name of a distribution
         package, which is downloaded and unpacked. ``,modules=FOLDER`` and ``,vmlinux=FILE`` may follow. ``running`` is
-        the running kernel's. Guests of both builds are up at once, and their trials alternate. On a rack a build is
+        the running kernel's. Guests of both builds are up at once, and measured side by side. On a rack a build is
         installed beside the SUT's kernels, started once, and removed after the boot's trials, see docs/bare-metal.md.
 
         The comparison may end from the fourth pair on: as soon as an unchanged build can be told from one that is worse

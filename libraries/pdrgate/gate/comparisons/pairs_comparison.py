@@ -2,7 +2,7 @@
 
 Repeats within a boot do not show what the next boot would give: boots are the replicates, and the comparison works on
 one sample of each measurand per boot. A pair is one boot of each build. Where the testbed can have both up at once,
-trials alternate between them: what changes over time (another guest of the host, heat) meets both alike and drops out
+trials lie beside each other: what changes over time (another guest of the host, heat) meets both alike and drops out
 of their ratio. Where it cannot, the boots of a pair follow each other, A B, then B A.
 
 `PairsLoop` measures, `judged_pairs` judges; this is what a suite calls, and what result.json gets.

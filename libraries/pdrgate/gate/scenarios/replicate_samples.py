@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
@@ -161,13 +162,31 @@ class GoesOn(Protocol):
         """Measure one trial; False when none was wanted."""
 
 
-def measure_in_turn(replicates: Sequence[GoesOn], between: Callable[[], None] = lambda: None) -> None:
+_Going = TypeVar("_Going", bound=GoesOn)
+
+
+def measure_in_turn(
+    replicates: Sequence[_Going],
+    between: Callable[[], None] = lambda: None,
+    beside: Callable[[_Going], bool] = lambda one: False,
+) -> None:
     """Complete replicates that can be measured side by side: a trial of each, and who begins takes turns.
 
     Args:
         between: called whenever each of them has had its turn.
+        beside: whether the next trial of one tells the same while the others are measured; where that is so of all,
+            they are measured at the same time.
     """
-    turn = 0
-    while sum(one.go_on() for one in (replicates if turn % 2 == 0 else reversed(replicates))):
-        turn += 1
-        between()
+    with ThreadPoolExecutor(len(replicates)) as pool:  # what is begun in a thread must not end with its turn
+        turn = 0
+        while True:
+            order = replicates if turn % 2 == 0 else replicates[::-1]
+            at_once = len(order) > 1 and all(map(beside, order))
+            if not any([*(pool.map(_go_on, order) if at_once else map(_go_on, order))]):
+                return
+            turn += 1
+            between()
+
+
+def _go_on(one: GoesOn) -> bool:
+    return one.go_on()

@@ -87,6 +87,10 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
     def _steps(self, number: int) -> Sequence[NextStep[AnyStretch, AnyAsk]]:
         """What the boots of a pair are asked, once that is known."""
 
+    def _stands_others(self, one: Boot[AnyAsk, AnyStretch]) -> bool:
+        """Whether the next answer of a boot is the same while another boot is asked."""
+        return False
+
     def _measure_more(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
         """What takes the first answers of a pair to be asked."""
 
@@ -211,7 +215,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             if self.failure is None and not search_only:
                 for one in started:
                     one.replicate.steps = self._steps(number)
-                measure_in_turn(started, go_ahead)
+                measure_in_turn(started, go_ahead, self._stands_others)
                 self._measure_more(started)
                 self._judge_packets(started)
         finally:

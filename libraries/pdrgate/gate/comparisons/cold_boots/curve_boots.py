@@ -21,6 +21,7 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.build_latency import latency_trials
 from pdrgate.measurands import Ask, LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Sweep
+from pdrgate.phase import Phase
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import Goal
@@ -34,6 +35,11 @@ _PAST_TRIALS = 2, 1
 """A boot has so many trials past the PDR at most loads: there are several boots."""
 _END_HOST = 0.5
 """Seconds that a trial of an end host's boot lasts at least."""
+_AT_ONCE = frozenset({Phase.REPEAT, Phase.SATURATION, Phase.PDR, Phase.IDLE})
+"""The phases of trials that tell the same of a guest of constant speed while another is measured. At a light load a
+kernel takes more packets at a time where others have its CPU meanwhile, and who is followed call by call is late."""
+_ROOM = 8.0
+"""Times the highest load that a generator must be able to offer where two of them share a CPU."""
 _PLACING = 0.05
 """Relative width that is fine enough to place a grid by."""
 
@@ -86,6 +92,12 @@ class CurveBoots(Boots[Ask, Trial]):
         suts = ((one.build.side, one.sut) for one in started if isinstance(one.sut, OpenLoopSut))
         self.unlike = judged_with(self.frames, suts, self.session.observer.said)
 
+    def _stands_others(self, one: Boot[Ask, Trial]) -> bool:
+        if not self.facts.steady or self.scenario.starves or _ROOM * max(self.loads) > self._ceiling:
+            return False
+        ask = one.replicate.wants()
+        return ask is None or ask.phase in _AT_ONCE
+
     def _measure_more(self, started: Sequence[Boot[Ask, Trial]]) -> None:
         """Latency, at the same loads in all boots: shares of the PDR that the first boot of the baseline came to."""
         self._expect(started)
@@ -126,12 +138,9 @@ class CurveBoots(Boots[Ask, Trial]):
                 f"{what} took all of {Rate(most)}, far more than the first boots did: the machine's speed is not the "
                 "same from boot to boot; see pdrgate doctor, and take a quieter machine",
             )
-        ceiling = min(
-            one.findings.calibration.ceiling for one in self.sides.values() if one.findings.calibration is not None
-        )
         return Judgement(
             Verdict.GENERATOR_LIMITED,
-            f"the generator ends at {Rate(ceiling)}, too near the PDR to show saturation ({what} was offered "
+            f"the generator ends at {Rate(self._ceiling)}, too near the PDR to show saturation ({what} was offered "
             f"{Rate(most)} at most); give the SUT less CPU, or use a faster generator",
         )
 
@@ -195,16 +204,20 @@ class CurveBoots(Boots[Ask, Trial]):
         profile = self.session.profile
         width = max(BOOT_WIDTH, profile.finest_width)
         top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self.facts.steady else profile.boot_top_trials
-        # Of a run that is resumed the ceiling is in what was found then.
-        known = [
-            one.findings.calibration.ceiling for one in self.sides.values() if one.findings.calibration is not None
-        ]
         return Measurands.at(
             self.loads, self.goal, self._trial, top_trials=top, width=width,
             past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,
-            overloads=overloads(max(self.loads), self.scenario.overload, min(known, default=math.inf)),
+            overloads=overloads(max(self.loads), self.scenario.overload, self._ceiling),
             latency=self._latency if self.scenario.latency else None, paths=self.facts.follows_calls,
         )  # fmt: skip
+
+    @property
+    def _ceiling(self) -> float:
+        """What the generator can offer either build, packets/s, by what was found, also of a run that is resumed."""
+        known = [
+            one.findings.calibration.ceiling for one in self.sides.values() if one.findings.calibration is not None
+        ]
+        return min(known, default=math.inf)
 
     @property
     def _trial(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Generic
@@ -62,8 +61,6 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
         self._told = told
         self._known = known
         self._test = test
-        self._telling = threading.Lock()
-        """Held by who tells of a stretch: all SUTs are measured at once."""
 
     # --- A Replication ---
 
@@ -110,11 +107,7 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
     def _sut(self, one: OfPair, testbed: Testbed) -> AnyLivingSut:
         (side, number), build = one, self._suts.builds[one[0]]
         identity = Identity(side, build.label, number, "", build.program, build.planted, self._test)
-        return self._counted.sut(testbed, identity, self._taken)
-
-    def _taken(self, one: AnyStretch, replayed: bool) -> None:
-        with self._telling:
-            self._told(one, replayed)
+        return self._counted.sut(testbed, identity, self._told)
 
     def _set_up(self, suts: Mapping[OfPair, AnyLivingSut]) -> None:
         """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Generic
@@ -41,6 +42,8 @@ class PairsLoop(Generic[AnyStretch]):
         self._task = task
         self._kind = kind
         self._clock = PairsClock(task.plan)
+        self._telling = threading.Lock()
+        """Held by who tells of a trial: several SUTs may be measured at once."""
         self._outlooks: dict[tuple[int, int], tuple[int, int]] = {}
         """By boots and earlier pairs: every trial asks, and only a boot changes it."""
 
@@ -155,8 +158,9 @@ class PairsLoop(Generic[AnyStretch]):
         tell_resolvable(self._task, fingerprint, tolerances)
 
     def _told(self, one: AnyStretch, replayed: bool) -> None:
-        self.found.told(one)
-        self._kind.progress(one, self.found.now, self.found.count, self.left, replayed=replayed)
+        with self._telling:
+            self.found.told(one)
+            self._kind.progress(one, self.found.now, self.found.count, self.left, replayed=replayed)
 
     def _tell(self) -> None:
         """Tell the observer where the comparison stands after a pair."""
