@@ -139,10 +139,9 @@ class _Forgetful:
         self._host = host
         self._word = word
 
-    def run(self, *argv: str, **options: Any) -> Completed:
-        if self._word in argv and "replace" in argv:
-            return Completed(argv, 0, "", "")
-        return self._host.run(*argv, **options)
+    def script(self, text: str, **options: Any) -> Completed:
+        kept = [line for line in text.splitlines() if not line.startswith(f"{self._word} replace")]
+        return self._host.script("\n".join(kept), **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._host, name)

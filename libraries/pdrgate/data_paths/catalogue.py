@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 from pdrgate.builds.bpf_build import BpfBuild, bpf_build
 from pdrgate.data_paths import paths
 from pdrgate.data_paths.contract import NETWORKS, DataPath, Hop, Networks, Port, Station, segment
+from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.path_description import PathAsked, PathDescription
 from pdrgate.data_paths.program_path import ProgramBefore
 from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
@@ -50,6 +51,7 @@ def data_path(
     fate: Fate = "forwarded",
     set_up: SetUp | None = None,
     stays: bool = True,
+    networks: KnownNetworks | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> DataPath:
     """A new data path of that name.
@@ -63,6 +65,7 @@ def data_path(
         changes: where what it sets of TCP is noted first, for no testbed knows of that; None: it ends with the hosts.
         set_up: what a user's own steps do on top of it.
         stays: whether the hosts outlive the path, so that what the steps made is taken away.
+        networks: what these hosts have without any path, where that is known.
         told: gets lines of what those steps printed.
 
     Raises:
@@ -76,5 +79,5 @@ def data_path(
     own = build if path.program is not None else None
     made = path.make(PathAsked(own, receivers or Receivers(), streams or TcpStreams(), fate, changes))
     if set_up is not None:
-        made = SetUpPath(made, set_up, stays=stays, told=told)
+        made = SetUpPath(made, set_up, networks=(networks or KnownNetworks()) if stays else None, told=told)
     return made if build is None or path.program is not None else ProgramBefore(made, build, fate)

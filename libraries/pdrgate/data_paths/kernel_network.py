@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal
 
 from pdrgate.data_paths.contract import NETWORKS, Hop, Port
-from pdrgate.data_paths.steps import Command, KnobSetting, Step
+from pdrgate.data_paths.ip_calls import IpCall, IpCalls, ip_answers
+from pdrgate.data_paths.steps import Command, Step, Sysctls
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
-from pdrgate.knobs import sysctl
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +39,37 @@ class KernelNetwork:
         """The address of a station on a link; side 1 is the one that forward traffic comes from."""
         return f"10.211.{link}.{side}" if self.family == 4 else f"fd00:211:{link}::{side}"
 
-    def forwarding(self, hop: Hop) -> Iterator[Step]:
+    def _forwarding(self, hop: Hop) -> Sysctls:
         """The host routes."""
-        if self.family == 6:
-            for port in hop.ports:
-                yield KnobSetting(hop.host, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 0))
-            yield KnobSetting(hop.host, sysctl("net/ipv6/conf/all/forwarding", 1))
-        else:
-            yield KnobSetting(hop.host, sysctl("net/ipv4/ip_forward", 1))
+        if self.family == 4:
+            return Sysctls(hop.host, {"net/ipv4/ip_forward": 1})
+        enabled = {f"net/ipv6/conf/{port.interface}/disable_ipv6": 0 for port in hop.ports}
+        return Sysctls(hop.host, {**enabled, "net/ipv6/conf/all/forwarding": 1})
 
     def connected(self, host: Host, port: Port, link: int, side: int) -> Iterator[Step]:
         """A port has its address on a link, and knows the other station."""
-        own, peer = self.address(link, side), self.address(link, 3 - side)
-        address = (f"{own}/{24 if self.family == 4 else 64}", "dev", port.interface)
-        nodad = ("nodad",) if self.family == 6 else ()
-        yield self.ip(host, ("address", "add", *address, *nodad), ("address", "delete", *address))
-        neighbour = (peer, "lladdr", port.peer_mac, "dev", port.interface)
-        yield self.ip(
-            host,
-            ("neighbour", "replace", *neighbour, "nud", "permanent"),
-            ("neighbour", "delete", peer, "dev", port.interface),
-        )
+        yield IpCalls(host, self.family, self._connecting(port, link, side), lambda: None)
 
     def routed(self, hops: Sequence[Hop]) -> Iterator[Step]:
         """Every hop routes forward traffic out of its egress, and reverse traffic out of its ingress."""
         networks = NETWORKS[self.family]
         for number, hop in enumerate(hops, start=1):
-            yield from self.forwarding(hop)
-            yield from self.connected(hop.host, hop.ingress, link=number - 1, side=2)
-            yield from self.connected(hop.host, hop.egress, link=number, side=1)
-            yield self.route(hop, networks.forward, hop.egress, via=self.address(number, 2))
-            yield self.route(hop, networks.reverse, hop.ingress, via=self.address(number - 1, 1))
+            yield self._forwarding(hop)
+            routes = (
+                _Route(networks.forward, hop.egress, self.address(number, 2)),
+                _Route(networks.reverse, hop.ingress, self.address(number - 1, 1)),
+            )
+            calls = [
+                *self._connecting(hop.ingress, link=number - 1, side=2),
+                *self._connecting(hop.egress, link=number, side=1),
+                *(one.call for one in routes),
+            ]
+            yield IpCalls(hop.host, self.family, calls, partial(self._verify, hop, routes))
 
-    def route(self, hop: Hop, network: IPv4Network | IPv6Network, port: Port, via: str) -> Command:
+    def route(self, hop: Hop, network: IPv4Network | IPv6Network, port: Port, via: str) -> IpCalls:
         """What goes to ``network`` leaves by a port, to whom it should."""
-        route = (str(network), "via", via, "dev", port.interface)
-        return self.ip(
-            hop.host, ("route", "add", *route), ("route", "delete", *route),
-            lambda: self._verify_route(hop, network, port),
-        )  # fmt: skip
+        route = _Route(network, port, via)
+        return IpCalls(hop.host, self.family, (route.call,), partial(self._verify, hop, (route,)))
 
     def route_of(self, host: Host, probe: str, *more: str) -> dict[str, Any]:
         """The kernel's own answer to where a test packet goes. Raises TestbedError when it has none."""
@@ -86,21 +79,63 @@ class KernelNetwork:
             raise TestbedError(f"{host.name} does not know where to send {probe}: {error}") from error
         return routes[0]
 
-    def _verify_route(self, hop: Hop, network: IPv4Network | IPv6Network, port: Port) -> None:
-        probe = str(network.network_address + (network.num_addresses > 1))
-        route = self.route_of(hop.host, probe)
-        device, gateway = route.get("dev"), route.get("gateway")
-        if device != port.interface:
-            raise TestbedError(
-                f"{hop.host.name} sends {probe} out of {device} and not {port.interface}; "
-                f"does another route there cover {network}?"
-            )
-        neighbours: list[dict[str, Any]] = hop.host.run_json(
-            "ip", "-j", f"-{self.family}", "neighbour", "show", "dev", port.interface
+    def _connecting(self, port: Port, link: int, side: int) -> tuple[IpCall, IpCall]:
+        own, peer = self.address(link, side), self.address(link, 3 - side)
+        address = (f"{own}/{24 if self.family == 4 else 64}", "dev", port.interface)
+        nodad = ("nodad",) if self.family == 6 else ()
+        neighbour = (peer, "lladdr", port.peer_mac, "dev", port.interface)
+        return (
+            IpCall(("address", "add", *address, *nodad), ("address", "delete", *address)),
+            IpCall(
+                ("neighbour", "replace", *neighbour, "nud", "permanent"),
+                ("neighbour", "delete", peer, "dev", port.interface),
+            ),
         )
-        known = {entry["dst"]: entry.get("lladdr") for entry in neighbours}
-        if known.get(str(gateway)) != port.peer_mac:
+
+    def _verify(self, hop: Hop, routes: Sequence[_Route]) -> None:
+        """See that a packet for each network leaves as it should. Raises TestbedError when it does not."""
+        questions = [
+            question for one in routes
+            for question in (("route", "get", one.probe), ("neighbour", "show", "dev", one.port.interface))
+        ]  # fmt: skip
+        try:
+            answers = ip_answers(hop.host, self.family, questions)
+        except CommandError as error:
+            probe = error.completed.argv[-1]
+            raise TestbedError(f"{hop.host.name} does not know where to send {probe}: {error}") from error
+        for one, (route,), neighbours in zip(routes, answers[::2], answers[1::2], strict=True):
+            one.verify(hop.host.name, route, neighbours)
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """What goes to ``network`` leaves by a port, to whom it should."""
+
+    network: IPv4Network | IPv6Network
+    port: Port
+    via: str
+
+    @property
+    def call(self) -> IpCall:
+        route = (str(self.network), "via", self.via, "dev", self.port.interface)
+        return IpCall(("route", "add", *route), ("route", "delete", *route))
+
+    @property
+    def probe(self) -> str:
+        """An address there."""
+        return str(self.network.network_address + (self.network.num_addresses > 1))
+
+    def verify(self, host: str, route: Mapping[str, Any], neighbours: Sequence[Mapping[str, Any]]) -> None:
+        """See that the kernel's own answer to where a packet goes is this. Raises TestbedError when it is not."""
+        device, gateway = route.get("dev"), route.get("gateway")
+        if device != self.port.interface:
             raise TestbedError(
-                f"{hop.host.name} has {known.get(str(gateway))} as the neighbour {gateway} on {port.interface}, "
-                f"not {port.peer_mac}; does something there remove static neighbours?"
+                f"{host} sends {self.probe} out of {device} and not {self.port.interface}; "
+                f"does another route there cover {self.network}?"
+            )
+        known = {entry["dst"]: entry.get("lladdr") for entry in neighbours}
+        if known.get(str(gateway)) != self.port.peer_mac:
+            raise TestbedError(
+                f"{host} has {known.get(str(gateway))} as the neighbour {gateway} on {self.port.interface}, "
+                f"not {self.port.peer_mac}; does something there remove static neighbours?"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
@@ -87,10 +87,10 @@ class NetworkState:
     lines: dict[str, frozenset[str]]
 
     @classmethod
-    def of(cls, host: Host) -> NetworkState:
-        """What the host has now; what it has no tool for, nobody can have made there."""
-        script = "\n".join(f"echo '{_MARK}{name}'; {{ {kind.listed}; }} 2>/dev/null" for name, kind in _KINDS.items())
-        found: dict[str, set[str]] = {name: set() for name in _KINDS}
+    def of(cls, host: Host, kinds: Collection[str] = tuple(_KINDS)) -> NetworkState:
+        """What the host has now of these kinds; what it has no tool for, nobody can have made there."""
+        script = "\n".join(f"echo '{_MARK}{name}'; {{ {_KINDS[name].listed}; }} 2>/dev/null" for name in kinds)
+        found: dict[str, set[str]] = {name: set() for name in kinds}
         name = ""
         for line in host.script(script, _TIMEOUT).stdout.splitlines():
             if line.startswith(_MARK):
@@ -100,18 +100,45 @@ class NetworkState:
         return cls({name: frozenset(lines) for name, lines in found.items()})
 
     def new_in(self, later: NetworkState) -> Iterator[tuple[str, str]]:
-        """Kind and line of what is there later and was not."""
-        for name in _KINDS:
+        """Kind and line of what is there later and was not, of the kinds that are known then."""
+        for name in later.lines:
             for line in sorted(later.lines[name] - self.lines[name]):
                 yield name, line
+
+    def of_kinds(self, kinds: Collection[str]) -> NetworkState:
+        """The same, of these kinds."""
+        return NetworkState({name: self.lines[name] for name in kinds})
+
+
+class KnownNetworks:
+    """What hosts have when nothing is set up there: it is asked once, as long as all that is set up is taken away."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, NetworkState] = {}
+
+    def of(self, host: Host) -> NetworkState:
+        """What the host has."""
+        if host.name not in self._known:
+            self._known[host.name] = NetworkState.of(host)
+        return self._known[host.name]
+
+    def restore(self, host: Host) -> list[str]:
+        """Take away what the host has new; sentences on what it still has, and on what it has no more."""
+        told = restore_network(host, self._known[host.name])
+        if told:
+            del self._known[host.name]
+        return told
 
 
 def restore_network(host: Host, earlier: NetworkState) -> list[str]:
     """Take away what the host has new; sentences on what it still has, and on what it has no more."""
-    commands = [_KINDS[name].deleted(line) for name, line in earlier.new_in(NetworkState.of(host))]
-    for command in dict.fromkeys(filter(None, commands)):
-        host.script(f"{command} 2>/dev/null", _TIMEOUT)
     now = NetworkState.of(host)
+    kinds = [name for name, lines in now.lines.items() if lines != earlier.lines[name]]
+    if not kinds:  # each kind costs an emulated guest the start of a program
+        return []
+    commands = dict.fromkeys(_KINDS[name].deleted(line) for name, line in earlier.new_in(now))
+    host.script("\n".join((*(f"{command} 2>/dev/null" for command in commands if command), ":")), _TIMEOUT)
+    earlier, now = earlier.of_kinds(kinds), NetworkState.of(host, kinds)
     return [f"{host.name} still has the {name} `{line}`, of the scenario's set-up; take it away" for name, line
             in earlier.new_in(now)] + [
         f"{host.name} has no more the {name} `{line}`, which it had before the scenario's set-up; put it back"

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
-from pdrgate.data_paths.network_state import NetworkState, restore_network
+from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host
@@ -31,7 +31,6 @@ class _OnHop:
     hop: Hop
     number: int
     """The number of the hop, from 1 on."""
-    before: NetworkState | None = None
     folder: str = ""
     done: list[tuple[int, SetUpStep]] = field(default_factory=list)
 
@@ -63,16 +62,17 @@ class SetUpPath:
     What comes of a frame only the user knows: no frame is wrong by itself, only other than the other build's.
 
     Args:
-        stays: whether the hosts outlive the scenario, so that what the steps made must be taken away.
+        networks: what the hosts have without the scenario, which they outlive; None: what steps made goes with them.
         told: gets lines of what commands printed, of the first hop.
     """
 
     def __init__(
-        self, beneath: DataPath, set_up: SetUp, *, stays: bool = True, told: Callable[[str], None] = lambda line: None
-    ) -> None:
+        self, beneath: DataPath, set_up: SetUp, *, networks: KnownNetworks | None = None,
+        told: Callable[[str], None] = lambda line: None,
+    ) -> None:  # fmt: skip
         self._beneath = beneath
         self._set_up = set_up
-        self._stays = stays
+        self._networks = networks
         self._told = told
         self._hops: list[_OnHop] = []
 
@@ -130,21 +130,30 @@ class SetUpPath:
         return {**self._beneath.describe(), "set_up": self._set_up.digest}
 
     def apply(self, hops: Sequence[Hop]) -> None:
+        if self._networks is not None:
+            for hop in hops:
+                self._networks.of(hop.host)
         self._beneath.apply(hops)
         for number, hop in enumerate(hops, 1):
             one = _OnHop(hop, number)
             self._hops.append(one)
-            if self._stays:
-                one.before = NetworkState.of(hop.host)
             self._put_files(one)
             for position, step in enumerate(self._set_up.steps, 1):
                 self._run(one, position, step)
 
     def restore(self) -> list[str]:
-        told: list[str] = []
+        if self._networks is None:
+            self._hops.clear()
+            return self._beneath.restore()
+        told = [sentence for one in reversed(self._hops) for sentence in _undone(one)]
+        told += self._beneath.restore()
         while self._hops:
-            told += _undone(self._hops.pop())
-        return told + self._beneath.restore()
+            host = self._hops.pop().hop.host
+            try:
+                told += self._networks.restore(host)
+            except TestbedError as error:
+                told.append(str(error))
+        return told
 
     def _put_files(self, one: _OnHop) -> None:
         one.folder = one.hop.host.folder("set-up")
@@ -180,14 +189,11 @@ def _failed(host: Host, position: int, command: str, completed: Completed) -> st
 def _undone(one: _OnHop) -> list[str]:
     """Undo the steps on a hop, the last first; sentences on what could not be done."""
     told: list[str] = []
-    if one.before is None:
-        return told
     try:
         while one.done:
             position, step = one.done.pop()
             if step.undo and (completed := one.run(step.undo)).exit_code:
                 told.append(_failed(one.hop.host, position, step.undo, completed))
-        told += restore_network(one.hop.host, one.before)
         one.hop.host.run("rm", "-rf", one.folder)
     except TestbedError as error:
         told.append(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 from pdrgate.data_paths.contract import Hop
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
-from pdrgate.knobs import ChangeLog, Knob, KnobSet, Missing
+from pdrgate.knobs import ChangeLog, Knob, KnobSet, Missing, put_back, sysctl
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
 
@@ -89,6 +90,60 @@ class KnobSetting:
 
     def undo(self) -> Sequence[str]:
         return self._knobs.restore()
+
+
+class Sysctls:
+    """Numbers of a host's own that are set at once and end with it, each as `KnobSetting` would.
+
+    To ask an emulated guest for one takes it as long as to set them all.
+
+    Args:
+        values: by name, as `sysctl` takes it.
+    """
+
+    def __init__(self, host: Host, values: Mapping[str, int]) -> None:
+        self._host = host
+        self._wanted = [sysctl(name, value) for name, value in values.items()]
+        self._knobs = KnobSet()
+        """What is set one by one, where all at once did not do: that tells which one is lacking or refused, and why."""
+        self._old: list[str] | None = None
+
+    def apply(self) -> None:
+        old = self._all()
+        if old is not None and self._set([knob.value for knob in self._wanted]):
+            self._old = old
+            return
+        if old is not None:
+            self._set(old)
+        for knob in self._wanted:
+            self._knobs.apply(self._host, knob)
+
+    def read_back(self) -> None:
+        """`apply` has done so."""
+
+    def undo(self) -> Sequence[str]:
+        old, self._old = self._old, None
+        if old is None:
+            return self._knobs.restore()
+        if self._all() == [knob.value for knob in self._wanted] and self._set(old):
+            return ()
+        undone = [put_back(self._host, knob, was, knob.value) for knob, was in zip(self._wanted, old, strict=True)]
+        return [one.sentence for one in undone if one is not None and not one.is_back]
+
+    def _all(self) -> list[str] | None:
+        """Their values; None where one cannot be read."""
+        return self._told(f"cat {' '.join(shlex.quote(knob.path) for knob in self._wanted)}")
+
+    def _set(self, values: Sequence[str]) -> bool:
+        """Write them all; whether they read back."""
+        paths = [shlex.quote(knob.path) for knob in self._wanted]
+        writes = [f"echo {shlex.quote(value)} >{path}" for value, path in zip(values, paths, strict=True)]
+        return self._told(" && ".join([*writes, f"cat {' '.join(paths)}"])) == list(values)
+
+    def _told(self, script: str) -> list[str] | None:
+        completed = self._host.script(script)
+        lines = completed.stdout.split()
+        return lines if not completed.exit_code and len(lines) == len(self._wanted) else None
 
 
 class _Closes(Protocol):

@@ -11,7 +11,15 @@ from pathlib import Path
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import Module, module_places, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
-from pdrgate.guests.initramfs import MORE_MODULES, PROGRAMS_PATH, ArchiveEntry, cpio, installed_modules, program_files
+from pdrgate.guests.initramfs import (
+    MORE_MODULES,
+    PROGRAMS_PATH,
+    ArchiveEntry,
+    cpio,
+    files_from_start,
+    installed_modules,
+    program_files,
+)
 from pdrgate.hosts.host import CommandError, Host
 
 _TIMEOUT = 60.0
@@ -40,23 +48,47 @@ _PLUGINS = {"iptables": "xtables", "ip6tables": "xtables"}
 """Programs that load libraries of their own, and the folder below /usr/lib/ARCHITECTURE where these lie."""
 
 
-def furnish(guest: Host, build: KernelBuild, programs: Collection[str], words: Collection[str]) -> None:
-    """Put programs into a guest that it lacks, and the modules that words name.
+class Furnished:
+    """A guest that is given programs that it lacks and modules that words name, none of them twice."""
 
-    Raises:
-        BuildError: a module cannot be read.
-        TestbedError: the guest does not take them.
-    """
-    files = dict(_lacking(guest, programs))
-    if modules := modules_for(build, frozenset(words)):
-        files |= installed_modules(build, modules)
-    if not files:
-        return
-    guest.put(_ARCHIVE, cpio(files))
-    done = guest.run("sh", "-c", f"cd / && cpio -idmu <{_ARCHIVE}; code=$?; rm {_ARCHIVE}; exit $code",
-                     timeout=_TIMEOUT, check=False)  # fmt: skip
-    if done.exit_code:
-        raise CommandError(guest.name, "unpacking the programs that the scenario needs", done)
+    def __init__(self, guest: Host, build: KernelBuild) -> None:
+        self._guest = guest
+        self._build = build
+        self._asked: frozenset[str] = frozenset()
+        """Programs that were looked for there."""
+        self._words: frozenset[str] = frozenset()
+        self._files: dict[str, ArchiveEntry] = {}
+        """What it has from the start, and was given since; empty before it is given anything."""
+
+    def add(self, programs: Collection[str], words: Collection[str]) -> None:
+        """Put there what it lacks of these; what it was given for others stays of use.
+
+        Raises:
+            BuildError: a module cannot be read.
+            TestbedError: the guest does not take them.
+        """
+        if self._asked.issuperset(programs) and self._words.issuperset(words):
+            return
+        wanted = dict(_lacking(self._guest, set(programs) - self._asked))
+        self._asked |= frozenset(programs)
+        self._words |= frozenset(words)
+        if modules := modules_for(self._build, self._words):
+            wanted |= installed_modules(self._build, modules)
+        if not wanted:
+            return
+        self._files = self._files or files_from_start(self._build)
+        new = {name: entry for name, entry in wanted.items() if self._files.get(name) != entry}
+        if new:
+            self._put(new)
+            self._files |= new
+
+    def _put(self, files: Mapping[str, ArchiveEntry]) -> None:
+        guest = self._guest
+        guest.put(_ARCHIVE, cpio(files))
+        done = guest.run("sh", "-c", f"cd / && cpio -idmu <{_ARCHIVE}; code=$?; rm {_ARCHIVE}; exit $code",
+                         timeout=_TIMEOUT, check=False)  # fmt: skip
+        if done.exit_code:
+            raise CommandError(guest.name, "unpacking the programs that the scenario needs", done)
 
 
 @lru_cache(maxsize=8)

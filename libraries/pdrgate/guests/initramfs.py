@@ -124,10 +124,10 @@ def initramfs(build: KernelBuild) -> bytes:
         BuildError: the build lacks a module that a guest needs, or has those of another kernel.
         TestbedError: a program that the guest needs is not installed here.
     """
-    modules = select_modules(build, GUEST_MODULES, MORE_MODULES)
-    files = _programs() | installed_modules(build, modules)
+    files = files_from_start(build)
     files["init"] = ArchiveEntry(stat.S_IFREG | 0o755, INIT.encode())
-    files["etc/modules"] = _text("\n".join(name for name in GUEST_MODULES if name in {one.name for one in modules}))
+    modules = {one.name for one in _modules_from_start(build)}
+    files["etc/modules"] = _text("\n".join(name for name in GUEST_MODULES if name in modules))
     if (config := build.config_text()) is not None:
         files[f"boot/config-{build.release}"] = ArchiveEntry(stat.S_IFREG | 0o644, config.encode())
     for folder in ("proc", "sys", "dev", "run", "tmp", "root", "etc"):
@@ -135,6 +135,15 @@ def initramfs(build: KernelBuild) -> bytes:
     files["dev/console"] = ArchiveEntry(stat.S_IFCHR | 0o600, device=(5, 1))
     files["dev/null"] = ArchiveEntry(stat.S_IFCHR | 0o666, device=(1, 3))
     return cpio(files)
+
+
+def files_from_start(build: KernelBuild) -> dict[str, ArchiveEntry]:
+    """The programs and modules that a guest has before anybody asks for more. Raises as `initramfs`."""
+    return _programs() | installed_modules(build, _modules_from_start(build))
+
+
+def _modules_from_start(build: KernelBuild) -> tuple[Module, ...]:
+    return select_modules(build, GUEST_MODULES, MORE_MODULES)
 
 
 def cpio(files: Mapping[str, ArchiveEntry]) -> bytes:

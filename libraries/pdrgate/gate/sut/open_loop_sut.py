@@ -15,6 +15,7 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.alike_packets import ALIKE_LOOKS, LOOK_DURATION
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import busy_of
+from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
 from pdrgate.gate.sut.probe import PROBE_LOAD, lead_in, probe_path, warm_up
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
@@ -38,6 +39,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
     Args:
         told: gets each trial, and whether it is one of the run that is resumed.
         introduce: whether to say what is measured and with what.
+        known: as of `PreparedSut`.
 
     Raises:
         TestbedError: the scenario has no open loop.
@@ -52,12 +54,13 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
         *,
         told: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         introduce: bool = True,
+        known: KnownState | None = None,
     ) -> None:
         if scenario.streams is not None:
             raise TestbedError(
                 f"{scenario.data_path} has no PDR: a closed loop offers what it gets acknowledged; measure transfers"
             )
-        super().__init__(session, scenario, testbed, identity, introduce=introduce)
+        super().__init__(session, scenario, testbed, identity, introduce=introduce, known=known)
         self.calibration: Calibration | None = None
         self.frames = FramesSeen(alike=scenario.alike)
         """Of the trials that were measured here, the probe's included."""

@@ -18,6 +18,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.cost_counting import counting_of, tracing_of, uncounted_reason
 from pdrgate.gate.sut.fingerprinting import fingerprint
+from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.hosts.answers import understood
 from pdrgate.knobs import KnobSet, batching
 from pdrgate.observers.environment import Environment
@@ -69,6 +70,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
 
     Args:
         introduce: whether to say what is measured and with what.
+        known: what the SUT is without the scenario, where another one was measured on it before.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         identity: Identity | None = None,
         *,
         introduce: bool = True,
+        known: KnownState | None = None,
     ) -> None:
         self.session = session
         self.scenario = scenario
@@ -101,6 +104,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._is_set_up = False
         self._traffic: Traffic | None = None
         self._log: KernelLog | None = None
+        self._known = known or KnownState()
         self._batching, self._planted = (KnobSet(None if testbed.disposable else session.changes) for _ in range(2))
 
     # --- What is measured ---
@@ -146,13 +150,14 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._path = data_path(
             scenario.data_path, self.identity.program or scenario.program, scenario.delivery, scenario.streams, changes,
             fate=scenario.counts, set_up=scenario.set_up, stays=not testbed.disposable or self.identity.stays,
+            networks=self._known.networks,
             told=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
         if scenario.set_up is not None and isinstance(testbed, Furnishing):
             testbed.furnish(scenario.set_up.programs, scenario.set_up.words)
         with understood(testbed.hops[0].host.name if testbed.hops else "the SUT"):
             self.environment = testbed.environment()
-            self._log = _kernel_log(testbed)
+            self._log = self._known.log or _kernel_log(testbed)
             self._path.apply(testbed.hops)
             testbed.set_buffer(scenario.buffer)
             testbed.pin(scenario.pinning)
@@ -210,7 +215,8 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             failures.append(str(error))
         if self._log is not None:
             earlier, self._log = self._log, None
-            for line in _kernel_log(self.testbed, earlier).since(earlier):
+            self._known.log = _kernel_log(self.testbed, earlier)
+            for line in self._known.log.since(earlier):
                 self._complained(line)
         if ending and self.testbed.disposable:
             self._path = None

@@ -16,12 +16,13 @@ from pdrgate.reports.words.drop_words import drops_tables
 from pdrgate.reports.words.frame_words import frames_tables
 from pdrgate.reports.words.latencies import latency_by_build
 from pdrgate.reports.words.loss_words import by_build
+from pdrgate.reports.words.path_table import by_cost_alone
 from pdrgate.reports.words.soak_words import soak_table
 from pdrgate.reports.words.spike_in_words import spike_in_table
 from pdrgate.reports.words.vector_words import vectors_table
 from pdrgate.results.file_name import file_name
 from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
-from pdrgate.results.verdict import STABLE
+from pdrgate.results.verdict import STABLE, Verdict
 from pdrgate.trial import Trial
 
 _KEPT = 256
@@ -70,12 +71,15 @@ def stem(scenario: ScenarioResult, earlier: Sequence[ScenarioResult] = ()) -> st
 def pictures(
     scenario: ScenarioResult, trials: Sequence[Trial] = (), earlier: Sequence[ScenarioResult] = ()
 ) -> Iterator[Picture]:
-    """Everything there is to draw.
+    """Everything there is to draw. A path that passes by what a packet costs is a line of a table: nothing.
 
     Args:
         trials: those of the run, for the way that the search went; without them it is not drawn.
         earlier: the run's scenarios before this one, see `stem`.
     """
+    compared = scenario.comparison
+    if scenario.verdict is Verdict.PASS and compared is not None and by_cost_alone(compared) and not compared.notice:
+        return
     from pdrgate.reports import plots  # half a second of matplotlib, which runs that end early need not wait for
 
     begin = stem(scenario, earlier)

@@ -48,7 +48,12 @@ class PathLine:
 def is_portfolio(result: RunResult) -> bool:
     """Whether builds were compared on several paths by what a packet costs, and by nothing else."""
     compared = [one.comparison for one in result.scenarios if one.comparison is not None]
-    return len(result.scenarios) > 1 and bool(compared) and all(_by_statistics(one) == [Cost.name] for one in compared)
+    return len(result.scenarios) > 1 and bool(compared) and all(map(by_cost_alone, compared))
+
+
+def by_cost_alone(comparison: ComparisonResult) -> bool:
+    """Whether two builds were compared by what a packet costs, and by nothing else."""
+    return _by_statistics(comparison) == [Cost.name]
 
 
 def _by_statistics(comparison: ComparisonResult) -> list[str]:

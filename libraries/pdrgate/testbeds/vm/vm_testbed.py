@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Any, Self
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import Hop
 from pdrgate.errors import TestbedError, closed_on_error
-from pdrgate.guests.furnishing import furnish
+from pdrgate.guests.furnishing import Furnished
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest
 from pdrgate.guests.guest_clock import GuestClock
 from pdrgate.guests.guest_config import GuestConfig
@@ -204,7 +204,11 @@ class VmTestbed:
 
     def furnish(self, programs: Collection[str], words: Collection[str]) -> None:
         """A guest has nothing of this machine but what is put there."""
-        furnish(self.guest, self.guest.build, programs, words)
+        self._furnished.add(programs, words)
+
+    @cached_property
+    def _furnished(self) -> Furnished:
+        return Furnished(self.guest, self.guest.build)
 
     def generator(self, family: int, quiet: float = QUIET, bursts: Bursts | None = None) -> EmbeddedGenerator:
         """A generator for traffic of an IP version; the caller closes it. The others: see `EmbeddedGenerator`."""

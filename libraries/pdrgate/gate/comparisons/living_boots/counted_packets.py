@@ -42,8 +42,11 @@ class CountedPackets:
         self._suts = suts
 
     def sut(self, testbed: Testbed, identity: Identity, told: Callable[[Trial, bool], None]) -> OpenLoopSut:
-        introduce = (identity.side, identity.pair) == (SIDES[0], 1)
-        return OpenLoopSut(self._session, self._scenario, testbed, identity, told=told, introduce=introduce)
+        one = identity.side or SIDES[1], identity.pair
+        return OpenLoopSut(
+            self._session, self._scenario, testbed, identity, told=told, introduce=one == (SIDES[0], 1),
+            known=self._suts.known[one],
+        )  # fmt: skip
 
     def count(self, sut: OpenLoopSut) -> None:
         """All trials of a boot; what its kernel does by itself, the first scenario tells."""

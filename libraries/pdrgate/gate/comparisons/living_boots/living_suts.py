@@ -10,6 +10,7 @@ from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.results.model import Side
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Booting, Stands, Testbed
@@ -35,6 +36,8 @@ class LivingSuts:
         as well."""
         self.resting: dict[str, Trial] = {}
         """What each kernel does by itself, by boot: it does so whatever it is set up for."""
+        self.known: dict[OfPair, KnownState] = {}
+        """What each SUT is without a scenario."""
         self._session = session
         self._up: dict[OfPair, Testbed] = {}
 
@@ -53,6 +56,7 @@ class LivingSuts:
             self._session.observer.said(f"living boot {number} of the {side}, {self.builds[side].label}")
             try:
                 self._up[one] = self._session.begin(partial(_standing, self.builds[side]), kept=True)
+                self.known[one] = KnownState()
             except TestbedError as error:
                 raise BootError(side, error) from error
         failed: list[BootError] = []

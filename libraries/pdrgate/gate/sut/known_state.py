@@ -1,0 +1,17 @@
+"""What a SUT is between two scenarios that are measured on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pdrgate.crashes.kernel_log import KernelLog
+from pdrgate.data_paths.network_state import KnownNetworks
+
+
+@dataclass(slots=True)
+class KnownState:
+    """What a SUT was when the last scenario was taken away: the next one need not ask for it."""
+
+    networks: KnownNetworks = field(default_factory=KnownNetworks)
+    log: KernelLog | None = None
+    """Of its kernel; None where it was not read yet."""
