@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from made_results import compared, result, scenario, written
+from robot.api import TestSuite as Suite
 from robot.running import ResourceFile  # type: ignore[import-untyped]
 from robot.utils import split_args_from_name_or_path  # type: ignore[import-untyped]
 from robot.variables import Variables  # type: ignore[import-untyped]
@@ -23,7 +24,8 @@ from pdrgate.gate.run.options import RunOptions, origin_of_run
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
-from pdrgate.launch import check, followed, listed, run_gate, running
+from pdrgate.launch import check, default_testbed, followed, listed, run_gate, running
+from pdrgate.launch.drawn_order import DrawnOrder
 from pdrgate.launch.folders import mark_latest
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.verdict import INTERRUPTED, Verdict
@@ -293,3 +295,30 @@ def test_a_comparison_that_is_interrupted_and_tells_its_change_ends_as_interrupt
     told = capfd.readouterr().out
     assert f"ERROR: {reason}" in told
     assert f"interrupted; continue with: --resume {tmp_path}" in told
+
+
+def _in_order(order: int) -> list[str]:
+    suite = Suite.from_file_system(str(ROOT / "robot/gate"))
+    suite.visit(DrawnOrder(order))
+    return [test.longname for test in suite.all_tests]
+
+
+def test_paths_are_measured_in_an_order_that_can_be_repeated() -> None:
+    usual = [test.longname for test in Suite.from_file_system(str(ROOT / "robot/gate")).all_tests]
+    orders = [_in_order(order) for order in (1, 1, 2)]
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]
+    for drawn in orders:
+        assert sorted(drawn) == sorted(usual)
+        moved = [one for one, other in zip(drawn, usual, strict=True) if one != other]
+        assert moved
+        assert all(".Portfolio." in one for one in moved)
+
+
+def test_an_order_is_drawn_for_each_run_of_the_portfolio_and_kept() -> None:
+    asked = [_asked(kernel="a.deb", against="b.deb", testbed=default_testbed(builds=True)[0]) for _ in range(9)]
+    assert {one.scenarios for one in asked} == {("portfolio",)}
+    assert len({one.order for one in asked}) > 1
+    assert f"--order {asked[0].order}" in asked[0].command
+    assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, order=7).order == 7
+    assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, tolerance=Ratio(0.07)).order is None

@@ -181,6 +181,7 @@ def _asked(**given: Any) -> RunOptions:
     from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.gate.run.scenario_file import scenario_of
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
+    from pdrgate.launch.drawn_order import PORTFOLIO, new_order
     from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
@@ -229,7 +230,7 @@ def _asked(**given: Any) -> RunOptions:
             raise UsageError(f"--bpf is the program under test, and {options.scenario_file} loads one; leave one out")
         options = dataclasses.replace(options, scenarios=("scenario-file",))
     if (options.against or options.bpf) and options.scenarios == ("default",):
-        tag = "kernel-build" if _of_pairs(options) else "portfolio"
+        tag = "kernel-build" if _of_pairs(options) else PORTFOLIO
         if options.packets is not None:
             tag = "bpf-packets"
         elif options.bpf:
@@ -248,4 +249,6 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--soak is of one build; leave out --against")
     if options.soak is not None and options.scenarios == ("default",):
         options = dataclasses.replace(options, scenarios=("soak",))
+    if PORTFOLIO in options.scenarios and options.order is None:
+        options = dataclasses.replace(options, order=new_order())
     return options

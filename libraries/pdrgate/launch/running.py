@@ -72,6 +72,8 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
         begun.line(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}")
         if why:
             begun.line(f"  {why}")
+        if options.order is not None:
+            begun.line(f"  paths are measured in an order that was drawn; the same once more: --order {options.order}")
         code = _measured(options, folder, resume)
     try:
         result: RunResult | None = read_result(folder / RESULT_FILE)
@@ -142,12 +144,15 @@ def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
+    from pdrgate.launch.drawn_order import DrawnOrder
+
     include = [] if ALL in options.scenarios else list(options.scenarios)
     code: int = run(
         *(str(found(suite)) for suite in options.suites),
         include=include,
         name="pdrgate",
         pythonpath=[str(PACKAGE.parent)],
+        prerunmodifier=[] if options.order is None else [DrawnOrder(options.order)],
         variablefile=[variable_file(folder)],
         variable=[f"RESUME:{resume}"],
         listener=[f"allure_robotframework:{folder / 'allure-results'}"],

@@ -356,6 +356,17 @@ class RunOptions(Options):
         tuple[Path, ...],
         Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite"),
     ] = (Path("robot/gate"),)
+    order: Annotated[
+        int | None,
+        Said(
+            "Measure the paths of the portfolio in the order that this number draws.",
+            "measure the paths of the portfolio in the order that this number draws, as the run tells it",
+            By.COMMAND,
+            "NUMBER",
+            default="drawn anew for each run",
+            range=(0, 1_000_000),
+        ),
+    ] = None
     bisect: Annotated[
         bool,
         Said(
