@@ -15,6 +15,8 @@ _NEVER = re.compile(r"(?!)")
 _EXPIRES = re.compile(r" (expires|valid_lft|preferred_lft|used) \S+")
 _ROUTES_OF_KERNEL = re.compile(r"(local|broadcast|anycast|multicast) |.*\bproto (kernel|ra)\b")
 _LINK_LOCAL = re.compile(r"fe80:")
+_FALLBACK_TUNNEL = re.compile(r"(tunl0|gre0|gretap0|erspan0|ip6tnl0|ip6gre0|sit0|ip_vti0|ip6_vti0)$")
+"""Links that come with a kind of tunnel when it is used first; none of them can be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ _KINDS: dict[str, _Kind] = {
         made_by_kernel=_LINK_LOCAL,
     ),
     "set": _Kind("ipset list -n", lambda line: f"ipset destroy {shlex.quote(line)}"),
-    "link": _Kind('ip -br link show | while read -r d s a f; do echo "${d%%@*}"; done', _link),
+    "link": _Kind(
+        'ip -br link show | while read -r d s a f; do echo "${d%%@*}"; done', _link, made_by_kernel=_FALLBACK_TUNNEL
+    ),
 }
 """What stands on another thing is before it."""
 

@@ -40,7 +40,8 @@ _FAMILIES = {
     "ipvsadm": ("ip_vs", "nf_conntrack", _CHECKSUM),
     "tc": ("sch_", "cls_", "act_", "em_"),
     "xfrm": ("xfrm", "esp", "ah4", "ah6", "af_key", "aes", "gcm", "ghash", "ctr", "cbc", "seqiv", "echainiv", "authenc",
-             "hmac", "sha256", "sha1", "ccm", "cryptd", "crypto_simd"),
+             "hmac", "sha256", "sha1", "ccm", "cryptd", "crypto_simd", "crypto_null", "ecb",
+             "geniv", "rng", "drbg", "jitterentropy", "sha512"),
     "bridge": ("br_netfilter",),
 }  # fmt: skip
 """What modules begin with that a program, or a word of ip's, has loaded as it needs them."""

@@ -1,0 +1,16 @@
+*** Settings ***
+Documentation    Flows that are known pass from port to port, and not through the router.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-flowtable
+
+
+*** Test Cases ***
+A Flowtable
+    Given The SUT Is Set Up With
+    ...    nft add table ip gate
+    ...    nft "add flowtable ip gate fast { hook ingress priority 0; devices = { $IN, $OUT }; }"
+    ...    nft 'add chain ip gate passing { type filter hook forward priority filter; }'
+    ...    nft add rule ip gate passing ip protocol udp flow add @fast
+    Then A Packet Costs As Much As Before

@@ -1,0 +1,14 @@
+*** Settings ***
+Documentation    No socket is looked for before the route.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-no-early-demux
+
+
+*** Test Cases ***
+IPv4 Routing Without Early Demux
+    Given The SUT Is Set Up With
+    ...    sysctl -qw net.ipv4.ip_early_demux=0
+    ...    undo: sysctl -qw net.ipv4.ip_early_demux=1
+    Then A Packet Costs As Much As Before

@@ -1,0 +1,14 @@
+*** Settings ***
+Documentation    Packets are routed whose source would be answered by the port that they came in at.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-rp-filter
+
+
+*** Test Cases ***
+IPv4 Routing With rp_filter
+    Given The SUT Is Set Up With
+    ...    for way in all $IN; do sysctl -qw net.ipv4.conf.$way.rp_filter=1 || exit; done
+    ...    undo: for way in all $IN; do sysctl -qw net.ipv4.conf.$way.rp_filter=0; done
+    Then A Packet Costs As Much As Before

@@ -1,0 +1,18 @@
+*** Settings ***
+Documentation    A rule of nftables looks for the source among ten thousand addresses.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-set-of-10000
+
+
+*** Test Cases ***
+A Set Of Ten Thousand Addresses
+    Given The SUT Is Set Up With
+    ...    nft add table ip gate
+    ...    nft 'add set ip gate blocked { type ipv4_addr; size 16384; }'
+    ...    nft 'add chain ip gate passing { type filter hook forward priority filter; }'
+    ...    nft add rule ip gate passing ip saddr @blocked drop
+    ...    for a in $(seq 0 99); do for b in $(seq 100); do echo 203.0.$a.$b,; done; done >list
+    ...    { echo 'add element ip gate blocked {'; cat list; echo '}'; } | nft -f -
+    Then A Packet Costs As Much As Before

@@ -1,0 +1,18 @@
+*** Settings ***
+Documentation    WireGuard encrypts each packet to itself, and decrypts it.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-wireguard
+
+
+*** Test Cases ***
+WireGuard
+    Given The SUT Is Set Up With
+    ...    for end in 0 1; do ip link add gate$end type wireguard || exit; done
+    ...    for end in 0 1; do wg genkey >$end && wg pubkey <$end >$end.pub || exit; done
+    ...    wg set gate0 listen-port 5000 private-key 0 peer $(cat 1.pub) endpoint 127.0.0.1:5001 allowed-ips 0.0.0.0/0
+    ...    wg set gate1 listen-port 5001 private-key 1 peer $(cat 0.pub) endpoint 127.0.0.1:5000 allowed-ips 0.0.0.0/0
+    ...    for end in 0 1; do ip link set gate$end up || exit; done
+    ...    ip rule add iif $IN lookup 100 && ip route add default dev gate0 table 100
+    Then A Packet Costs As Much As Before
