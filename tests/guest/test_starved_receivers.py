@@ -36,5 +36,5 @@ def test_a_kernel_that_starves_its_receivers_is_a_regression_of_what_they_get(tm
     assert starved.change < -0.4
     assert abs(changes[PartialDropRate.name].change) < 0.1
     assert found.judgement is not None
-    begin = "slower" if starved.verdict is Verdict.REGRESSION else "the pairs do not tell"
+    begin = "slower" if starved.verdict is Verdict.REGRESSION else "the pairs do not decide"
     assert found.judgement.reason.startswith(f"{begin}: {LeastDelivered.name} "), found.judgement

@@ -117,7 +117,7 @@ def test_of_boots_of_which_nobody_knows_what_they_deviate_by_none_is_slower(
     slower.write_text("".join(f"{trial.to_json()}\n" for trial in sut.repeat(LOADS, 1.0, 10)))
     assert main(["compare", str(stable), str(slower)]) == 1
     told = capsys.readouterr().out
-    assert told.startswith("INCONCLUSIVE: boots that are no pairs do not tell: saturation throughput 899.9 kpps ")
+    assert told.startswith("INCONCLUSIVE: unpaired boots do not decide: saturation throughput 899.9 kpps ")
     assert told.endswith("or measure on 3 days: pdrgate calibrate\n")
     assert main(["compare", str(stable), str(stable)]) == 0
     assert capsys.readouterr().out.startswith("NO_BASELINE: not judged: PDR ")

@@ -275,7 +275,7 @@ def test_pairs_of_two_runs_are_no_pairs(tmp_path: Path) -> None:
     found, judgement = compare_files(monday, tuesday, 0.02)
     assert found is not None
     assert (found.pairs, judgement.verdict) == (0, Verdict.INCONCLUSIVE)
-    assert judgement.reason.startswith("boots that are no pairs do not tell: ")
+    assert judgement.reason.startswith("unpaired boots do not decide: ")
     assert "pdrgate calibrate" in judgement.reason
     # Six boots of each, if somebody knows what boots deviate by.
     for deviation, verdict in ((0.05, Verdict.INCONCLUSIVE), (0.002, Verdict.REGRESSION)):

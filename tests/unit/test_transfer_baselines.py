@@ -150,7 +150,7 @@ def test_two_boots_that_lie_apart_are_no_error(tmp_path: Path) -> None:
     baselines = HistoryBaselines(where, "release", tmp_path)
     (told,) = transferred(tmp_path / "own", SimulatedLoop(speed=9e9), baselines=baselines, kernel="6.19")
     assert told.verdict is Verdict.INCONCLUSIVE, told.reason
-    assert told.reason.startswith("boots that are no pairs do not tell: TCP throughput") or "spans" in told.reason
+    assert told.reason.startswith("unpaired boots do not decide: TCP throughput") or "spans" in told.reason
     assert told.comparison is not None
     assert told.comparison.baseline == "history:release (6.18, 2 boots in 2 runs)"
 

@@ -413,7 +413,7 @@ def test_stored_runs_of_transfers_are_assessed_compared_and_listed(
     assert [one["verdict"] for one in entries] == ["STABLE", "STABLE"]
     assert [one["window"] for one in entries[1]["transfers"] if one["phase"] == "repeat"] == [1 << 20]
     assert main(["compare", "first", "second"]) == 1
-    assert capsys.readouterr().out.startswith("INCONCLUSIVE: boots that are no pairs do not tell: TCP throughput 7.9")
+    assert capsys.readouterr().out.startswith("INCONCLUSIVE: unpaired boots do not decide: TCP throughput 7.9")
     assert main(["compare", "first", "second", "--boots-deviate", "0.5%"]) == 1
     assert capsys.readouterr().out.startswith("REGRESSION: slower: TCP throughput 7.9")
     assert main(["history", "import", "first", "--history", "h.db"]) == 0

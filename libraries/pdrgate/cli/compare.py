@@ -48,14 +48,13 @@ def compare(
     """Say whether the trials in CANDIDATE show a lower PDR or saturation throughput than those in BASELINE.
 
     Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Two
-    transfers.jsonl are compared by TCP's throughput, round trips and retransmissions. Both are of one scenario, and
-    each is of one run, and of one comparison of builds at most; where there are several, --scenario, --build, --test
-    or the name of a file says which is meant.
+    transfers.jsonl are compared by TCP's throughput, round trips and retransmissions. Both hold one scenario. Each
+    holds one run, and at most one comparison of builds. --scenario, --build, --test or the name of a file chooses one
+    of several.
 
-    Of the trials of a comparison of builds, BASELINE gives those of its baseline and CANDIDATE those of its candidate:
-    name such a run twice, and its pairs of boots are judged again. Boots of two runs are no pairs. Exits as gate does.
-    Trials of one run do not show what the next one gives: where what boots deviate by is not known, boots that are no
-    pairs are never a REGRESSION.
+    BASELINE gives the baseline's trials of a comparison of builds, and CANDIDATE gives the candidate's. Name such a
+    run twice to judge its pairs of boots again. Boots of two runs are unpaired. One run does not show what the next
+    one gives, so unpaired boots are a REGRESSION only where the deviation between boots is known. Exits as gate does.
     """
     from pdrgate.gate.judged_again.file_comparison import compare_files
     from pdrgate.gate.judged_again.sets_of_trials import WantedSet

@@ -52,17 +52,17 @@ class Options:
     tolerance: Annotated[
         Ratio,
         Said(
-            "Loss of PDR that is accepted, where a test says no other.",
-            "loss of PDR, and of saturation throughput, that is accepted",
+            "The accepted loss of PDR, where a test says no other.",
+            "the accepted loss of PDR and of saturation throughput",
             EVERYBODY,
         ),
     ] = TOLERANCE
     cost_tolerance: Annotated[
         Ratio | None,
         Said(
-            "Growth of the instructions per packet that is accepted.",
-            "growth of the instructions per packet that is accepted; where the processor counts them they are judged "
-            "only when this is given",
+            "The accepted growth of the instructions per packet.",
+            "the accepted growth of the instructions per packet; those that the processor counts are judged only with "
+            "this option",
             EVERYBODY,
             default=f"{COST_TOLERANCE.text} in emulated guests, elsewhere not judged",
         ),
@@ -73,16 +73,16 @@ class Options:
         bool,
         Said(
             "Measure latency at 50, 90 and 99 % of the PDR as well, and judge it.",
-            "measure latency at 50, 90 and 99 % of the PDR as well, of every scenario whose packets come back, and "
-            "judge it: [the method](method-trial.md#latency)",
+            "measure and judge [latency](method-trial.md#latency) too, at 50, 90 and 99 % of the PDR, in every "
+            "scenario whose packets come back",
         ),
     ] = False
     fate: Annotated[
         Literal["forwarded", "returned", "dropped", "passed", "handled"] | None,
         Said(
             "What counts as handled: forwarded, returned, dropped, passed or handled.",
-            "what counts as handled, of every scenario of an open loop: `forwarded`, `returned`, `dropped`, `passed` "
-            "or `handled`, see [the method](method-trial.md#what-counts-as-handled)",
+            "[what counts as handled](method-trial.md#what-counts-as-handled) in every scenario of an open loop: "
+            "`forwarded`, `returned`, `dropped`, `passed` or `handled`",
             form="NAME",
             default="as the data path says: mostly forwarded",
         ),
@@ -90,9 +90,9 @@ class Options:
     alike: Annotated[
         bool,
         Said(
-            "Ask of compared builds that they do the same to the same packet.",
-            "ask of compared builds that they do the same to the same packet: port, addresses, time to live, "
-            "checksums, length, payload; the first difference is told, and nothing is measured",
+            "Require that both builds do the same to the same packet.",
+            "require that both builds do the same to the same packet (port, addresses, time to live, checksums, "
+            "length, payload); the first difference ends the comparison",
         ),
     ] = False
     traffic: Annotated[
@@ -105,14 +105,14 @@ class Options:
             "WORDS",
         ),
     ] = ""
-    latency_tolerance: Annotated[Ratio, Said("Growth of latency that is accepted.")] = LATENCY_TOLERANCE
+    latency_tolerance: Annotated[Ratio, Said("The accepted growth of latency.")] = LATENCY_TOLERANCE
     load_tolerance: Annotated[
         Ratio | None,
         Said(
-            "Growth of what loading an eBPF program costs that is accepted.",
-            "growth of what loading an eBPF program costs that is accepted: verified instructions, verifier states, "
-            "machine code and the memory of its maps, [each by itself](method-trial.md#the-cost-of-a-load)",
-            default="told, and not judged",
+            "The accepted growth of what it costs to load an eBPF program.",
+            "the accepted growth of [what it costs to load](method-trial.md#the-cost-of-a-load) an eBPF program: "
+            "verified instructions, verifier states, machine code and the memory of its maps",
+            default="reported, not judged",
         ),
     ] = None
     baseline: Annotated[
@@ -127,8 +127,8 @@ class Options:
     any_fingerprint: Annotated[
         bool,
         Said(
-            "Compare with history:NAME though it was measured on other terms.",
-            "compare with `history:NAME` though it was measured on other terms; the result says so",
+            "Compare with history:NAME even where it was measured under another fingerprint.",
+            "compare with `history:NAME` even where it was measured under another fingerprint; the result says so",
         ),
     ] = False
     require_baseline: Annotated[bool, Said("Fail, before measuring, where there is no baseline.")] = False
@@ -136,19 +136,18 @@ class Options:
         Address | None,
         Said(
             "A database to put the run into: a SQLite file, or postgresql://user@host/database.",
-            "a database that the run puts itself into when it ends, and that keeps what boots deviate by and [tries "
-            "of two builds](method-builds.md#tried-again), see [below](#pdrgate-history). Without it, "
-            "`PDRGATE_HISTORY` of the environment, where a password belongs: in a URL on the command line it is "
-            "refused",
+            "a [database](#pdrgate-history) for the run, the noise floor and [tries of two "
+            "builds](method-builds.md#tried-again). Without it, `PDRGATE_HISTORY` of the environment. A password "
+            "belongs there: in a URL on the command line it is refused",
             environment=HISTORY_VARIABLE,
         ),
     ] = None
     noise: Annotated[
         Path | None,
         Said(
-            "Where what boots deviate by is kept.",
-            "where what boots deviate by is kept, beside `--history`; see "
-            "[the method](method-noise.md#what-boots-deviate-by)",
+            "The file of the noise floor: what equal builds deviate by here.",
+            "the file of the noise floor, [what boots deviate by](method-noise.md#what-boots-deviate-by); `--history` "
+            "keeps it too",
             default="noise.jsonl in the folder of --output, of a suite nowhere",
         ),
     ] = None
@@ -156,47 +155,48 @@ class Options:
     afresh: Annotated[
         bool,
         Said(
-            "Forget earlier tries of the same two builds; else their pairs count too.",
-            "earlier tries of the same two builds do not count, see [the method](method-builds.md#tried-again)",
+            "Forget earlier tries of the same two builds; without this, their pairs count too.",
+            "forget [earlier tries](method-builds.md#tried-again) of the same two builds; without this, their pairs "
+            "count too",
         ),
     ] = False
     below_noise: Annotated[
         bool,
         Said(
-            "Compare builds though the tolerance is below what this testbed resolves.",
-            "compare builds though the tolerance is below what 48 pairs resolve on this testbed",
+            "Compare builds even where this testbed cannot resolve the tolerance.",
+            "compare builds even where 48 pairs cannot resolve the tolerance on this testbed",
         ),
     ] = False
     allow_config_differences: Annotated[
         bool,
         Said(
-            "Claim an IMPROVEMENT also of builds whose hardening, mitigations or debugging differ.",
-            "claim an IMPROVEMENT also where hardening, mitigations, debugging or the CPU differ, see "
-            "[the method](method-builds.md#builds-that-are-no-pair)",
+            "Allow an IMPROVEMENT of builds whose hardening, mitigations or debugging differ.",
+            "allow an IMPROVEMENT where [hardening, mitigations, debugging or the "
+            "CPU](method-builds.md#builds-that-are-no-pair) differ",
         ),
     ] = False
     spike_in: Annotated[
         bool,
         Said(
-            "Show of builds that pass that they could have failed: plant a slowdown.",
-            "show of builds that pass that they could have failed: a slowdown of twice the tolerance is planted into "
-            "the baseline, and must be found; see [the method](method-builds.md#could-it-have-failed)",
+            "After a PASS, plant a slowdown and show that it is found.",
+            "after a PASS, plant a slowdown of twice the tolerance into the baseline and show that it is found: "
+            "[could it have failed?](method-builds.md#could-it-have-failed)",
             EVERYBODY,
         ),
     ] = False
     retis: Annotated[
         bool,
         Said(
-            "Have Retis look at each packet that is dropped, in one trial more.",
-            "in one trial more, have [Retis](retis.md) look at each packet that the SUT's kernel drops; of one build",
+            "Record each dropped packet with Retis, in one more trial.",
+            "record each packet that the SUT's kernel drops with [Retis](retis.md), in one more trial; of one build",
         ),
     ] = False
     wait: Annotated[
         Duration,
         Said(
             "Wait for another run here to end; for 'git bisect run' as long as it takes, where nothing is said.",
-            "wait for another run here to end; who waits longest is next. With `--bisect` and without this, as long "
-            "as it takes",
+            "wait so long for another run here to end; the run that waits longest is next. With `--bisect` and "
+            "without this option, as long as it takes",
             EVERYBODY,
         ),
     ] = NO_WAIT
@@ -226,7 +226,7 @@ class RunOptions(Options):
         str,
         Said(
             "A kernel to boot: .deb, bzImage, build tree, TREE@REV of a git tree, or distribution package.",
-            "the candidate: a kernel to boot; how it is named is told below",
+            "the candidate: a kernel to boot, [named](#a-kernel-build) by a file, a folder, a package or a revision",
             EVERYBODY,
             "BUILD",
         ),
@@ -236,7 +236,7 @@ class RunOptions(Options):
         str,
         Said(
             "An eBPF object file with a program for XDP or tc, to be loaded.",
-            "the candidate: an eBPF object to load, in place of a kernel; with `--kernel`, that is booted under both",
+            "the candidate: an eBPF object to load; with `--kernel`, that kernel is booted under both objects",
             EVERYBODY,
             "OBJECT",
         ),
@@ -244,9 +244,9 @@ class RunOptions(Options):
     program: Annotated[
         str,
         Said(
-            "The program that is meant where the eBPF objects have several.",
-            "the program that is meant where the eBPF objects have several; `--bpf OBJECT:PROGRAM` where it has "
-            "another name on each side",
+            "The program to measure, where the eBPF objects have several.",
+            "the program to measure, where the eBPF objects have several; `--bpf OBJECT:PROGRAM` where it has another "
+            "name on each side",
             EVERYBODY,
             "NAME",
         ),
@@ -308,7 +308,7 @@ class RunOptions(Options):
     against: Annotated[
         str,
         Said(
-            "What --kernel or --bpf is compared with, measured in turn with it.",
+            "The baseline of --kernel or --bpf, measured in turn with it.",
             by=EVERYBODY,
             form="BUILD",
             default="of --kernel TREE@REV the commit at which its branch began",
@@ -320,7 +320,7 @@ class RunOptions(Options):
     budget: Annotated[
         Duration | None,
         Said(
-            "After this time no pair of boots is begun.",
+            "The time after which no pair of boots begins.",
             by=EVERYBODY,
             default="100 s for guests of constant speed, 9 min for others, or what six pairs take",
         ),
@@ -329,8 +329,7 @@ class RunOptions(Options):
         Duration | None,
         Said(
             "Offer 90 % of the PDR for so long, and say what is lost.",
-            "run the scenario `soak`: 90 % of the PDR for so long, and what is lost: "
-            "[the method](method-trial.md#soak)",
+            "run the scenario `soak`: [90 % of the PDR](method-trial.md#soak) for so long, and what is lost",
         ),
     ] = None
     scenarios: Annotated[
@@ -378,8 +377,8 @@ class RunOptions(Options):
     commit: Annotated[
         str,
         Said(
-            "Of the change that is judged; result.json has it, and 'pdrgate merge' takes no other.",
-            "of the change that is judged: result.json has it, and `pdrgate merge` takes no other",
+            "The commit of the judged change; result.json has it, and 'pdrgate merge' takes no other.",
+            "the commit of the judged change; result.json has it, and `pdrgate merge` takes no other",
             By.COMMAND,
             "COMMIT",
             "PDRGATE_COMMIT of the environment",

@@ -100,7 +100,7 @@ def _of_boots(samples: Samples, boots: int) -> Deviation | None:
 
 
 def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed: str) -> str:
-    """What to do where boots that are no pairs have told nothing, in words; empty where they have.
+    """The remedy where unpaired boots decided nothing, in words; empty where they decided.
 
     Args:
         testbed: the arguments of ``pdrgate calibrate``.
@@ -111,9 +111,9 @@ def remedy_of_boots(changes: Sequence[ChangeResult], floor: NoiseFloor, testbed:
     if decisive.boots_deviate is None:
         seen = floor.of(decisive.measurand).days_seen
         return (
-            f"what boots of different days deviate by is not known on this testbed ({seen} of {DAYS} days seen of one "
-            "build), and without that boots that are no pairs decide nothing; boot the baseline's build beside this "
-            f"one (--kernel and --against), or measure on {DAYS} days: {f'pdrgate calibrate {testbed}'.rstrip()}"
+            f"unpaired boots need the deviation between days, which is not known on this testbed ({seen} of {DAYS} "
+            "days seen of one build); boot the baseline's build beside this one (--kernel and --against), or measure "
+            f"on {DAYS} days: {f'pdrgate calibrate {testbed}'.rstrip()}"
         )
     noise = floor.of(decisive.measurand)
     dips = f"{noise.dips} of {noise.seen} boots dip here, and " if noise.dips else ""
@@ -208,7 +208,7 @@ def _evidence_in_words(change: ChangeResult) -> str:
     apart = f"{evidence.apart} of {evidence.pairs} pairs lie apart and count for less" if evidence.apart else ""
     if change.verdict is Verdict.INCONCLUSIVE:
         if _is_the_tolerance(change):
-            return "the change is about the tolerance, and no pairs tell which side it lies on; choose another"
+            return "the change is close to the tolerance, and no number of pairs decides its side; choose another"
         wanted = f", and some {evidence.needs} would decide a tolerance of {change.tolerance:.1%}"
         return "; ".join(
             filter(
@@ -232,7 +232,7 @@ def _odds_in_words(change: ChangeResult) -> str:
     if not change.lower < bound < change.upper:
         return ""
     if change.evidence.narrow:
-        return "about the tolerance, and more pairs tell nothing that matters"
+        return "close to the tolerance; more pairs would change nothing that matters"
     log_odds = change.evidence.faster if better else change.evidence.slower
     twice = abs(math.expm1(2 * math.log1p(bound)))  # in logs, as the evidence is
     words = "unchanged", f"{'better' if better else 'worse'} by {twice:.1%}"
@@ -293,7 +293,7 @@ def shown_value(value: float, unit: str) -> str:
 
 def _lead(change: ChangeResult) -> str:
     if change.verdict is Verdict.INCONCLUSIVE and not _spans(change):
-        return "boots that are no pairs do not tell" if change.evidence is None else "the pairs do not tell"
+        return "unpaired boots do not decide" if change.evidence is None else "the pairs do not decide"
     return _LEADS[change.verdict]
 
 
