@@ -150,8 +150,8 @@ def test_runs_that_are_kept_come_to_a_table(tmp_path: Path) -> None:
     found = Outcome(slower, run, 61.2)
     assert found.caught and found.as_expected and not Outcome(equal, run, 1.0).as_expected
     assert found.cells == (
-        "4", "it is slower (one line more)", "A", "REGRESSION", "IPv4 Routing: cost +5.0%, and 1 other paths",
-        "**slower** +200", "4", "61",
+        "4", "it is slower (one line more)", "A", "REGRESSION", "IPv4 Routing: cost +5.0%, and 1 other path",
+        "**slower** +200", "3", "4", "61",
     )  # fmt: skip
     (tmp_path / slower.name / run.run).mkdir(parents=True)
     write_result(tmp_path / slower.name / run.run / "result.json", run)

@@ -1,6 +1,7 @@
 """Regressions that happened, planted in a kernel's sources: does the default gate catch them, and name the cause?
 
     sudo .venv/bin/python tests/bench/known_regressions TREE RESULTS [--base REV] [--only PATTERN…] [--again] [--table]
+        [options of pdrgate gate, such as --scenario path-fq-codel]
 
 Each file of `changes/` is a regression of Linux's history, as a patch of our own with the same effect. On top of REV of
 the git tree it becomes a branch, pdrgate-known/NAME, of which nothing is checked out; its build is judged by
@@ -36,7 +37,7 @@ def judged(change: KnownChange, tree: Path, base: str, results: Path, more: Sequ
     before = {path.name for path in folder.glob("*/result.json")}
     builds = ("--kernel", f"{tree}@{candidate}", "--against", f"{tree}@{baseline}")
     begun = time.monotonic()
-    command = (str(PDRGATE), "gate", "--quiet", "--afresh", "--wait", "1 h", "--output", str(folder), *builds, *more)
+    command = (str(PDRGATE), "gate", "--quiet", "--wait", "1 h", "--output", str(folder), *builds, *more)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begun
     new = sorted(path.parent for path in folder.glob("*/result.json"))

@@ -16,7 +16,7 @@ from pdrgate.results.verdict import Verdict
 _CAUGHT = (Verdict.REGRESSION, Verdict.CRASH, Verdict.UNSTABLE)
 _NAMED = 3
 """Functions that are named where none of those that were hoped for is."""
-HEAD = ("#", "what happened", "class", "told", "where", "named", "pairs", "seconds")
+HEAD = ("#", "what happened", "class", "told", "where", "named", "paths", "pairs", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Outcome:
             return ""
         decisive = _change(worst)
         told = f"{decisive.measurand} {decisive.change:+.1%}" if decisive is not None else worst.reason
-        others = f", and {len(found) - 1} other paths" if len(found) > 1 else ""
+        others = f", and {len(found) - 1} other path{'s' if len(found) > 2 else ''}" if len(found) > 1 else ""
         return f"{worst.origin.test or worst.title}: {told}{others}"
 
     @property
@@ -101,7 +101,7 @@ class Outcome:
         number = str(self.change.number) if self.change.number else ""
         return (
             number, f"{self.change.title} ({self.change.change})", self.change.class_, self.told, self.where,
-            self.named, str(pairs), f"{self.seconds:.0f}",
+            self.named, str(len(self.result.scenarios)), str(pairs), f"{self.seconds:.0f}",
         )  # fmt: skip
 
 
