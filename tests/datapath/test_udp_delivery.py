@@ -88,6 +88,22 @@ def test_each_packet_is_delivered_once(testbed: NetnsTestbed, family: Literal[4,
     assert abs(account.unexplained) <= FEW, account.sentence()
 
 
+def test_the_kernel_checks_sources_no_more_than_before(testbed: NetnsTestbed) -> None:
+    """A local route that somebody adds makes it do so, for all of its namespace and for good."""
+    host = testbed.hops[0].host
+    host.run("ip", "link", "set", "dev", "lo", "up")
+    try:
+        before = state(testbed)
+        with delivering(testbed, 4, Receivers()) as measure:
+            trial = measure(LOW)
+            routes = host.run_json("ip", "-j", "-4", "route", "show", "table", "local")
+        assert state(testbed) == before
+    finally:
+        host.run("ip", "link", "set", "dev", "lo", "down")
+    assert trial.lost <= FEW
+    assert {route["protocol"] for route in routes} == {"kernel"}
+
+
 def test_receivers_have_the_priority_of_packet_work_on_their_cpu(testbed: NetnsTestbed) -> None:
     """Below it they hardly ran when the SUT was flooded, and a livelock was measured that was ours."""
     (cpu,) = testbed.sut_cpus[:1]

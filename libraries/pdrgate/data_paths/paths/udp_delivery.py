@@ -55,7 +55,6 @@ class UdpDelivery(SteppedPath):
     def _local(self, hop: Hop, network: KernelNetwork) -> Command:
         """What traffic goes to is the host's own."""
         networks = NETWORKS[self.family]
-        local = ("local", str(networks.forward), "dev", hop.ingress.interface, "table", "local")
 
         def check() -> None:
             probe, sender = (str(one.network_address + 1) for one in (networks.forward, networks.reverse))
@@ -66,7 +65,20 @@ class UdpDelivery(SteppedPath):
                     f"{route.get('type', 'unicast')}; does another route there cover {networks.forward}?"
                 )
 
-        return network.ip(hop.host, ("route", "add", *local), ("route", "delete", *local), check)
+        what, words = self._own(hop, str(networks.forward))
+        return network.ip(hop.host, (what, "add", *words), (what, "delete", *words), check)
+
+    def _own(self, hop: Hop, network: str) -> tuple[str, tuple[str, ...]]:
+        """What makes a network the host's own: an address of its loopback device, or a route.
+
+        With a local route of IPv4, though it be gone again, the kernel looks each source of a packet up until its
+        network namespace ends, and each data path that comes after costs more.
+        """
+        if self.family == 4:
+            (device,) = hop.host.run_json("ip", "-j", "link", "show", "dev", "lo")
+            if "UP" in device["flags"]:
+                return "address", (network, "dev", "lo")
+        return "route", ("local", network, "dev", hop.ingress.interface, "table", "local")
 
 
 def _name(family: Literal[4, 6]) -> str:
