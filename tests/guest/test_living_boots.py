@@ -43,7 +43,7 @@ PROGRAM = Scenario("xdp-ipv6-routing")
 LACKING = Scenario("ip-routing", set_up=set_up_of(("no-such-program --at-all",)))
 
 
-class _Silent:
+class Quiet:
     def said(self, sentence: str) -> None:
         print(sentence)
 
@@ -56,7 +56,7 @@ class _Silent:
 
 def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelBuild, tmp_path: Path) -> None:
     record = RunRecord(tmp_path / "run", "smoke")
-    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, _Silent(), state=tmp_path / "state")
+    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, Quiet(), state=tmp_path / "state")
     session.take()
     try:
         builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
@@ -107,7 +107,7 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         record.close()
     # The run is continued: what two paths came to on the same boots is taken over, and no guest is asked again.
     record = RunRecord(tmp_path / "run", "smoke", resume=True)
-    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, _Silent(), state=tmp_path / "again")
+    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, Quiet(), state=tmp_path / "again")
     session.take()
     try:
         suts = LivingSuts(session, builds)
@@ -127,7 +127,7 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
 
 def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: KernelBuild, tmp_path: Path) -> None:
     record = RunRecord(tmp_path / "run", "smoke")
-    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, _Silent(), state=tmp_path / "state")
+    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, Quiet(), state=tmp_path / "state")
     session.take()
     try:
         refused = router(tmp_path, "return *(unsigned char *)(end + 1);", "refused")

@@ -19,7 +19,7 @@ from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange
 from pdrgate.results.verdict import Verdict
 
 
-def _path(test: str, verdict: Verdict, change: float, **functions: float) -> ScenarioResult:
+def path_result(test: str, verdict: Verdict, change: float, **functions: float) -> ScenarioResult:
     told = ChangeResult(
         measurand="cost", change=change, lower=change - 0.001, upper=change + 0.001, confidence=0.95, tolerance=0.01,
         baseline=5000.0, candidate=5000.0 * (1 + change), unit="instructions/packet", better="lower", verdict=verdict,
@@ -37,10 +37,10 @@ def _path(test: str, verdict: Verdict, change: float, **functions: float) -> Sce
 
 
 RUN = made_results.result(
-    _path("NAT", Verdict.PASS, 0.002),
-    _path("A Bridge", Verdict.PASS, 0.004, __alloc_skb=80.0),
-    _path("IPv6 Routing", Verdict.REGRESSION, 0.03, __alloc_skb=91.0, br_input=5.0),
-    _path("Redirection By tc", Verdict.INCONCLUSIVE, 0.009, __alloc_skb=92.0),
+    path_result("NAT", Verdict.PASS, 0.002),
+    path_result("A Bridge", Verdict.PASS, 0.004, __alloc_skb=80.0),
+    path_result("IPv6 Routing", Verdict.REGRESSION, 0.03, __alloc_skb=91.0, br_input=5.0),
+    path_result("Redirection By tc", Verdict.INCONCLUSIVE, 0.009, __alloc_skb=92.0),
 )
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, Literal
 
+from robot.api import SkipExecution
 from robot.api.deco import keyword
 
 from pdrgate.bpf.filling import check_setup
@@ -14,7 +15,9 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, Call, SetUp, StreamDirectio
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
 from pdrgate.errors import UsageError
 from pdrgate.fate import Fate
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import own_program, scenario_of
+from pdrgate.gate.run.slower_paths import slower_paths
 from pdrgate.keywords.state import State
 from pdrgate.testbeds import Pinning
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
@@ -122,7 +125,26 @@ class ScenarioKeywords:
 
         Its keys are those of docs/reference.md. Keywords that follow change what they name.
         """
-        asked = scenario_of(file)
+        self._describe(scenario_of(file))
+
+    @keyword
+    def set_up_as_slower_path(self, number: int = 1) -> None:
+        """Takes the whole scenario from the path that got slowest by `Count Kernel Builds`.
+
+        ``number`` 2 is the path that got slowest by another function than that, and so on. Where there is none, the
+        test is skipped; in a suite's setup, all of its tests are.
+
+        | Set Up As Slower Path
+        | Compare Kernel Builds    candidate=../linux    baseline=linux-image-6.1.0-18-amd64
+        """
+        record = self._state.record
+        found = slower_paths(record.scenarios) if record is not None else []
+        found = [one for one in found if one.name in self._state.paths]
+        if len(found) < number:
+            raise SkipExecution("no path got slower" if not found else "no path got slower by another function")
+        self._describe(self._state.paths[found[number - 1].name])
+
+    def _describe(self, asked: Scenario) -> None:
         self._state.describe(**{field.name: getattr(asked, field.name) for field in dataclasses.fields(asked)})
 
     @keyword

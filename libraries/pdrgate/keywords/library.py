@@ -10,6 +10,7 @@ from robotlibcore import DynamicCore
 
 from pdrgate import __version__
 from pdrgate.errors import PdrGateError
+from pdrgate.gate.comparisons.counted_comparison import CountedComparison
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import not_in_history
@@ -133,6 +134,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         if not judgement.verdict.passes and (result.failed or ended.verdict.passes):
             result.status = "FAIL"
             result.message = str(judgement)
+        if isinstance(measurement, CountedComparison):
+            self._state.paths[measurement.scenario.name] = measurement.scenario
         show_run(measurement.session.record.result(), result.parent)
         self._tell(measurement.scenario.title, judgement)
 

@@ -9,6 +9,7 @@ from robot.api import logger
 
 from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.verdicts.against_baseline import so_far
 from pdrgate.keywords.state import AnyMeasurement
@@ -16,7 +17,7 @@ from pdrgate.observers.accounting import losses
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import status_line, trial_line
 from pdrgate.reports.pages.evidence import Fold, evidence_html, fold_html, picture_html, scenario_html, trials_fold
-from pdrgate.reports.pages.overview import gravest_scenario, overview
+from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures, search_pictures
 from pdrgate.reports.whole_runs.remake import PLOTS_FOLDER
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -92,7 +93,7 @@ def show_run(result: RunResult, suite: Any) -> None:
     Robot writes a suite's documentation and metadata when the suite ends, so that they may come last. Its keywords for
     this would log all of it once more.
     """
-    decisive = gravest_scenario(result)
+    decisive = decisive_scenario(result.scenarios)
     told = overview(result, main_picture(decisive) if decisive is not None else None)
     while suite.parent is not None:
         suite = suite.parent

@@ -89,6 +89,8 @@ class State:
     test: RunningTest = field(default_factory=RunningTest)
     histories: list[Address] = field(default_factory=list)
     """What the run puts itself into when it ends."""
+    paths: dict[str, Scenario] = field(default_factory=dict)
+    """The scenarios that were counted on living SUTs, by name."""
     living: dict[Session, LivingSuts] = field(default_factory=dict)
     """SUTs of two builds that stay up from test to test, by the session that ends them."""
     by_gate: bool = False

@@ -16,6 +16,7 @@ from pdrgate import __version__
 from pdrgate.errors import DataError, PdrGateError, StorageError
 from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
 from pdrgate.gate.run.resumed_run import EarlierStretches
+from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.transfers import TransferFile
@@ -171,7 +172,9 @@ class RunRecord:
         found = [(one.verdict, one.reason) for one in self._scenarios]
         found += [(Verdict.ERROR, reason) for reason in self._failures]
         verdict = gravest_verdict(each for each, _ in found)
-        reasons = [reason for each, reason in found if each is verdict]
+        decisive = decisive_scenario(self._scenarios)
+        first = [decisive.reason] if decisive is not None and decisive.verdict is verdict else []
+        reasons = [*first, *(reason for each, reason in found if each is verdict)]
         return RunResult(
             schema=SCHEMA,
             pdrgate=__version__,

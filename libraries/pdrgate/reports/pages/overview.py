@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.reports.markup.robot_text import bold, link, picture, robot_table, robot_text
 from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
 from pdrgate.reports.words.build_words import build_lines
@@ -16,7 +17,6 @@ from pdrgate.reports.words.measurands import PDR_ABOUT, measurand_rows
 from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
-from pdrgate.results.verdict import gravest_verdict
 
 _OUTCOMES = {False: "FAILED", None: "undecided"}
 _ALONE = "this build"
@@ -37,8 +37,8 @@ class Overview:
 
 
 def overview(result: RunResult, main: Picture | None) -> Overview:
-    """Verdict, numbers and evidence of a run; ``main`` is the picture of its `gravest_scenario`."""
-    decisive = gravest_scenario(result)
+    """Verdict, numbers and evidence of a run; ``main`` is the picture of its `decisive_scenario`."""
+    decisive = decisive_scenario(result.scenarios)
     blocks = [f"{bold(result.verdict)}: {robot_text(result.reason)}"]
     blocks += _paths(result) if is_portfolio(result) else _numbers(result)
     if main is not None:
@@ -46,12 +46,6 @@ def overview(result: RunResult, main: Picture | None) -> Overview:
     if decisive is not None:
         blocks += evidence(decisive)
     return Overview("\n\n".join(blocks), dict(_metadata(result, decisive)))
-
-
-def gravest_scenario(result: RunResult) -> ScenarioResult | None:
-    """The scenario that the run's verdict is of; None where none was measured."""
-    word = gravest_verdict(one.verdict for one in result.scenarios)
-    return next((one for one in result.scenarios if one.verdict is word), None)
 
 
 def evidence(scenario: ScenarioResult) -> Iterator[str]:

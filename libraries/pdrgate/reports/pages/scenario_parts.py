@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pdrgate.gate.run.slower_paths import by_cost_alone
 from pdrgate.phase import Phase
 from pdrgate.reports.pages import html_tables
 from pdrgate.reports.pages.icicle import icicles
@@ -16,7 +17,6 @@ from pdrgate.reports.words.drop_words import drops_tables
 from pdrgate.reports.words.frame_words import frames_tables
 from pdrgate.reports.words.latencies import latency_by_build
 from pdrgate.reports.words.loss_words import by_build
-from pdrgate.reports.words.path_table import by_cost_alone
 from pdrgate.reports.words.soak_words import soak_table
 from pdrgate.reports.words.spike_in_words import spike_in_table
 from pdrgate.reports.words.vector_words import vectors_table

@@ -12,13 +12,14 @@ from typing import Any
 from robot.api import SuiteVisitor
 
 from pdrgate.errors import DataError
+from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.reports.ci.allure import tell_allure
 from pdrgate.reports.ci.junit import XUNIT_FILE, junit, retold
 from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.markup.files import written
-from pdrgate.reports.pages.overview import Overview, gravest_scenario, overview
+from pdrgate.reports.pages.overview import Overview, overview
 from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
 from pdrgate.reports.pages.summary import SUMMARY_FILE, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
@@ -132,7 +133,7 @@ def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport
     from robot.rebot import rebot  # type: ignore[import-untyped]  # only robot.api is typed
 
     wrong = io.StringIO()
-    decisive = gravest_scenario(result)
+    decisive = decisive_scenario(result.scenarios)
     head = overview(result, main_picture(decisive) if decisive is not None else None)
     rebot(
         str(folder / _OUTPUT), outputdir=str(folder), log=_LOG, report=_REPORT, xunit=_XUNIT, stdout=io.StringIO(),

@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 
-from pdrgate.measurands import Cost, MeasurandRole, described
+from pdrgate.gate.run.slower_paths import by_cost_alone, searched_besides
 from pdrgate.reports.words.costs import total_change
-from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
+from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
 
 PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
@@ -47,38 +47,29 @@ class PathLine:
 
 def is_portfolio(result: RunResult) -> bool:
     """Whether builds were compared on several paths by what a packet costs, and by nothing else."""
-    compared = [one.comparison for one in result.scenarios if one.comparison is not None]
-    return len(result.scenarios) > 1 and bool(compared) and all(map(by_cost_alone, compared))
-
-
-def by_cost_alone(comparison: ComparisonResult) -> bool:
-    """Whether two builds were compared by what a packet costs, and by nothing else."""
-    return _by_statistics(comparison) == [Cost.name]
-
-
-def _by_statistics(comparison: ComparisonResult) -> list[str]:
-    """The measurands of a comparison without those that need none, as what a load costs."""
-    names = [change.measurand for change in comparison.changes]
-    return [name for name in names if described(name).role is not MeasurandRole.TOLD]
+    paths = [result.scenarios[number].comparison for number in _paths(result)]
+    compared = [one for one in paths if one is not None]
+    return len(paths) > 1 and bool(compared) and all(map(by_cost_alone, compared))
 
 
 def path_lines(result: RunResult) -> list[PathLine]:
     """A line for each path: the gravest verdict first, and of equal ones the largest rise of the cost."""
-    numbered = sorted(enumerate(result.scenarios), key=lambda one: (by_gravity(one[1].verdict), -_rise(one[1])))
-    return [_line(number, scenario) for number, scenario in numbered]
+    numbered = ((number, result.scenarios[number]) for number in _paths(result))
+    worst = sorted(numbered, key=lambda one: (by_gravity(one[1].verdict), -_rise(one[1])))
+    return [_line(number, scenario) for number, scenario in worst]
 
 
 def shared_changes(result: RunResult) -> list[str]:
     """``__alloc_skb +91 in 14 of 26 paths``: functions that surely changed on several, the most instructions first."""
     found: dict[str, list[float]] = defaultdict(list)
-    for scenario in result.scenarios:
+    paths = _paths(result)
+    for scenario in (result.scenarios[number] for number in paths):
         for one in scenario.comparison.functions if scenario.comparison is not None else ():
             if one.sure:
                 found[one.label].append(one.change)
     several = {name: changes for name, changes in found.items() if len(changes) >= _FEWEST}
     largest = sorted(several, key=lambda name: -abs(sum(several[name])))[:_TOLD]
-    paths = len(result.scenarios)
-    return [f"{name} {median(several[name]):+.3g} in {len(several[name])} of {paths} paths" for name in largest]
+    return [f"{name} {median(several[name]):+.3g} in {len(several[name])} of {len(paths)} paths" for name in largest]
 
 
 def noticed(result: RunResult) -> list[str]:
@@ -92,10 +83,23 @@ def noticed(result: RunResult) -> list[str]:
 
 
 def said_of_paths(result: RunResult) -> list[str]:
-    """What stands below the lines of the paths: what several share, what surely changed where they pass, and where more
-    is told of what is slower."""
+    """What stands below the lines of the paths: what several share, what surely changed where they pass, and what a
+    search tells of what is slower, or would."""
+    searches = [f"{_searched_path(one, result)} by pairs of boots: {one.verdict}: {one.reason}"
+                for one in searched_besides(result.scenarios)]  # fmt: skip
     slower = any(one.verdict is Verdict.REGRESSION for one in result.scenarios)
-    return [*shared_changes(result), *noticed(result), *([_PAIRS] if slower else [])]
+    return [*shared_changes(result), *noticed(result), *(searches or ([_PAIRS] if slower else []))]
+
+
+def _searched_path(search: ScenarioResult, result: RunResult) -> str:
+    return next(result.scenarios[number].origin.test for number in _paths(result)
+                if result.scenarios[number].name == search.name) or search.title  # fmt: skip
+
+
+def _paths(result: RunResult) -> list[int]:
+    """The numbers of the scenarios that are paths, and no searches of one."""
+    searches = searched_besides(result.scenarios)
+    return [number for number, one in enumerate(result.scenarios) if not any(one is other for other in searches)]
 
 
 def _and_others(paths: list[str]) -> str:
