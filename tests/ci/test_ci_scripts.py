@@ -32,7 +32,16 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = [
     *(
         ROOT / "ci" / name
-        for name in ("bootstrap", "gate", "gate-from-env", "github/gate", "lock", "merge-from-env", "test")
+        for name in (
+            "bootstrap",
+            "build-from-env",
+            "gate",
+            "gate-from-env",
+            "github/gate",
+            "lock",
+            "merge-from-env",
+            "test",
+        )
     ),
     ROOT / ".ci" / "run",
 ]

@@ -1,7 +1,8 @@
 """The pipelines that a CI owner copies: their files against the published schemas, their shell parts executed.
 
 No Jenkins, no GitHub and no GitLab is here. The shell runs as each of them runs it, with the variables that it sets;
-the gate itself is a script that notes its options and leaves a result.
+the gate itself is a script that notes its options and leaves a result. What compiles is pdrgate, from git trees whose
+kernel is one C file.
 """
 
 from __future__ import annotations
@@ -21,16 +22,21 @@ import pytest
 import yaml
 from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
+from github_runner import GitHub
+from gitlab_runner import GitLab
 from jenkins_server import Build, Jenkins, serving
 from made_results import compared, result, scenario, written
+from made_trees import Tree, made_tree
 from request_server import Comments, keeping
 
+from pdrgate.builds.named_build import named_build
 from pdrgate.cli import cli
 from pdrgate.history.results import encoded
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
 MERGE_ACTION = ROOT / "ci/github/merge/action.yml"
+KERNEL_ACTION = ROOT / "ci/github/kernel/action.yml"
 WORKFLOW = ROOT / "ci/github/kernel-gate.yml"
 TEMPLATE = ROOT / "ci/gitlab/pdrgate.gitlab-ci.yml"
 
@@ -53,6 +59,12 @@ if [[ -n $RESULT ]]; then
 fi
 exit "$CODE"
 """
+_BUILD = """import sys
+from pdrgate.builds.git_tree import tree_build
+from pdrgate.cli import main
+tree_build._check_tools = lambda revision: None
+sys.exit(main(sys.argv[1:]))"""
+"""The command, for a tree that needs no more than a compiler."""
 REPORT = f"""#!/bin/bash
 [[ $REAL || $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
 if [[ $1 = merge && -z $REAL ]]; then
@@ -67,7 +79,12 @@ if [[ $1 = trend && -z $REAL ]]; then
     printf '%s\\n' "$*" >>trends
     exec echo '**1 got worse**'
 fi
+[[ $1 != build ]] || PYTHONPATH={ROOT / "libraries"} exec {sys.executable} -c '{_BUILD}' "$@"
 PYTHONPATH={ROOT / "libraries"} exec {sys.executable} -m pdrgate.cli "$@"
+"""
+CCACHE = """#!/bin/sh
+case $1 in --max-size=*) exit ;; esac
+exec "$@"
 """
 
 
@@ -84,8 +101,10 @@ class Checkout:
             "ci/gate": GATE,
             "ci/bootstrap": "#!/bin/sh\n",
             ".venv/bin/pdrgate": REPORT,
+            "tools/ccache": CCACHE,
         }
         (self.root / ".venv/bin").mkdir(parents=True)
+        (self.root / "tools").mkdir()
         for name, text in script.items():
             (self.root / name).write_text(text)
             (self.root / name).chmod(0o755)
@@ -277,11 +296,92 @@ class TestMergeFromEnv:
         assert work.told("summary.md", "merged").startswith("**pdrgate** `stopped")
 
 
+@dataclass(frozen=True)
+class Change:
+    """A branch of a kernel's repository, and the branch that it goes to, which went on."""
+
+    tree: Tree
+    base: str
+    head: str
+    newer: str
+
+    @property
+    def folder(self) -> Path:
+        return self.tree.folder
+
+
+def changed(folder: Path, line: str = "int of_the_change;") -> Change:
+    """A change that puts this line into the kernel, in a tree that whoever asks gets any commit of."""
+    tree = made_tree(folder)
+    base = tree.commit("int of_the_base;")
+    tree.git("checkout", "--quiet", "-b", "topic")
+    head = tree.commit(line)
+    tree.git("checkout", "--quiet", "main")
+    newer = tree.commit("int newer;")
+    for name in ("allowAnySHA1InWant", "allowFilter"):
+        tree.git("config", f"uploadpack.{name}", "true")
+    tree.git("checkout", "--quiet", "topic")
+    return Change(tree, base, head, newer)
+
+
+def lines_of(kernel: Path) -> set[str]:
+    """Which commit a kernel was compiled of."""
+    known = {"of_the_change", "of_the_base", "newer"}
+    image = (kernel / "vmlinux").read_bytes()
+    assert named_build(str(kernel)).label.startswith(kernel.name)
+    return {word for word in known if word.encode() in image}
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("git", "make", "gcc"))), reason="git, make or gcc is not installed")
+class TestBuildFromEnv:
+    def build(self, work: Work, **given: str) -> tuple[int, str]:
+        script = str(work.checkout.root / "ci/build-from-env")
+        done = work.run(script, **{"TREE": "../linux", "TARGET": "main", **given})
+        return done.returncode, work.told(output="builds").strip()
+
+    def test_a_change_and_the_commit_where_it_began_are_compiled(self, work: Work) -> None:
+        change = changed(work.folder.parent / "linux")
+        assert self.build(work) == (0, "built: baseline candidate")
+        assert lines_of(work.folder / "builds/candidate") == {"of_the_change"}
+        assert lines_of(work.folder / "builds/baseline") == {"of_the_base"}
+        assert self.build(work, SIDE="baseline", BASELINE=change.newer, TARGET="") == (0, "built: baseline")
+        assert lines_of(work.folder / "builds/baseline") == {"newer"}
+        assert not (work.folder / "builds/candidate").exists()
+
+    def test_a_change_that_does_not_compile_is_to_blame_and_a_baseline_is_not(self, work: Work) -> None:
+        change = changed(work.folder.parent / "linux", "int b = c;")
+        code, told = self.build(work)
+        assert code == 1
+        assert re.match(r"linux@v1-2-g\w{12}: does not compile: net.c:1:9: error: ", told)
+        code, told = self.build(work, BASELINE=change.head, CANDIDATE="main")
+        assert code == 2
+        assert told.startswith("testbed fault: linux@v1-2-g")
+
+    def test_a_history_that_is_cut_off_is_told(self, work: Work) -> None:
+        change = changed(work.folder.parent / "linux")
+        cut = work.folder.parent / "cut"
+        for words in (
+            ("clone", "--depth=1", "--branch=topic", f"file://{change.folder}", str(cut)),
+            ("-C", str(cut), "fetch", "--depth=1", "origin", "main:main"),
+        ):
+            subprocess.run(["git", *words], check=True, capture_output=True)
+        code, told = self.build(work, TREE="../cut")
+        assert code == 2
+        assert "does not tell where the change left main; check out the whole history (fetch-depth: 0" in told
+
+    def test_no_value_is_shell_code_or_an_option(self, work: Work) -> None:
+        changed(work.folder.parent / "linux")
+        for value in HOSTILE:
+            for name in ("CANDIDATE", "BASELINE", "TARGET", "SIDE", "TREE"):
+                code, told = self.build(work, **{name: value})
+                assert code in (2, 64), (name, value, told)
+
+
 class TestJenkins:
     FILE = (ROOT / "Jenkinsfile").read_text()
 
     def test_its_step_with_the_variables_of_a_cell(self, work: Work) -> None:
-        gate, _ = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
+        _, gate, _ = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
         (work.folder / "step").write_text(gate)
         (work.folder / "pdrgate").symlink_to(work.checkout.root)
         cell = {"CELL_TESTBED": "steady-guest", "CELL_SCENARIO": "default", "TESTBED": "every", "SCENARIO": "every"}
@@ -300,8 +400,25 @@ class TestJenkins:
         assert work.kept_in == Path("/var/lib/pdrgate/kept/net/a_job__/steady-guest/default")
         assert "deleteDir" not in gate
 
+    def test_its_step_that_compiles_a_change(self, work: Work) -> None:
+        build, _, _ = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
+        change = changed(work.folder.parent / "linux")
+        (work.folder / "step").write_text(build)
+        (work.folder / "pdrgate").symlink_to(work.checkout.root)
+        subprocess.run(["git", "clone", "--quiet", str(change.folder), "tree"], cwd=work.folder, check=True)
+        for side, wanted in (("baseline", "of_the_base"), ("candidate", "of_the_change")):
+            done = work.run("bash", "step", SIDE=side, CHANGE_TARGET="main")
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert lines_of(work.folder / "builds" / side) == {wanted}
+
+    def test_by_default_each_cell_can_be_green(self) -> None:
+        """Suites that compare kernels are red where a build has no kernel."""
+        found = re.search(r"name 'CELL_SCENARIO'\s+values ([^/\n]*)", self.FILE)
+        assert found is not None
+        assert found[1].strip() == "'default'"
+
     def test_its_cells_are_merged(self, work: Work) -> None:
-        _, merge = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
+        _, _, merge = re.findall(r"script: '''(.*?)'''", self.FILE, re.DOTALL)
         (work.folder / "step").write_text(merge)
         (work.folder / "pdrgate").symlink_to(work.checkout.root)
         check_merged(work, work.run("bash", "step", PDRGATE="x", **MERGED))
@@ -327,6 +444,7 @@ class TestSchemas:
         [
             ("github-actions", ACTION),
             ("github-actions", MERGE_ACTION),
+            ("github-actions", KERNEL_ACTION),
             ("github-workflows", WORKFLOW),
             ("gitlab-ci", TEMPLATE),
         ],
@@ -460,68 +578,128 @@ class TestGitHub:
         owed = [f"gates/gate-{one}" for one in jobs["gate"]["strategy"]["matrix"]["scenario"]]
         assert verdict["with"]["runs"].split() == owed
 
-    def test_the_workflow_builds_the_merge_base_and_the_head(self, work: Work) -> None:
-        def git(*words: str) -> str:
-            name = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
-            done = subprocess.run(["git", *name, *words], cwd=work.folder, capture_output=True, text=True, check=True)
-            return done.stdout.strip()
+    def workflow(self, work: Work, change: Change, **github: Any) -> GitHub:
+        """What came of the workflow in a folder that has nothing but it."""
+        alone = work.folder / "kernel-gate.yml"
+        shutil.copy(WORKFLOW, alone)
+        event = {
+            "event_name": "pull_request", "sha": "f" * 40, "token": "", "ref": "refs/pull/5/merge",
+            "workflow": "packet data path",
+            "event": {"pull_request": {"number": 5, "head": {"sha": change.head}, "base": {"sha": change.newer}}},
+        }  # fmt: skip
+        environment = {
+            "PATH": f"{work.checkout.root / 'tools'}:{os.environ['PATH']}", "HOME": str(work.folder), "CODE": "0",
+            "SAID": "", "REAL": "1", "RESULT": encoded(result(compared(), commit=change.head)).decode(),
+        }  # fmt: skip
+        runner = GitHub(work.folder / "runner", change.folder, work.checkout.root, event | github, environment)
+        runner.run(alone)
+        return runner
 
-        git("init")
-        commits = {}
-        for branch, name in (("main", "base"), ("topic", "head"), ("main", "newer")):
-            git("checkout", *(() if name == "newer" else ("-B",)), branch)
-            git("commit", "--allow-empty", "--message", name)
-            commits[name] = git("rev-parse", "HEAD")
-        steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["build"]["steps"]
-        script = next(step["run"] for step in steps if step.get("id") == "commit")
-        for side, commit in (("baseline", "base"), ("candidate", "head")):
-            git("checkout", "--quiet", commits["head"])
-            done = work.run("bash", "-e", "-c", script, SIDE=side, BASE=commits["newer"], GITHUB_OUTPUT=f"../{side}")
-            assert done.returncode == 0, done.stderr
-            assert git("rev-parse", "HEAD") == commits[commit]
-            assert (work.folder.parent / side).read_text() == f"commit={commits[commit]}\n"
+    def test_the_workflow_alone_gates_a_pull_request(self, work: Work) -> None:
+        runner = self.workflow(work, changed(work.folder.parent / "linux"))
+        assert list(runner.jobs) == ["build", "gate", "verdict"]
+        assert all(job.succeeded for jobs in runner.jobs.values() for job in jobs), runner.jobs
+        (gate,) = runner.jobs["gate"]
+        options = (gate.workspace / "options").read_text().split("\0")
+        for side, name, line in (
+            ("candidate", "--kernel", "of_the_change"), ("baseline", "--against", "of_the_base"),
+        ):  # fmt: skip
+            kernel = f"builds/kernel-{side}"
+            assert f"{name}={kernel},vmlinux={kernel}/vmlinux" in options
+            assert lines_of(gate.workspace / kernel) == {line}
+        assert "--scenario=portfolio" in options
+        assert not any(job.kept for job in runner.jobs["build"])  # no pull request writes what the next one reads
+        assert "PASS" in (runner.place / "artifacts/pdrgate/summary.md").read_text()
+
+    def test_a_pull_request_that_does_not_compile_is_red_and_says_why(self, work: Work) -> None:
+        runner = self.workflow(work, changed(work.folder.parent / "linux", "int b = c;"))
+        assert list(runner.jobs) == ["build", "verdict"]
+        candidate, baseline = runner.jobs["build"]
+        assert (candidate.succeeded, baseline.succeeded) == (False, True)
+        assert re.search(
+            r"::error title=pdrgate::build-candidate@\S+: does not compile: net.c:1:9: error: ", candidate.said
+        )
+        (verdict,) = runner.jobs["verdict"]
+        assert not verdict.succeeded
+        assert verdict.said.startswith("::error title=pdrgate::a kernel was not built, and nothing was measured")
+
+    def test_a_branch_that_pull_requests_go_to_leaves_its_kernel_for_them(self, work: Work) -> None:
+        change = changed(work.folder.parent / "linux")
+        runner = self.workflow(work, change, event_name="push", sha=change.newer, event={})
+        assert list(runner.jobs) == ["build"]
+        (build,) = runner.jobs["build"]
+        assert build.succeeded, build.said
+        assert build.kept == [f"kernels-{change.newer}"]
+        assert lines_of(build.workspace / "builds/baseline") == {"newer"}
+
+    def test_who_runs_what_the_change_wrote_has_no_right_to_write(self) -> None:
+        content = yaml.safe_load(WORKFLOW.read_text())
+        assert content["permissions"] == {"contents": "read"}
+        assert [name for name, job in content["jobs"].items() if "permissions" in job] == ["verdict"]
+        assert "secrets." not in json.dumps(content["jobs"]["build"])
 
 
 class TestGitLab:
-    JOB = yaml.safe_load(TEMPLATE.read_text())[".pdrgate"]
-    VERDICT = yaml.safe_load(TEMPLATE.read_text())[".pdrgate-verdict"]
+    CONTENT = yaml.safe_load(TEMPLATE.read_text())
+    GATE, VERDICT = CONTENT["gate"], CONTENT["verdict"]
 
-    def test_its_script_with_the_variables_of_a_merge_request(self, work: Work) -> None:
-        pdrgate = work.checkout.root
-        git = ("git", "-C", str(pdrgate), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    def pipeline(self, work: Work, change: Change, **environment: str) -> GitLab:
+        """What came of the pipeline in a folder that has nothing but its file."""
+        alone = work.folder / ".gitlab-ci.yml"
+        shutil.copy(TEMPLATE, alone)
+        server = work.folder.parent / "server/GROUP"
+        server.mkdir(parents=True)
+        own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
         for words in (("init",), ("add", "--force", "."), ("commit", "--message", "all")):
-            subprocess.run([*git, *words], capture_output=True, check=True)
-        own = {name: str(value) for name, value in self.JOB["variables"].items()}
-        with keeping(Comments("s3cret")) as comments:
-            runner = own | {
-                "PDRGATE": f"file://{pdrgate}", "KERNEL": "$(touch pwned)", "AGAINST": "b", "CI_JOB_NAME": "gate --> x",
-                "CI_API_V4_URL": comments.url, "CI_PROJECT_ID": "1", "CI_MERGE_REQUEST_PROJECT_ID": "9",
-                "CI_MERGE_REQUEST_IID": "5", "GITLAB_TOKEN": "s3cret",
-            }  # fmt: skip
-            for _ in range(2):
-                script = "\n".join([*self.JOB["before_script"], *self.JOB["script"]])
-                gate = work.run("sh", "-e", "-c", script, code=2, verdict="DISTURBED", **runner)
-                note = work.run("sh", "-e", "-c", "\n".join(self.JOB["after_script"]), **runner)
-                assert (gate.returncode, note.returncode, note.stderr) == (2, 0, ""), gate.stderr
-                assert work.told() == "testbed fault: DISTURBED: because $(touch pwned)\n"
-                shutil.rmtree(work.folder / "results")
-        assert {"--kernel=$(touch pwned)", "--against=b", "--output=results"} == set(work.options)
-        assert comments.bodies == ["<!-- pdrgate gate - x -->\n| the table |\n"]
+            subprocess.run(["git", *own, *words], cwd=work.checkout.root, capture_output=True, check=True)
+        (server / "pdrgate.git").symlink_to(work.checkout.root)
+        known = {
+            "PATH": f"{work.checkout.root / 'tools'}:{os.environ['PATH']}", "HOME": str(work.folder), "CODE": "0",
+            "SAID": "", "REAL": "1", "RESULT": encoded(result(compared(), commit=change.head)).decode(),
+        }  # fmt: skip
+        predefined = {
+            "CI_SERVER_URL": f"file://{server.parent}", "CI_COMMIT_SHA": change.head, "CI_COMMIT_REF_NAME": "topic",
+            "CI_MERGE_REQUEST_DIFF_BASE_SHA": change.base, "CI_MERGE_REQUEST_IID": "5", "CI_PROJECT_ID": "1",
+            "CI_PROJECT_PATH_SLUG": "net-linux", "CI_MERGE_REQUEST_PROJECT_ID": "9", "CI_JOB_NAME": "gate --> x",
+            "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "",
+        }  # fmt: skip
+        runner = GitLab(work.folder / "runner", change.folder, known | environment, predefined)
+        runner.run(alone)
+        return runner
 
-    def test_the_gates_of_several_runners_are_one_verdict(self, work: Work) -> None:
-        (work.folder / ".pdrgate").symlink_to(work.checkout.root)
-        own = {name: str(value) for name, value in self.VERDICT["variables"].items()}
-        done = work.run("sh", "-e", "-c", "\n".join(self.VERDICT["script"]), **own | MERGED)
-        check_merged(work, done)
-        assert self.VERDICT["before_script"] == self.JOB["before_script"]
+    def test_the_file_alone_gates_a_merge_request(self, work: Work) -> None:
+        change = changed(work.folder.parent / "linux")
+        with keeping(Comments("s3cret")) as comments:
+            runner = self.pipeline(work, change, CI_API_V4_URL=comments.url, GITLAB_TOKEN="s3cret")
+        assert [ran.code for jobs in runner.jobs.values() for ran in jobs] == [0] * 4, runner.jobs
+        (gate,) = runner.jobs["gate"]
+        options = (gate.workspace / "options").read_text().split("\0")
+        for side, name, line in (
+            ("candidate", "--kernel", "of_the_change"), ("baseline", "--against", "of_the_base"),
+        ):  # fmt: skip
+            assert f"{name}=builds/{side},vmlinux=builds/{side}/vmlinux" in options
+            assert lines_of(gate.workspace / "builds" / side) == {line}
+        assert "--noise=/var/lib/pdrgate/kept/net-linux/portfolio/noise.jsonl" in options
+        assert {ran.cache for ran in runner.jobs["build"]} == {"kernels-candidate-5", "kernels-baseline-5"}
+        assert [body.splitlines()[0] for body in comments.bodies] == ["<!-- pdrgate gate - x -->"]
+        assert "PASS" in comments.bodies[0]
+
+    def test_a_merge_request_that_does_not_compile_is_red_and_says_why(self, work: Work) -> None:
+        runner = self.pipeline(work, changed(work.folder.parent / "linux", "int b = c;"))
+        assert list(runner.jobs) == ["build", "verdict"]
+        candidate, baseline = runner.jobs["build"]
+        assert (candidate.code, baseline.code) == (1, 0)
+        assert ": does not compile: net.c:1:9: error: " in candidate.said.splitlines()[-1]
+        assert [ran.code for ran in runner.jobs["verdict"]] == [2]
 
     def test_secrets_are_those_of_an_environment_and_results_of_a_commit(self) -> None:
-        for job in (self.JOB, self.VERDICT):
+        for job in (self.GATE, self.VERDICT):
             assert job["environment"]["name"] == "pdrgate"
             assert job["variables"]["PDRGATE_COMMIT"] == "$CI_COMMIT_SHA"
+        assert "environment" not in self.CONTENT["build"]  # it runs what the change wrote
 
     def test_without_a_token_there_is_no_note(self, work: Work) -> None:
         (work.folder / "results").mkdir()
         (work.folder / "results/summary.md").write_text("x")
-        done = work.run("sh", "-e", "-c", "\n".join(self.JOB["after_script"]), OUTPUT="results")
+        done = work.run("sh", "-e", "-c", "\n".join(self.VERDICT["after_script"]), OUTPUT="results")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -97,6 +97,7 @@ MEASURED = {
         "--each": "unit/test_bisect_by_cost.py::test_in_a_series_each_build_is_judged_against_the_one_before",
     },
     "loads": {"": "guest/test_loads_guest.py::test_each_kernel_says_what_it_makes_of_a_program"},
+    "build": {"": "unit/test_git_tree.py::test_a_revision_is_built_into_a_folder_for_another_machine"},
     "restore": {"": "datapath/test_knobs.py::test_restore_undoes_what_a_killed_run_left"},
     "fetch": {
         "": "unit/test_jenkins_builds.py::test_the_newest_that_is_kept_and_passed_is_the_pin",
@@ -104,6 +105,7 @@ MEASURED = {
         "--in": "unit/test_jenkins_builds.py::test_of_several_the_one_in_a_folder",
     },
     "ci/gate": {"": "ci/test_ci_scripts.py::test_arguments_and_exit_code_pass_through"},
+    "ci/build-from-env": {"": "ci/test_pipelines.py::test_a_change_and_the_commit_where_it_began_are_compiled"},
     "ci/test": {"": "ci/test_ci_scripts.py::test_arguments_go_to_pytest_whose_summary_is_the_last_line"},
     "ci/bootstrap": {
         "": "ci/test_ci_scripts.py::test_the_first_leaves_pdrgate_ready",

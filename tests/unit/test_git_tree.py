@@ -20,6 +20,7 @@ from pdrgate.builds.git_tree.revision import commits_between, merge_base, named_
 from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.named_build import came_from, look_at, named_build, pinned
+from pdrgate.cli import main
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -170,6 +171,29 @@ def test_the_compiler_s_first_error_is_told_and_the_next_revision_compiles(tree:
     with pytest.raises(BuildError, match=r"^linux@v1-1-g\w{12}: does not compile: net.c:1:9: error: .*c.* undeclared"):
         built(revision(f"{tree.folder}@"))
     assert named_build(f"{tree.folder}@{good}").name == "linux@v1"
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_revision_is_built_into_a_folder_for_another_machine(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = tree.git("rev-parse", "HEAD")
+    tree.commit("int b = c;")
+    into = tmp_path / "candidate"
+    assert main(["build", f"{tree.folder}@{good}", "--into", str(into)]) == 0
+    assert capsys.readouterr().out == f"{into}\n"
+    shutil.rmtree(tmp_path / "cache")
+    found = named_build(f"{into},vmlinux={into / 'vmlinux'}")
+    assert (found.label, found.config_text()) == (
+        f"candidate ({RELEASE})",
+        named_build(f"{tree.folder}@v1").config_text(),
+    )
+    assert main(["build", f"{tree.folder}@{good}", "--into", str(into)]) == 64
+    assert "candidate: is there already, and is no empty folder; name another one" in capsys.readouterr().err
+    assert main(["build", f"{tree.folder}@", "--into", str(tmp_path / "worse")]) == 1
+    assert "does not compile: net.c:1:9: error: " in capsys.readouterr().err
+    assert not (tmp_path / "worse").exists()
+    assert main(["build", f"{tree.folder}@none", "--into", str(tmp_path / "none")]) == 2
 
 
 @pytest.mark.usefixtures("tools")

@@ -13,6 +13,7 @@ from click.shell_completion import shell_complete
 from pdrgate import __version__
 from pdrgate.cli.assess import assess
 from pdrgate.cli.bisect import bisect
+from pdrgate.cli.build import build_kernel
 from pdrgate.cli.calibrate import calibrate
 from pdrgate.cli.compare import compare
 from pdrgate.cli.doctor import doctor
@@ -45,7 +46,10 @@ def cli(debug: bool) -> None:
     """
 
 
-_COMMANDS = (gate, doctor, calibrate, bisect, loads, restore, assess, compare, report, merge, history, fetch, trend)
+_COMMANDS = (
+    gate, doctor, calibrate, bisect, loads, build_kernel, restore, assess, compare, report, merge, history, fetch,
+    trend,
+)  # fmt: skip
 for _command in _COMMANDS:
     cli.add_command(_command)
 

@@ -26,9 +26,14 @@ from pdrgate.builds.git_tree.revision import Revision, caller, caller_s_group, g
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.cache import cache_folder
 from pdrgate.child_environment import child_environment
-from pdrgate.errors import StorageError
+from pdrgate.errors import StorageError, UsageError
 
 Tell = Callable[[str], None]
+
+
+class DoesNotCompileError(BuildError):
+    """The sources of a revision do not compile, with the compiler's first error."""
+
 
 _TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc", "perl": "perl"}
 _HEADERS = {"libelf.h": "libelf-dev", "openssl/opensslv.h": "libssl-dev"}
@@ -55,7 +60,8 @@ def built(revision: Revision, config: Path | None = None, cache: Path | None = N
         tell: gets sentences of how far it is.
 
     Raises:
-        BuildError: it does not compile, or the .config is none.
+        DoesNotCompileError: it does not compile.
+        BuildError: the .config is none.
         MissingToolError: what compiles it is not installed.
         StorageError: the cache cannot be written.
     """
@@ -73,6 +79,21 @@ def built(revision: Revision, config: Path | None = None, cache: Path | None = N
                 _forget(top, _LINES)
     os.utime(kept)
     return kept
+
+
+def put_into(folder: Path, build: Path) -> None:
+    """Copy a build into a folder, which is made or must be empty.
+
+    Raises:
+        UsageError: it is not empty, or no folder.
+        StorageError: it cannot be written.
+    """
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise UsageError(f"{folder}: is there already, and is no empty folder; name another one")
+    try:
+        shutil.copytree(build, folder, symlinks=True, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as error:
+        raise StorageError(f"cannot write {folder}: {error}; make room there, or name another folder") from error
 
 
 class _TreeBuild:
@@ -131,7 +152,7 @@ class _TreeBuild:
         self._run(self._configuration.target, f"KCONFIG_ALLCONFIG={named}")
 
     def _run(self, *words: str) -> None:
-        """Run make, and tell now and then how far it is. Raises BuildError with the first error of the compiler."""
+        """Run make, and tell now and then how far it is. Raises DoesNotCompileError."""
         compiler = "ccache gcc" if shutil.which("ccache") else "gcc"
         stamp = f"KBUILD_BUILD_TIMESTAMP={self._revision.time}"
         command = (
@@ -158,7 +179,7 @@ class _TreeBuild:
             process.wait()
             raise
         if code:
-            raise BuildError(self._failure())
+            raise DoesNotCompileError(self._failure())
 
     def _failure(self) -> str:
         text = self._log.read_text(errors="replace")
