@@ -42,7 +42,7 @@ def judged(change: KnownChange, tree: Path, base: str, results: Path, more: Sequ
     seconds = time.monotonic() - begun
     new = sorted(path.parent for path in folder.glob("*/result.json"))
     told = next((line for line in (done.stdout + done.stderr).splitlines() if line.strip()), "nothing told")
-    if not new or done.returncode == 130:
+    if not new or done.returncode not in (0, 1):  # the machine's fault, or an interruption, tells nothing of the change
         return f"exit {done.returncode}: {told}"
     Kept(candidate, baseline, seconds, new[-1].name).write(kept_file(results, change))
     return f"{told} ({seconds:.0f} s{', the same run' if new[-1].name in before else ''})"

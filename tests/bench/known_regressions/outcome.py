@@ -57,8 +57,9 @@ class Outcome:
 
     @property
     def noticed(self) -> Sequence[ScenarioResult]:
-        """Paths that pass, with a notice of what surely changed."""
-        return [one for one in self.result.scenarios if one.comparison is not None and one.comparison.notice]
+        """Paths that do not fail, and tell what surely changed: in a notice, or as a change about the tolerance."""
+        others = [one for one in self.result.scenarios if one.comparison is not None and one.verdict not in _CAUGHT]
+        return [one for one in others if (one.comparison and one.comparison.notice) or _surely_slower(one)]
 
     @property
     def as_expected(self) -> bool:
@@ -68,7 +69,7 @@ class Outcome:
     @property
     def told(self) -> str:
         """The verdict; what passes with a notice says so."""
-        noticed = not self.caught and self.result.verdict.passes and self.noticed
+        noticed = not self.caught and self.noticed
         return f"{self.result.verdict}, noticed" if noticed else str(self.result.verdict)
 
     @property
@@ -130,6 +131,12 @@ def _change(scenario: ScenarioResult) -> ChangeResult | None:
     changes = scenario.comparison.changes if scenario.comparison is not None else ()
     judged = [one for one in changes if one.verdict in _CAUGHT]
     return next(iter(judged or changes), None)
+
+
+def _surely_slower(scenario: ScenarioResult) -> bool:
+    decisive = _change(scenario)
+    undecided = scenario.verdict is Verdict.INCONCLUSIVE and decisive is not None and decisive.better == "lower"
+    return undecided and decisive is not None and decisive.lower > 0
 
 
 def _functions(scenarios: Iterable[ScenarioResult]) -> Iterable[FunctionChange]:
