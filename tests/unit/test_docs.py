@@ -18,6 +18,8 @@ PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 README_LINES = 80
 
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(?:#[^)]*)?\)")
+_ANCHOR = re.compile(r"\]\((?!https?://)([\w./-]*\.md)?#([\w-]+)\)")
+_HEADING = re.compile(r"^#{1,4} (.*)$", re.MULTILINE)
 _SCRIPT = re.compile(r"(?<![\w.])\./ci/([\w-]+)|\"\$GATE/ci/([\w-]+)\"")
 _COMMAND = re.compile(r"(?:\bpdrgate|\./ci/|\"\$GATE/ci/)[\"]? ?([a-z]+)\b\"?((?:\\\n|[^|`\n])*)")
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
@@ -38,6 +40,13 @@ def named(text: str) -> Iterator[tuple[str, str]]:
             yield command, option
 
 
+def anchors(page: Path) -> set[str]:
+    """Those of a page's headings, as MkDocs and GitHub make them."""
+    return {
+        re.sub(r"[^\w\s-]", "", one.lower()).strip().replace(" ", "-") for one in _HEADING.findall(page.read_text())
+    }
+
+
 def options(command: str) -> set[str]:
     """Those that a subcommand takes, or one of its own."""
     found = cli.commands.get(command)
@@ -51,6 +60,15 @@ class TestPages:
     def test_links_lead_somewhere(self, page: Path) -> None:
         lost = {link for link in _LINK.findall(page.read_text()) if not (page.parent / link).exists()}
         assert lost <= _OF_THE_SITE
+
+    def test_anchors_are_headings_of_their_page(self, page: Path) -> None:
+        """Quicker than the site, and it says which."""
+        assert len(page.read_text().split()) > 50
+        links = _ANCHOR.findall(page.read_text())
+        lost = {
+            f"{link}#{anchor}" for link, anchor in links if anchor not in anchors(page.parent / (link or page.name))
+        }
+        assert lost == set()
 
     def test_the_scripts_that_it_names_are_there(self, page: Path) -> None:
         scripts = {name for pair in _SCRIPT.findall(page.read_text()) for name in pair if name}
@@ -107,7 +125,7 @@ def test_options_are_found_where_they_are_named() -> None:
 
 def test_the_site_has_all_pages_and_asks_nobody_for_anything(tmp_path: Path) -> None:
     """Built as ci/docs does; a link or an anchor that leads nowhere fails it."""
-    build = (sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path))
+    build = (sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path))
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert {page.stem for page in PAGES} - {"README", "CONTRIBUTING"} <= {page.stem for page in tmp_path.glob("*.html")}
