@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import made_results
 from flat_values import changed
 
 from pdrgate.measurands.load_cost import MapMemory, load_changes
+from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
@@ -80,6 +82,18 @@ def test_every_report_has_the_table_and_what_is_shared() -> None:
     for page in (summary_page(RUN, {}), overview(RUN, None).documentation):
         assert page.index("Redirection By tc") < page.index("NAT")
         assert "alloc_skb" in page
+
+
+def test_ci_servers_have_the_table_as_what_the_suite_printed() -> None:
+    told = ElementTree.fromstring(junit(RUN)).findtext("system-out")
+    assert told is not None
+    lines = told.strip().splitlines()
+    assert [line.split("  ")[0] for line in lines[:3]] == ["path", "IPv6 Routing", "Redirection By tc"]
+    assert lines[1].endswith("REGRESSION")
+    assert shared_changes(RUN)[0] in lines
+    robots = b"<testsuite name='r'><testcase name='NAT' classname='x'/></testsuite>"
+    assert ElementTree.fromstring(retold(robots, RUN)).findtext("system-out") == told
+    assert ElementTree.fromstring(junit(made_results.result(made_results.scenario()))).find("system-out") is None
 
 
 def test_a_portfolio_may_judge_what_loads_cost_besides() -> None:

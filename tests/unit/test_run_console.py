@@ -19,7 +19,7 @@ from pdrgate.reports.console.ending import show_files, show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import left_in_words, status_line, trial_line
 from pdrgate.results.model import CostResult, RunResult
-from pdrgate.stretch import Latency
+from pdrgate.stretch import Latency, Occasion
 from pdrgate.trial import Trial
 
 LEFT = Estimate(80.0, 181.0)
@@ -58,6 +58,18 @@ def plain(lines: list[str]) -> list[str]:
 def progress(of: Trial, lower: float | None = 997.7e3, upper: float | None = 1.008e6, **changes: object) -> Progress:
     known = {"replayed": False, "left": LEFT} | changes
     return Progress(Scenario(), of, 102, known["replayed"], lower, upper, known["left"])  # type: ignore[arg-type]
+
+
+def test_a_trial_in_bursts_is_told_by_counts_and_has_no_bounds() -> None:
+    one = Trial(
+        intended_load=250e3, intended_duration=2304 / 250e3, offered=2304, forwarded=2303, drained=2303,
+        sending_time=0.2, occasion=Occasion(phase=Phase.SATURATION),
+    )  # fmt: skip
+    line = trial_line(progress(one, None, None)).plain
+    assert "2303 of 2304 in bursts" in line
+    assert "generator" not in line
+    assert "bounds" not in line
+    assert "2303 in bursts" in trial_line(progress(one, None, None), 60).plain
 
 
 QUEUED = trial(

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS
+from pdrgate.printable import printable
 from pdrgate.reports.ci.export_figures import slug, unit
+from pdrgate.reports.markup.columns import aligned
 from pdrgate.reports.pages.scenario_parts import kernel_release
 from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -134,9 +137,18 @@ def _written(suite: ElementTree.Element, result: RunResult) -> bytes:
         if value:
             ElementTree.SubElement(properties, "property", name=name, value=_xml(value))
     suite.insert(0, properties)
+    if is_portfolio(result):
+        _tell_paths(suite, result)
     ElementTree.indent(suite)
     content: bytes = ElementTree.tostring(suite, encoding="UTF-8", xml_declaration=True)
     return content + b"\n"
+
+
+def _tell_paths(suite: ElementTree.Element, result: RunResult) -> None:
+    """Put the table over all paths where CI servers show what a suite printed."""
+    rows = [PATH_HEAD, *(one.cells for one in path_lines(result))]
+    lines = [*aligned([[printable(cell) for cell in row] for row in rows], NUMBERS), *said_of_paths(result)]
+    ElementTree.SubElement(suite, "system-out").text = _xml("\n".join(("", *lines, "")))
 
 
 def _xml(told: str) -> str:

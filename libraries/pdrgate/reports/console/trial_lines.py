@@ -33,16 +33,17 @@ def trial_line(progress: Progress, width: int | None = None) -> Text:
     side = f"{trial.belonging.side:{_SIDE}s} " if trial.belonging.side else ""
     phase = _PHASES.get(trial.occasion.phase, trial.occasion.phase)
     head = f"  {progress.number:3d} {side}{phase:10s} {Rate(trial.intended_load)!s:>10s}  "
-    bounds = _bounds(progress.lower, progress.upper)
+    bursts = _in_bursts(trial)
+    bounds = "" if bursts else _bounds(progress.lower, progress.upper)
     room = math.inf if width is None else width - len(head)
     if room < _WORDS:
         told = f"{head}{_brief_outcome(trial):15s}  {bounds.removeprefix('unknown')}"
     else:
         mark = "from the resumed run" if progress.replayed else left_in_words(progress.left)
-        told = f"{head}{_outcome(trial):28s}  {f'bounds {bounds}':28s}"
+        told = f"{head}{_outcome(trial):28s}  {f'bounds {bounds}' if bounds else '':28s}"
         told += f"  {mark}" if room >= _WORDS + _TIME else ""
     line = Text(told.rstrip())
-    if not trial.sound:
+    if not trial.sound and not bursts:
         line.stylize("magenta", len(head))
     elif progress.replayed:
         line.stylize("dim")
@@ -83,7 +84,14 @@ def _clock(seconds: int) -> str:
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 
 
+def _in_bursts(trial: Trial) -> bool:
+    """Whether each part of it was sent at once and waited for: only counts of it mean anything, and no rate."""
+    return trial.forwarded > 0 and trial.drained == trial.forwarded and not trial.under_way
+
+
 def _outcome(trial: Trial) -> str:
+    if _in_bursts(trial):
+        return f"{trial.forwarded} of {trial.offered} in bursts"
     if trial.generator_limited:
         return f"generator: {Rate(trial.offered_load)}"
     if trial.seen.disturbed:
@@ -103,6 +111,8 @@ def _micro(latency: float, within: Sequence[float]) -> str:
 
 def _brief_outcome(trial: Trial) -> str:
     """The loss that the load is judged by, or that it tells nothing."""
+    if _in_bursts(trial):
+        return f"{trial.forwarded} in bursts"
     if not trial.sound:
         return "generator short" if trial.generator_limited else "disturbed"
     return f"steady {trial.steady_loss_ratio:.2%}" if _hides_loss(trial) else _loss(trial)

@@ -85,15 +85,19 @@ def noticed(result: RunResult) -> list[str]:
 def said_of_paths(result: RunResult) -> list[str]:
     """What stands below the lines of the paths: what several share, what surely changed where they pass, and what a
     search tells of what is slower, or would."""
-    searches = [f"{_searched_path(one, result)} by pairs of boots: {one.verdict}: {one.reason}"
-                for one in searched_besides(result.scenarios)]  # fmt: skip
+    searches = [_search_in_words(one, result) for one in searched_besides(result.scenarios)]
     slower = any(one.verdict is Verdict.REGRESSION for one in result.scenarios)
     return [*shared_changes(result), *noticed(result), *(searches or ([_PAIRS] if slower else []))]
 
 
-def _searched_path(search: ScenarioResult, result: RunResult) -> str:
-    return next(result.scenarios[number].origin.test for number in _paths(result)
-                if result.scenarios[number].name == search.name) or search.title  # fmt: skip
+def _search_in_words(search: ScenarioResult, result: RunResult) -> str:
+    """What it came to, and of which path; the run's first line is not told again."""
+    named = (result.scenarios[number].origin.test for number in _paths(result)
+             if result.scenarios[number].name == search.name)  # fmt: skip
+    path = next(named, "") or search.title
+    if (search.verdict, search.reason) == (result.verdict, result.reason):
+        return f"{path} was searched by pairs of boots: the run's first sentence is of that"
+    return f"{path} by pairs of boots: {search.verdict}: {search.reason}"
 
 
 def _paths(result: RunResult) -> list[int]:
