@@ -12,12 +12,15 @@ from robot.running import Keyword, ResourceFile, TestSuite, UserKeyword
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.keywords.state import State
+from pdrgate.units import Duration, Ratio
 
 ROOT = Path(__file__).parents[2]
 RESOURCE = ResourceFile.from_file_system(ROOT / "resources/gate.resource")
 FILES = {file.stem: file for file in sorted((ROOT / "robot/gate/portfolio").glob("*.robot")) if file.stem != "__init__"}
 """The file of each path, by its name."""
 _BEGIN = ("Given ", "When ", "Then ", "And ", "But ")
+_READ: Mapping[str, Callable[[str], Any]] = {"delay": Duration.parse, "loss": Ratio.parse}
+"""What Robot makes of arguments that are no plain numbers or words."""
 _PORTS = {"${IN}": "$IN", "${OUT}": "$OUT"}
 
 
@@ -45,7 +48,7 @@ def _describe(name: str, arguments: tuple[str, ...], own: list[UserKeyword], key
     if (method := _methods(keywords).get(name)) is not None:
         asked = signature(method).parameters
         named = [one for one in arguments if one.partition("=")[0] in asked]
-        more = {key: _value(value) for key, _, value in (one.partition("=") for one in named)}
+        more = {key: _READ.get(key, _value)(value) for key, _, value in (one.partition("=") for one in named)}
         method(*(_value(one) for one in arguments if one not in named), **more)
 
 

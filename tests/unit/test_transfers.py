@@ -176,6 +176,7 @@ def test_scenarios_of_tcp_have_names_and_titles() -> None:
         ({"window": 1}, "a window of 1 KiB is out of range; use 16 to 16384, such as 64"),
         ({"congestion": "cubik"}, "there is no congestion control 'cubik'; there are cubic, reno, bbr, dctcp, "),
         ({"delay": 2.0}, "a path delay of 2 s is out of range; use 0 to 1 s, such as 10 ms"),
+        ({"buffers": "soket"}, "buffers cannot be 'soket'; they are fixed, kernel, socket"),
         ({"loss": 1.0}, "a path that loses 1 of its packets makes no sense; use 0.1% or 1%"),
     ],
 )
@@ -186,7 +187,10 @@ def test_what_streams_cannot_be(values: dict[str, Any], message: str) -> None:
 
 
 def test_every_word_about_streams_is_in_the_name() -> None:
-    other = {"count": 2, "window": 64, "congestion": "reno", "direction": "sends", "delay": 0.01, "loss": 0.01}
+    other = {
+        "count": 2, "window": 64, "congestion": "reno", "direction": "sends", "delay": 0.01, "loss": 0.01,
+        "buffers": "socket",
+    }  # fmt: skip
     assert other.keys() == {field.name for field in dataclasses.fields(TcpStreams)}
     for name, value in other.items():
         changed = Scenario("tcp-transfer", tcp=dataclasses.replace(TcpStreams(), **{name: value}))

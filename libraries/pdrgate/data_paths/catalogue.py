@@ -16,14 +16,14 @@ from pdrgate.data_paths.program_path import ProgramBefore
 from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
 from pdrgate.data_paths.set_up import SetUp
 from pdrgate.data_paths.set_up_path import SetUpPath
-from pdrgate.data_paths.tcp_streams import CONTROLS, StreamDirection, TcpStreams
+from pdrgate.data_paths.tcp_streams import CONTROLS, Buffers, StreamDirection, TcpStreams
 from pdrgate.errors import TestbedError
 from pdrgate.fate import Fate
 from pdrgate.knobs import ChangeLog
 
 __all__ = [
-    "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "UNDER_STEPS", "Call", "DataPath", "Hop",
-    "Networks", "PathDescription", "Port", "Receivers", "SetUp", "Station", "StreamDirection", "TcpStreams",
+    "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "UNDER_STEPS", "Buffers", "Call", "DataPath",
+    "Hop", "Networks", "PathDescription", "Port", "Receivers", "SetUp", "Station", "StreamDirection", "TcpStreams",
     "data_path", "segment",
 ]  # fmt: skip
 

@@ -8,6 +8,8 @@ from typing import Literal
 from pdrgate.errors import UsageError
 
 StreamDirection = Literal["receives", "sends"]
+Buffers = Literal["fixed", "kernel", "socket"]
+BUFFERS: tuple[Buffers, ...] = ("fixed", "kernel", "socket")
 DIRECTIONS: tuple[StreamDirection, ...] = ("receives", "sends")
 MOST_STREAMS = 128
 """iperf3's own limit."""
@@ -27,7 +29,7 @@ class TcpStreams:
 
     count: int = 1
     window: int = 1024
-    """KiB that a receiver advertises to each stream, at most."""
+    """KiB that a receiver advertises to each stream, at most; of ``socket`` buffers, that both ends ask for."""
     congestion: str = "cubic"
     """The senders' congestion control."""
     direction: StreamDirection = "receives"
@@ -36,6 +38,9 @@ class TcpStreams:
     """Seconds by which the path lengthens each round trip."""
     loss: float = 0.0
     """Part of the senders' packets that the path loses."""
+    buffers: Buffers = "fixed"
+    """Who says how much both ends hold: pdrgate, so that the window decides; the kernel, as it comes; or the programs,
+    by SO_RCVBUF and SO_SNDBUF."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_STREAMS:
@@ -46,6 +51,8 @@ class TcpStreams:
             )
         if self.congestion not in CONTROLS:
             raise UsageError(f"there is no congestion control {self.congestion!r}; there are {', '.join(CONTROLS)}")
+        if self.buffers not in BUFFERS:
+            raise UsageError(f"buffers cannot be {self.buffers!r}; they are {', '.join(BUFFERS)}")
         if self.direction not in DIRECTIONS:
             raise UsageError(f"the SUT cannot do {self.direction!r}; it {' or '.join(DIRECTIONS)}")
         if not 0 <= self.delay <= _LONGEST_DELAY:
@@ -63,7 +70,17 @@ class TcpStreams:
         streams = f"{self.count} stream{'s' * (self.count > 1)} {'from' if self.sends else 'to'} the SUT"
         path = [f"{1e3 * self.delay:g} ms"] * bool(self.delay) + [f"{100 * self.loss:g} % loss"] * bool(self.loss)
         over = f", over a path of {' and '.join(path)}" if path else ""
-        return f"{streams} with a window of {size(self.window * 1024)} by {self.congestion}{over}"
+        return f"{streams} with {self._held} by {self.congestion}{over}"
+
+    @property
+    def _held(self) -> str:
+        """What holds a stream back, in words."""
+        how_much = size(self.window * 1024)
+        return {
+            "fixed": f"a window of {how_much}",
+            "kernel": "buffers of the kernel's choice",
+            "socket": f"socket buffers of {how_much}",
+        }[self.buffers]
 
 
 def size(count: int) -> str:

@@ -19,8 +19,8 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.errors import TestbedError, UsageError
-from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
-from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.by_scenario import AnyComparison, AnyLivingComparison, comparison_of, living_comparison_of
+from pdrgate.gate.comparisons.counted_comparison import LivingComparison
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -97,14 +97,14 @@ class BuildKeywords:
         """
         session = self._state.current.session
 
-        def comparison(builds: Mapping[Side, Build], plan: Plan) -> CountedComparison:
+        def comparison(builds: Mapping[Side, Build], plan: Plan) -> AnyLivingComparison:
             living = self._state.living.get(session)
             if living is None or not living.are_of(builds):
                 if living is not None:
                     living.close()
                 living = self._state.living[session] = LivingSuts(session, builds)
             test = self._state.test
-            return CountedComparison(
+            return living_comparison_of(
                 session, self._state.asked, living, plan, test=test.name, longname=test.longname
             )  # fmt: skip
 
@@ -199,7 +199,7 @@ class BuildKeywords:
             )  # fmt: skip
         test.measurement = comparison
         comparison.measure()
-        if isinstance(comparison, CountedComparison) and comparison.unable:
+        if isinstance(comparison, LivingComparison) and comparison.unable:
             test.measurement = None
             session.observer.said(f"{test.name}: left out, {comparison.unable}")
             raise SkipExecution(comparison.unable)

@@ -11,7 +11,7 @@ from robot.api.deco import keyword
 
 from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.program_setup import Attach, Filling, ProgramSetup, filling_of_file, program_setup, variables
-from pdrgate.data_paths.catalogue import DATA_PATHS, Call, SetUp, StreamDirection
+from pdrgate.data_paths.catalogue import DATA_PATHS, Buffers, Call, SetUp, StreamDirection
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
 from pdrgate.errors import UsageError
 from pdrgate.fate import Fate
@@ -192,6 +192,7 @@ class ScenarioKeywords:
         direction: StreamDirection | None = None,
         delay: Duration | None = None,
         loss: Ratio | None = None,
+        buffers: Buffers | None = None,
     ) -> None:
         """Sets the streams where the data path is TCP; an argument that is not given stays as it is.
 
@@ -202,12 +203,15 @@ class ScenarioKeywords:
         | ``direction`` | whether the SUT ``receives`` or ``sends`` | receives |
         | ``delay`` | time that the path adds to each round trip, at most 1 s, such as ``10 ms`` | 0 s |
         | ``loss`` | part of the senders' packets that the path loses, such as ``0.1%`` | 0 % |
+        | ``buffers`` | who says what both ends hold: ``fixed`` for the window, ``kernel``, ``socket`` | fixed |
 
-        Delay and loss are made by netem; a kernel without it fails with ERROR.
+        ``socket`` buffers are asked for by SO_RCVBUF and SO_SNDBUF, as many KiB as ``window`` says. Delay and loss are
+        made by netem; a kernel without it fails with ERROR.
         """
         given: dict[str, Any] = {
             "count": count, "window": window, "congestion": congestion, "direction": direction,
             "delay": None if delay is None else float(delay), "loss": None if loss is None else float(loss),
+            "buffers": buffers,
         }  # fmt: skip
         changed = {name: value for name, value in given.items() if value is not None}
         self._state.describe(tcp=dataclasses.replace(self._state.test.scenario.tcp, **changed))

@@ -28,6 +28,7 @@ from pdrgate.measurands.tcp import (
     TransferSetting,
     Transmissions,
 )
+from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better
 
@@ -36,7 +37,9 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     TailLatency, Cost, Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
-OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (TcpThroughput, LoadedRoundTrip, Transmissions, ByteCost)
+OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (
+    TcpThroughput, LoadedRoundTrip, Transmissions, UsedWindow, AdvertisedWindow, FullWindowTime, ByteCost,
+)  # fmt: skip
 """Told by transfers of a closed loop, the one that a run is about first."""
 
 DESCRIPTIONS: Final[tuple[Description, ...]] = (*(one.about for one in (*OF_TRIALS, *OF_TRANSFERS)), RECEIVE_RATE)

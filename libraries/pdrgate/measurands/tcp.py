@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Protocol, Self
 
+from pdrgate.data_paths.tcp_streams import Buffers
 from pdrgate.measurands.cost import TOLERANCE_OF_COST as COST_TOLERANCE
 from pdrgate.measurands.description import Description, MeasurandRole, SelfDescribed, ToldByOthers, Tolerance
 from pdrgate.measurands.measurand import Compared, Described
@@ -48,6 +49,8 @@ class TransferSetting:
     """Whole seconds of a transfer."""
     count: int
     """Transfers in a replicate."""
+    buffers: Buffers = "fixed"
+    """Who says how much both ends hold; of ``fixed`` ones the window is `window` from the first."""
 
 
 class TransferStep(Protocol):

@@ -104,7 +104,8 @@ class TcpTransfer(SteppedPath):
             receiver = _Receiver(hop.host, hop.ingress.interface, ends.station)
 
         def advertise(window: int) -> None:
-            self._advertise(receiver, window)
+            if self._streams.buffers == "fixed":
+                self._advertise(receiver, window)
 
         self._started = Started(lambda: Iperf(hop.host, station, ends, self._streams, advertise))
         yield self._started
@@ -114,13 +115,11 @@ class TcpTransfer(SteppedPath):
         if self.family == 6:
             yield self._setting(host, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 0))
         yield from self._network.connected(host, port, link=0, side=side)
-        for name, value in (
-            ("net/ipv4/tcp_wmem", f"4096 {1 << 20} {_SEND_BUFFER}"),
-            ("net/ipv4/tcp_moderate_rcvbuf", 0),
-            # What an earlier transfer found out is none of the next one's business.
-            ("net/ipv4/tcp_no_metrics_save", 1),
-        ):
-            yield self._setting(host, sysctl(name, value))
+        # What an earlier transfer found out is none of the next one's business.
+        yield self._setting(host, sysctl("net/ipv4/tcp_no_metrics_save", 1))
+        if self._streams.buffers == "fixed":
+            yield self._setting(host, sysctl("net/ipv4/tcp_wmem", f"4096 {1 << 20} {_SEND_BUFFER}"))
+            yield self._setting(host, sysctl("net/ipv4/tcp_moderate_rcvbuf", 0))
         # Frames as on a wire, and not what one of 64 KiB would be in memory.
         if not _has_wire(host, port.interface):
             yield self._setting(host, offloads(port.interface, {"tso": False}), missing="skip")

@@ -1,11 +1,13 @@
-"""Two builds compared by what a packet costs, on boots that stay up from scenario to scenario."""
+"""Two builds compared on boots that stay up from scenario to scenario: by what a packet costs, or a byte."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pdrgate.gate.comparisons.build_comparison import ComparedTrials
+from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
@@ -14,17 +16,26 @@ from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
+from pdrgate.gate.comparisons.transfer_comparison import ComparedTransfers
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
+from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
+from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
 from pdrgate.stats.pooled import Deviation
+from pdrgate.stretch import AnyStretch
+from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
 _PAIRS_DEVIATE = Deviation(0.004, 8.0)
 """What pairs of equal builds deviate by, relative, on most paths, and how well that is known of any other path."""
+
+_BYTES = replace(ByteCost.about, tolerance=replace(ByteCost.about.tolerance, least=0.03))
+"""Of guests that share CPUs: how long a transfer takes, and with it what ticks cost, is for others to say."""
 
 
 class CountedTrials(ComparedTrials):
@@ -61,7 +72,39 @@ class CountedTrials(ComparedTrials):
         )  # fmt: skip
 
 
-class CountedComparison(PairsComparison[Trial]):
+class CountedTransfers(ComparedTransfers):
+    """Transfers of living boots, which have the CPU that others leave: only what is counted is compared."""
+
+    compared: ClassVar[tuple[Description, ...]] = (_BYTES,)
+    also_told: ClassVar[tuple[Description, ...]] = ()
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {_BYTES.name: Deviation(0.015, 8.0)}
+
+    def __init__(self, task: ComparisonTask, suts: LivingSuts) -> None:
+        super().__init__(task)
+        self._suts = suts
+
+    def replication(  # type: ignore[override]
+        self, told: Callable[[Transfer, bool], None], known: Callable[[Mapping[str, str]], None]
+    ) -> LivingBoots[ClosedLoopSut, Transfer]:
+        task = self.task
+        return LivingBoots(
+            task.session, self._suts, CountedBytes(task.session, task.scenario),
+            told=told, known=known, test=task.longname,
+        )  # fmt: skip
+
+
+class DelayedTransfers(CountedTransfers):
+    """Transfers of living boots over a path with delay: a sender waits for its window, and not for a CPU."""
+
+    compared: ClassVar[tuple[Description, ...]] = (UsedWindow.about, AdvertisedWindow.about, FullWindowTime.about)
+    also_told: ClassVar[tuple[Description, ...]] = (TcpThroughput.about, Transmissions.about, ByteCost.about)
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {
+        UsedWindow.about.name: Deviation(0.025, 8.0), AdvertisedWindow.about.name: Deviation(0.003, 8.0),
+        FullWindowTime.about.name: Deviation(0.12, 8.0),
+    }  # fmt: skip
+
+
+class LivingComparison(PairsComparison[AnyStretch]):
     """One scenario on living boots of two builds."""
 
     def __init__(
@@ -76,5 +119,18 @@ class CountedComparison(PairsComparison[Trial]):
         replication = self.loop.replication
         return replication.unable if isinstance(replication, LivingBoots) else ""
 
+
+class CountedComparison(LivingComparison[Trial]):
+    """One by what a packet costs."""
+
     def _kind_of(self, task: ComparisonTask) -> CountedTrials:
         return CountedTrials(task, self._suts)
+
+
+class CountedTransferComparison(LivingComparison[Transfer]):
+    """One by what a byte costs, or over a path with delay by what TCP makes of it."""
+
+    def _kind_of(self, task: ComparisonTask) -> CountedTransfers:
+        streams = task.scenario.streams
+        kind = DelayedTransfers if streams is not None and streams.delay else CountedTransfers
+        return kind(task, self._suts)

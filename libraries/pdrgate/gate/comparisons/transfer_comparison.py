@@ -54,9 +54,10 @@ class TransferBoots(Boots[TransferAsk, Transfer]):
     @property
     def _measurands(self) -> TransferMeasurands:
         assert self.scenario.streams is not None
-        window = self.scenario.streams.window * _KIB
-        profile = self.session.profile
-        return TransferMeasurands.at(window, profile.boot_trial, profile.boot_transfers)
+        streams, profile = self.scenario.streams, self.session.profile
+        return TransferMeasurands.at(
+            streams.window * _KIB, profile.boot_trial, profile.boot_transfers, buffers=streams.buffers
+        )
 
 
 class ComparedTransfers(ComparedStretches[Transfer]):

@@ -77,6 +77,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(rf"({'|'.join(CONTROLS)})"), "tcp.congestion", str),
     (re.compile(r"([\d.]+)msdelay"), "tcp.delay", lambda ms: float(ms) / 1e3),
     (re.compile(r"pathloss([\d.]+)"), "tcp.loss", lambda percent: float(percent) / 100),
+    (re.compile(r"(kernel|socket)buffers"), "tcp.buffers", str),
 )
 """The words of a scenario's name, what they say, and how they are read."""
 
@@ -423,4 +424,6 @@ def _words_of(streams: TcpStreams) -> list[str]:
         words.append(f"{1e3 * streams.delay:g}msdelay")
     if streams.loss:
         words.append(f"pathloss{100 * streams.loss:g}")
+    if streams.buffers != _USUAL_STREAMS.buffers:
+        words.append(f"{streams.buffers}buffers")
     return words

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from pdrgate.cause import causes_in_words
-from pdrgate.data_paths.tcp_streams import size
+from pdrgate.data_paths.tcp_streams import Buffers, size
 from pdrgate.errors import TestbedError
 from pdrgate.gate.run.profile import Profile
 from pdrgate.gate.run.progress import Estimate
@@ -62,9 +62,9 @@ class TransferMeasurands:
     """The throughput first: it is what a run is about."""
 
     @classmethod
-    def at(cls, window: int, duration: float, count: int) -> TransferMeasurands:
-        """Those of ``count`` transfers of ``duration`` seconds at a window, bytes."""
-        return cls(of_transfers(TransferSetting(window, whole_seconds(duration), count)))
+    def at(cls, window: int, duration: float, count: int, *, buffers: Buffers = "fixed") -> TransferMeasurands:
+        """Those of ``count`` transfers of ``duration`` seconds at a window, bytes, or as ``buffers`` allow."""
+        return cls(of_transfers(TransferSetting(window, whole_seconds(duration), count, buffers)))
 
     @property
     def steps(self) -> tuple[TransferStep, ...]:
@@ -124,6 +124,11 @@ class TransferRun(OneSutRun[ClosedLoopSut]):
         assert self.scenario.streams is not None
         return self.scenario.streams.window * _KIB
 
+    @property
+    def _buffers(self) -> Buffers:
+        assert self.scenario.streams is not None
+        return self.scenario.streams.buffers
+
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the programs. Raises TestbedError, and DataError as `repeat`."""
         self.sut.prepare()
@@ -154,7 +159,9 @@ class TransferRun(OneSutRun[ClosedLoopSut]):
         if self.checks:
             return self.checks
         profile, session = self.session.profile, self.session
-        measurands = TransferMeasurands.at(self.window, profile.trial_duration, profile.transfers)
+        measurands = TransferMeasurands.at(
+            self.window, profile.trial_duration, profile.transfers, buffers=self._buffers
+        )
         self._foresee(profile.repeats * profile.transfers + 1, profile)
         replicates = [
             Replicate[TransferAsk, Transfer](self.sut, measurands.steps, number)

@@ -6,13 +6,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 
-from pdrgate.gate.run.slower_paths import by_cost_alone, searched_besides
+from pdrgate.gate.run.slower_paths import searched_besides
+from pdrgate.measurands import Cost, MeasurandRole, described
+from pdrgate.measurands.tcp import ByteCost
+from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
 from pdrgate.reports.words.costs import total_change
-from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
 
 PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
-"""Base and candidate are instructions per packet."""
+"""Base and candidate are instructions per packet, or have their unit."""
 NUMBERS = frozenset({1, 2, 3})
 """Columns of numbers."""
 _FEWEST = 2
@@ -25,6 +28,8 @@ _PAIRS = (
     "paths are compared by instructions; packets/s of IPv6 routing are told by pairs of boots: the same command with "
     "--scenario kernel-build"
 )
+
+_OF_LIVING_BOOTS = frozenset({Cost.name, ByteCost.name, UsedWindow.name, AdvertisedWindow.name, FullWindowTime.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,15 @@ class PathLine:
 
 
 def is_portfolio(result: RunResult) -> bool:
-    """Whether builds were compared on several paths by what a packet costs, and by nothing else."""
+    """Whether builds were compared on several paths, of each by what boots that stay up tell, and by nothing else."""
     paths = [result.scenarios[number].comparison for number in _paths(result)]
     compared = [one for one in paths if one is not None]
-    return len(paths) > 1 and bool(compared) and all(map(by_cost_alone, compared))
+    return len(paths) > 1 and bool(compared) and all(map(_by_living_boots, compared))
+
+
+def _by_living_boots(comparison: ComparisonResult) -> bool:
+    names = [change.measurand for change in comparison.changes]
+    return _OF_LIVING_BOOTS.issuperset(name for name in names if described(name).role is not MeasurandRole.TOLD)
 
 
 def path_lines(result: RunResult) -> list[PathLine]:
@@ -120,8 +130,18 @@ def _rise(scenario: ScenarioResult) -> float:
 
 def _line(number: int, scenario: ScenarioResult) -> PathLine:
     base = candidate = told = ""
-    change = total_change(scenario.comparison) if scenario.comparison is not None else None
+    change = _first_told(scenario.comparison) if scenario.comparison is not None else None
     if change is not None:
-        base, candidate = f"{change.baseline:.0f}", f"{change.candidate:.0f}"
+        base, candidate = (_number(change, value) for value in (change.baseline, change.candidate))
         told = f"{change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
     return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number)
+
+
+def _first_told(comparison: ComparisonResult) -> ChangeResult | None:
+    """The change of the cost; where no packets were counted the gravest, and of equal ones the first."""
+    found = [one for one in comparison.changes if one.measurand in _OF_LIVING_BOOTS]
+    return total_change(comparison) or min(found, key=lambda one: by_gravity(one.verdict), default=None)
+
+
+def _number(change: ChangeResult, value: float) -> str:
+    return f"{value:.0f}" if change.measurand == Cost.name else described(change.measurand).quantity.said(value)

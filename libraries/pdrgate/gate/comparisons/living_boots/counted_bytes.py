@@ -1,0 +1,63 @@
+"""Bytes that a closed loop moves, counted on a living SUT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn
+from pdrgate.gate.sut.carried_frames import FramesSeen
+from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
+from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.measurands import TransferMeasurand, TransferSetting, of_transfers
+from pdrgate.measurands.measurand import Described
+from pdrgate.measurands.tcp import ByteCost
+from pdrgate.results.model import Side
+from pdrgate.results.verdict import Judgement
+from pdrgate.testbeds import Testbed
+from pdrgate.transfer import Transfer
+
+_KIB = 1024
+_TRANSFERS = 2
+_AT_ONCE, _OVER_DELAY = 1.0, 2.0
+"""Seconds of a transfer: over a path with delay a window takes some round trips to grow."""
+
+
+class CountedBytes:
+    """Transfers of a living SUT; a `LivingCount`."""
+
+    first: type[Described] = ByteCost
+
+    def __init__(self, session: Session, scenario: Scenario) -> None:
+        self.frames: dict[Side, FramesSeen] = {}
+        self._session = session
+        self._scenario = scenario
+
+    def sut(self, testbed: Testbed, identity: Identity, told: Callable[[Transfer, bool], None]) -> ClosedLoopSut:
+        introduce = (identity.side, identity.pair) == (SIDES[0], 1)
+        return ClosedLoopSut(self._session, self._scenario, testbed, identity, told=told, introduce=introduce)
+
+    def count(self, sut: ClosedLoopSut) -> None:
+        measure_in_turn([Replicate(sut, self._measurands)])
+
+    def made(self, sut: ClosedLoopSut) -> Sequence[Transfer]:
+        return sut.transfers
+
+    def values(self, stretches: Sequence[Transfer]) -> Mapping[str, float]:
+        values = {each.name: each.value(stretches) for each in self._measurands}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def untold(self, stretches: Sequence[Transfer]) -> str:
+        return f"none of its {len(stretches)} transfers tells of it"
+
+    def unlike(self, suts: Sequence[ClosedLoopSut]) -> Judgement | None:
+        return None
+
+    @property
+    def _measurands(self) -> tuple[TransferMeasurand, ...]:
+        streams = self._scenario.streams
+        assert streams is not None
+        duration = _OVER_DELAY if streams.delay else _AT_ONCE
+        return of_transfers(TransferSetting(streams.window * _KIB, duration, _TRANSFERS, streams.buffers))

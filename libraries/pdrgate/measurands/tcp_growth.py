@@ -1,0 +1,89 @@
+"""What TCP makes of buffers that the kernel or a program chose: how large a window is offered and used, and how soon.
+
+Over a path with delay a sender waits for its window and not for a CPU, so that none of these numbers depends on how
+fast the SUT is. What else a machine does only makes windows smaller and later: of some transfers the best one tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import ClassVar, Self
+
+from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.tcp import TransferSetting, loaded_transfers
+from pdrgate.measurands.unit_spelling import SECONDS, Unit
+from pdrgate.transfer import Look, Transfer
+
+_KIB = Unit("KiB")
+_FULL = 0.9
+"""A share of the largest window: one that is larger is called full."""
+_SIZE = Tolerance(0.1, option="")
+
+
+class _Growth(ToldByOthers):
+    """A measurand of windows that are not fixed."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self | None:
+        return None if setting.buffers == "fixed" else cls()
+
+
+class AdvertisedWindow(_Growth):
+    """The largest window that a receiver advertised, KiB."""
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "advertised window", _KIB, "higher", "the largest window that a receiver advertised",
+        role=MeasurandRole.BESIDE, tolerance=_SIZE,
+    )  # fmt: skip
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        return max((one.senders.advertised / 1024 for one in _told(transfers)), default=None)
+
+
+class UsedWindow(_Growth):
+    """What senders have under way, KiB: what they send in a round trip, the median of a transfer's looks."""
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "used window", _KIB, "higher", "what senders have under way: what they send in a round trip",
+        role=MeasurandRole.BESIDE, tolerance=_SIZE,
+    )  # fmt: skip
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        each = [[_under_way(look) for look in one.senders.looks if look.seconds] for one in _told(transfers)]
+        return max((median(looks) for looks in each if looks), default=None)
+
+
+class FullWindowTime(_Growth):
+    """Seconds until a receiver advertised nine tenths of its largest window. Looks are a tenth of a second apart."""
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "time to a full window", SECONDS, "lower", "until a receiver advertised nine tenths of its largest window",
+        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.5, option=""),
+    )  # fmt: skip
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self | None:
+        return cls() if setting.buffers == "kernel" else None
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        told = _told(transfers)
+        largest = max((one.senders.advertised for one in told), default=0)
+        full = (look.end for one in told for look in one.senders.looks if look.advertised >= _FULL * largest)
+        return min(full, default=None)
+
+
+def _told(transfers: Sequence[Transfer]) -> list[Transfer]:
+    return [one for one in loaded_transfers(transfers) if one.senders.advertised]
+
+
+def _under_way(look: Look) -> float:
+    return look.sent / look.seconds * look.rtt / 1024

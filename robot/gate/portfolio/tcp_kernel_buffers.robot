@@ -1,0 +1,14 @@
+*** Settings ***
+Documentation    The kernel makes its receive buffer larger as bytes come, over a long path.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-tcp-kernel-buffers    end-host    closed-loop
+
+
+*** Test Cases ***
+Receive Buffers Of The Kernel Over 50 ms
+    Given The SUT Receives TCP By 1 Streams
+    And Its TCP Buffers Are Of The Kernel
+    And Its Path Takes    50 ms
+    Then TCP Grows As Before

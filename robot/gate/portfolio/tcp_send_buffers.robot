@@ -1,0 +1,15 @@
+*** Settings ***
+Documentation    How much a sender has under way with SO_SNDBUF.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-tcp-send-buffers    end-host    closed-loop
+
+
+*** Test Cases ***
+Send Buffers Of A Socket Over 10 ms
+    Given The SUT Sends TCP By 1 Streams
+    And Its TCP Windows Have 128 KiB
+    And Its TCP Buffers Are Of The Socket
+    And Its Path Takes    10 ms
+    Then TCP Grows As Before

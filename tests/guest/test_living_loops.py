@@ -1,0 +1,88 @@
+"""Closed loops on guests that stay up: equal builds pass, and a slower one is told by what it is slower in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.data_paths.contract import Hop
+from pdrgate.data_paths.slowdowns import Planted, Slowdown
+from pdrgate.data_paths.tcp_streams import TcpStreams
+from pdrgate.gate.comparisons.by_scenario import living_comparison_of
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.session import Session
+from pdrgate.knobs import Knob, offloads, sysctl
+from pdrgate.measurands.tcp import ByteCost
+from pdrgate.measurands.tcp_growth import AdvertisedWindow, UsedWindow
+from pdrgate.results.verdict import Verdict
+from pdrgate.testbeds import load_testbed
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
+
+VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
+BYTES = Scenario("tcp-transfer", tcp=TcpStreams(window=256, direction="sends"))
+SOCKET = Scenario("tcp-transfer", tcp=TcpStreams(window=128, delay=0.01, buffers="socket"))
+
+
+def _quarter(hop: Hop, steps: int) -> tuple[Knob, ...]:
+    """The receive window is a quarter of the buffer, and not half of it: so it was in Linux 6.6."""
+    return (sysctl("net/ipv4/tcp_adv_win_scale", -2),)
+
+
+def _single(hop: Hop, steps: int) -> tuple[Knob, ...]:
+    """Each segment goes down to the port by itself."""
+    return (offloads(hop.ingress.interface, {"gso": False}),)
+
+
+QUARTER = Slowdown("quarter-window", "a quarter of the buffer for the window", "the same {} times", 1, _quarter)
+SINGLE = Slowdown("no-gso", "segments one by one", "the same {} times", 1, _single)
+
+
+class _Silent:
+    def said(self, sentence: str) -> None:
+        print(sentence)
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        pass
+
+    def measured(self, progress: Progress) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("scenario", "slowdown", "telling"),
+    [(SOCKET, QUARTER, (AdvertisedWindow.name, UsedWindow.name)), (BYTES, SINGLE, (ByteCost.name,))],
+    ids=["windows", "bytes"],
+)
+def test_a_slower_build_is_told_by_what_it_is_slower_in(
+    cloud: KernelBuild, tmp_path: Path, scenario: Scenario, slowdown: Slowdown, telling: tuple[str, ...]
+) -> None:
+    record = RunRecord(tmp_path / "run", "smoke")
+    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, _Silent(), state=tmp_path / "state")
+    session.take()
+    try:
+        builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
+        suts = LivingSuts(session, builds)
+
+        def judged(name: str, planted: Planted | None) -> tuple[Verdict, str]:
+            suts.builds["candidate"] = replace(builds["candidate"], planted=planted)
+            found = living_comparison_of(session, scenario, suts, Plan(2, 600, 0.5), longname=name).run()
+            return found.verdict, found.reason
+
+        assert judged("equal", None)[0] in (Verdict.PASS, Verdict.INCONCLUSIVE)
+        verdict, reason = judged("slower", Planted(slowdown, 1))
+        assert verdict is Verdict.REGRESSION
+        assert any(name in reason for name in telling)
+    finally:
+        session.close()
+        record.close()
