@@ -30,7 +30,7 @@ from pdrgate.testbeds import load_testbed
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
 VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
-BYTES = Scenario("tcp-transfer", tcp=TcpStreams(window=256, direction="sends"))
+BYTES = Scenario("tcp-transfer", tcp=TcpStreams(window=256))
 SOCKET = Scenario("tcp-transfer", tcp=TcpStreams(window=128, delay=0.01, buffers="socket"))
 
 
@@ -40,12 +40,12 @@ def _quarter(hop: Hop, steps: int) -> tuple[Knob, ...]:
 
 
 def _single(hop: Hop, steps: int) -> tuple[Knob, ...]:
-    """Each segment goes down to the port by itself."""
-    return (offloads(hop.ingress.interface, {"gso": False}),)
+    """Each segment goes up from the port by itself."""
+    return (offloads(hop.ingress.interface, {"gro": False}),)
 
 
 QUARTER = Slowdown("quarter-window", "a quarter of the buffer for the window", "the same {} times", 1, _quarter)
-SINGLE = Slowdown("no-gso", "segments one by one", "the same {} times", 1, _single)
+SINGLE = Slowdown("no-gro", "segments one by one", "the same {} times", 1, _single)
 
 
 class _Silent:
