@@ -316,6 +316,17 @@ def test_a_crossing_that_was_not_measured_is_said_not_drawn(name: str, said: str
         assert not any("crossing" in text for text in words(figure))
 
 
+def test_what_a_queue_hid_is_in_the_curve_and_what_trials_lost_lies_beside_it() -> None:
+    """A deep buffer loses nothing in a short trial: that curve crosses the threshold far above the PDR."""
+    found = case("50 runs")
+    hidden = tuple(dataclasses.replace(point, plr=0.0, lcl=0.0, ucl=0.0, steady_plr=point.plr) for point in found.loads)
+    figure = load_loss_figure(dataclasses.replace(found, loads=hidden), "t")
+    loads, plrs = data(line(figure, "PLR, with what the queue grew by"))
+    assert loads == [point.load for point in found.loads]
+    assert plrs == pytest.approx([max(point.plr, PLR_FLOOR) for point in found.loads])
+    assert means(figure)[1] == [PLR_FLOOR] * len(hidden)
+
+
 def test_every_repeat_is_a_dot_and_what_is_below_the_floor_lies_on_it_and_says_so() -> None:
     figure = load_loss_figure(case("no loss at all"), "t")
     assert data(line(figure, "each repeat"))[1] == [PLR_FLOOR] * 40

@@ -103,8 +103,8 @@ def test_a_trial_is_one_line_of_80_columns_and_tells_its_build(name: str) -> Non
 def test_wider_lines_have_words_and_then_the_time_left() -> None:
     for width, said in (
         (80, ("1 kpps  steady 1.60%", "997.7 kpps .. 1.008 Mpps")),
-        (110, ("no loss (steady 1.60%)", "  bounds 997.7 kpps .. 1.008 Mpps")),
-        (140, ("no loss (steady 1.60%)", "  bounds 997.7 kpps .. 1.008 Mpps", "  about 1:20 to 3:00 left")),
+        (110, ("steady loss 1.60%", "  bounds 997.7 kpps .. 1.008 Mpps")),
+        (140, ("steady loss 1.60%", "  bounds 997.7 kpps .. 1.008 Mpps", "  about 1:20 to 3:00 left")),
     ):
         line = trial_line(progress(QUEUED), width).plain
         assert all(words in line for words in said) and line.endswith(said[-1]), line

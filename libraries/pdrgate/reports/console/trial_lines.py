@@ -96,13 +96,12 @@ def _outcome(trial: Trial) -> str:
         return f"generator: {Rate(trial.offered_load)}"
     if trial.seen.disturbed:
         return printable(f"disturbed: {causes_in_words(trial.seen.disturbed)}")
-    steady = f" (steady {trial.steady_loss_ratio:.2%})" if _hides_loss(trial) else ""
     latency = (
         ""
         if trial.seen.latency is None
         else f" p99 {_micro(trial.seen.latency.p99, trial.seen.latency.within[2:3])} us"
     )
-    return f"{_loss(trial)}{steady}{latency}"
+    return f"{_loss(trial)}{latency}"
 
 
 def _micro(latency: float, within: Sequence[float]) -> str:
@@ -115,16 +114,14 @@ def _brief_outcome(trial: Trial) -> str:
         return f"{trial.forwarded} in bursts"
     if not trial.sound:
         return "generator short" if trial.generator_limited else "disturbed"
-    return f"steady {trial.steady_loss_ratio:.2%}" if _hides_loss(trial) else _loss(trial)
+    return _loss(trial).replace("steady loss", "steady")
 
 
 def _loss(trial: Trial) -> str:
+    """The loss that the load is judged by: where the queue grew, the one that it would come to."""
+    if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:
+        return f"steady loss {trial.steady_loss_ratio:.2%}"
     return "no loss" if not trial.lost else f"loss {trial.loss_ratio:.2%}"
-
-
-def _hides_loss(trial: Trial) -> bool:
-    """Whether the queue grew: that is what the load is judged by."""
-    return trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING
 
 
 def _bounds(lower: float | None, upper: float | None) -> str:

@@ -41,7 +41,7 @@ def load_loss_figure(found: AssessmentResult, title: str, subtitle: str = "", ju
     points = found.loads
     if points:
         _curve(axes, points, found)
-        mark_repeats(axes, points, lambda point: floored(point.losses), BLUE)
+        mark_repeats(axes, points, lambda point: floored(point.losses), PURPLE if _hides(points) else BLUE)
     _starvation(axes, points)
     if any(point.delta_ucl is not None for point in points):
         _uncertainty(axes.twinx(), points)
@@ -50,10 +50,11 @@ def load_loss_figure(found: AssessmentResult, title: str, subtitle: str = "", ju
 
 
 def _curve(axes: Axes, points: Sequence[LoadResult], found: AssessmentResult) -> None:
+    """The loss that loads are judged by; where a queue hid some of it in a short trial, what was lost beside it."""
     loads, plrs = [point.load for point in points], [point.plr for point in points]
-    # Straight between the loads and the crossing, which is where the PDR is read off; bent on a log scale. What is lost
-    # by and by, when a queue is full at last, is not in these losses: then the crossing is not on their curve.
-    knots = dict(zip(loads, plrs, strict=True))
+    steady = [_steady(point) for point in points]
+    # Straight between the loads and the crossing, which is where the PDR is read off; bent on a log scale.
+    knots = dict(zip(loads, steady, strict=True))
     if found.pdr.load and knots.get(found.pdr.bracket[1] or 0.0, 0.0) > found.pdr.plr_threshold:
         knots[found.pdr.load] = found.pdr.plr_threshold
     between = np.union1d(sorted(knots), np.linspace(loads[0], loads[-1], 2000))
@@ -62,12 +63,26 @@ def _curve(axes: Axes, points: Sequence[LoadResult], found: AssessmentResult) ->
     drawn = floored(plrs)
     errors = np.transpose([_reach(point, mean) for point, mean in zip(points, drawn, strict=True)])
     one_each = all(point.runs == 1 for point in points)
-    steady = [point.plr if point.steady_plr is None else point.steady_plr for point in points]
-    if any(not math.isclose(one, other, abs_tol=PLR_FLOOR) for one, other in zip(steady, plrs, strict=True)):
-        label = "PLR if the trials went on: with what the queue grew by"
-        axes.plot(loads, floored(steady), "v:", color=PURPLE, linewidth=1, markersize=5, zorder=3.5, label=label)
     label = "PLR (one run per load: no interval)" if one_each else "mean PLR, 95 % interval"
-    axes.errorbar(loads, drawn, errors, fmt="o", markersize=6.5, capsize=4.5, color=BLUE, zorder=4, label=label)
+    if not _hides(points):
+        axes.errorbar(loads, drawn, errors, fmt="o", markersize=6.5, capsize=4.5, color=BLUE, zorder=4, label=label)
+        return
+    axes.plot(
+        loads, floored(steady), "o", color=BLUE, markersize=6.5, zorder=4, label="PLR, with what the queue grew by"
+    )
+    axes.errorbar(
+        loads, drawn, errors, fmt="v:", linewidth=1, markersize=5, capsize=4.5, color=PURPLE, alpha=0.5, zorder=2.9,
+        label=f"{label}, of what the trials lost",
+    )  # fmt: skip
+
+
+def _steady(point: LoadResult) -> float:
+    return point.plr if point.steady_plr is None else point.steady_plr
+
+
+def _hides(points: Sequence[LoadResult]) -> bool:
+    """Whether a queue hid losses of some trials, which were too short to fill it."""
+    return any(not math.isclose(_steady(point), point.plr, abs_tol=PLR_FLOOR) for point in points)
 
 
 def _starvation(axes: Axes, points: Sequence[LoadResult]) -> None:

@@ -165,16 +165,17 @@ class PairsLoop(Generic[AnyStretch]):
     def _tell(self) -> None:
         """Tell the observer where the comparison stands after a pair."""
         so_far = {
-            one.measurand: f", so far {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
+            one.measurand: f"; all pairs {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
             for one in self.samples().standing().changes
         }
         told = []
         for one in self.compared:
             baseline, candidate = (self.found.values(one.name, side)[-1] for side in SIDES)
             ours, theirs = shown_value(candidate, one.unit), shown_value(baseline, one.unit)
-            told.append(f"{one.name} {ours} against {theirs}{so_far.get(one.name, '')}")
+            change = f", {candidate / baseline - 1:+.1%}" if baseline else ""
+            told.append(f"{one.name} {ours} against {theirs}{change}{so_far.get(one.name, '')}")
         pair = f"pair {self.found.pairs} of at most {self._task.plan.pairs}"
-        self._task.session.observer.said(f"{pair}: {'; '.join(told)}")
+        self._task.session.observer.said(f"{pair}: {' | '.join(told)}")
 
     def _find_tries(self) -> None:
         self.tries.find(
