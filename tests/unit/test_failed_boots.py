@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pdrgate.builds.bpf_build import BpfBuildError, BpfRefusedError
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
+from pdrgate.gate.comparisons.living_boots.living_boots import unable_alone
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
+from pdrgate.guests.guest import GuestError
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 
@@ -52,3 +56,30 @@ def test_another_failure_takes_two_and_is_a_crash(error: SutError) -> None:
     found = judged(*[failed("candidate", error)] * 2)
     assert found is not None
     assert found.verdict is Verdict.CRASH
+
+
+NONE_FORWARDED = SutError("ip-routing forwards none of 1000 packets")
+SIDES: list[Side] = ["baseline", "candidate", "baseline", "candidate"]
+
+
+def test_what_the_candidate_alone_does_not_do_is_a_regression() -> None:
+    found = unable_alone([BootError("candidate", NONE_FORWARDED)] * 2, SIDES)
+    assert found == Judgement(
+        Verdict.REGRESSION, "the candidate cannot, and the baseline can: ip-routing forwards none of 1000 packets"
+    )
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [BootError("candidate", NONE_FORWARDED)],
+        [BootError("baseline", NONE_FORWARDED)] * 2,
+        [BootError("candidate", NONE_FORWARDED)] * 2 + [BootError("baseline", NONE_FORWARDED)],
+        [BootError("candidate", TestbedError("a tool is missing"))] * 2,
+        [BootError("candidate", GuestError("died", Path("console")))] * 2,
+    ],
+    ids=["one of two boots", "the baseline", "both builds", "a tool", "a guest that died"],
+)
+def test_what_may_be_no_fault_of_the_candidates_is_raised(told: list[BootError]) -> None:
+    with pytest.raises(BootError):
+        unable_alone(told, SIDES)

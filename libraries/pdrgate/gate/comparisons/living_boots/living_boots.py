@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic
 
 from pdrgate.builds.bpf_build import BpfRefusedError
-from pdrgate.errors import PdrGateError, TestbedError
+from pdrgate.errors import PdrGateError, SutError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_count import AnyLivingSut, LivingCount
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts, OfPair
@@ -70,8 +70,8 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
             testbeds = self._suts.pairs(range(number, number + AT_ONCE))
             suts |= {one: self._sut(one, testbed) for one, testbed in testbeds.items()}
             self._set_up(suts)
-            for one, sut in suts.items() if self.failure is None else ():
-                self._prepare(one, sut)
+            if self.failure is None:
+                self._prepare_each(suts)
             if self.failure is None:
                 self._at_once(suts, self._counted.count)
             self.unlike = self._counted.unlike([*suts.values()])
@@ -119,7 +119,7 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
         elif refused and all(one.side == "candidate" for one in failed):
             self.failure = refused_alone(str(refused[0]))
         elif failed:
-            raise failed[0]
+            self.failure = unable_alone(failed, [side for side, _ in suts])
 
     def _at_once(self, suts: Mapping[OfPair, AnyLivingSut], done: Callable[[AnyLivingSut], object]) -> None:
         """Do it with all of them; what the first one fails with is raised when all have ended. Raises BootError."""
@@ -134,6 +134,16 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
             except TestbedError as error:
                 failed.append(BootError(side, error, sut.boot_id, sut.environment.kernel_release or "unknown"))
         return failed
+
+    def _prepare_each(self, suts: Mapping[OfPair, AnyLivingSut]) -> None:
+        failed: list[BootError] = []
+        for one, sut in suts.items():
+            try:
+                self._prepare(one, sut)
+            except BootError as error:
+                failed.append(error)
+        if failed:
+            self.failure = unable_alone(failed, [side for side, _ in suts])
 
     def _prepare(self, one: OfPair, sut: AnyLivingSut) -> None:
         side, testbed = one[0], sut.testbed
@@ -177,3 +187,20 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
             sut.release()
         except PdrGateError as error:
             self._session.observer.said(str(error))
+
+
+def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgement:
+    """The verdict on a candidate whose kernel cannot do on any boot that is up what the baseline's does on each.
+
+    Args:
+        failed: what went wrong, one for each boot.
+        sides: of all boots.
+
+    Raises:
+        BootError: the first of them, where it is otherwise, or where a guest has died of it.
+    """
+    own = [one for one in failed if one.side == "candidate" and isinstance(one.error, SutError)]
+    died = any(isinstance(one.error, GuestError) for one in own)
+    if len(own) < sides.count("candidate") or len(failed) > len(own) or died:
+        raise failed[0]
+    return Judgement(Verdict.REGRESSION, f"the candidate cannot, and the baseline can: {own[0].error}")
