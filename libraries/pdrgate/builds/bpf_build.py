@@ -22,6 +22,7 @@ from pdrgate.builds.handed_over import BuildError, content
 from pdrgate.builds.program_purposes import measured_otherwise
 from pdrgate.builds.program_setup import ATTACHES, ProgramSetup
 from pdrgate.cache import cache_folder
+from pdrgate.checkout import how_to_install
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import SutError, TestbedError
 
@@ -343,8 +344,7 @@ def compile_own_builds() -> None:
 def _compile(source: Path, output: Path, defines: Sequence[str]) -> None:
     if shutil.which("clang") is None:
         raise TestbedError(
-            "compiling eBPF programs takes clang, which is not on PATH; run ./ci/bootstrap, or: "
-            "apt-get install clang libbpf-dev"
+            f"compiling eBPF programs takes clang, which is not on PATH; {how_to_install('clang libbpf-dev')}"
         )
     partial = output.with_name(output.name + ".part")
     done = subprocess.run(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
+from pdrgate.checkout import how_to_install
 from pdrgate.data_paths.contract import Station
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.errors import SutError, TestbedError
@@ -347,7 +348,7 @@ def _busy(before: _Ticks | None, after: _Ticks | None) -> float | None:
 def _version(host: Host) -> str:
     told = host.run("iperf3", "--version", check=False)
     if told.exit_code == _NOT_FOUND:
-        raise TestbedError(f"{host.name} has no iperf3; run ./ci/bootstrap, or: apt-get install iperf3")
+        raise TestbedError(f"{host.name} has no iperf3; {how_to_install('iperf3')}")
     return told.stdout.partition("\n")[0].removeprefix("iperf ").partition(" ")[0]
 
 

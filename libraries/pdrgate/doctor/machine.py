@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from pdrgate.checkout import FROM_CHECKOUT
 from pdrgate.doctor.finding import Check, Outcome, fail, ok, unknown, warn
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import format_cpu_list
@@ -70,7 +71,8 @@ def tools(host: Host, needed: Sequence[str]) -> Check:
         if missing:
             return fail(
                 f"there is no {', no '.join(tool for tool, _ in missing)}",
-                f"install {', '.join(package for _, package in missing)}; here ./ci/bootstrap does it",
+                f"install {', '.join(package for _, package in missing)}"
+                + ("; here ./ci/bootstrap does it" if FROM_CHECKOUT else ""),
             )
         return ok(", ".join(versions))
 

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import Module, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
+from pdrgate.checkout import how_to_install
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 from pdrgate.traffic import native
@@ -198,9 +199,7 @@ def _programs() -> dict[str, ArchiveEntry]:
     for name, package in _PROGRAMS.items():
         found = shutil.which(name, path=PROGRAMS_PATH)
         if found is None:
-            raise TestbedError(
-                f"a guest needs {name}, which is not installed; run ./ci/bootstrap, or: apt-get install {package}"
-            )
+            raise TestbedError(f"a guest needs {name}, which is not installed; {how_to_install(package)}")
         files |= program_files(name, Path(found))
     for name in _MORE_PROGRAMS:
         if (found := shutil.which(name, path=PROGRAMS_PATH)) is not None:

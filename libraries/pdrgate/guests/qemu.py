@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pdrgate.checkout import how_to_install
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 
@@ -53,8 +54,7 @@ def find_qemu() -> str:
     found = shutil.which(QEMU)
     if found is None:
         raise TestbedError(
-            f"{QEMU} is not installed, and kernels are booted in it; run ./ci/bootstrap, or: "
-            "apt-get install qemu-system-x86"
+            f"{QEMU} is not installed, and kernels are booted in it; {how_to_install('qemu-system-x86')}"
         )
     return found
 

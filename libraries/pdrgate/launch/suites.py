@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.checkout import FROM_CHECKOUT
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.options import RunOptions
 
@@ -32,7 +33,9 @@ def default_testbed(builds: bool) -> tuple[Path, str]:
     if platform.machine() != "x86_64":
         lacking = f"guests are x86, and this machine is {platform.machine()}"
     elif shutil.which(QEMU) is None:
-        lacking = f"{QEMU} is not installed: ./ci/bootstrap --vm"
+        lacking = f"{QEMU} is not installed: " + (
+            "./ci/bootstrap --vm" if FROM_CHECKOUT else "apt-get install qemu-system-x86"
+        )
     else:
         return folder / "steady-guest.yaml", (
             "testbed steady-guest: a guest of constant speed gives an answer that repeats on a machine that others use "

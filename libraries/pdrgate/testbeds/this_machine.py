@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
+from pdrgate.checkout import how_to_install
 from pdrgate.errors import TestbedError
 
 _TOOLS = {"ip": "iproute2", "ethtool": "ethtool"}
@@ -16,4 +17,4 @@ def check_this_machine(testbed: str, why: str) -> None:
         raise TestbedError(f"testbed {testbed} {why}, which takes root; run with sudo")
     for tool, package in _TOOLS.items():
         if shutil.which(tool, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
-            raise TestbedError(f"{tool} is not installed; run ./ci/bootstrap, or: apt-get install {package}")
+            raise TestbedError(f"{tool} is not installed; {how_to_install(package)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pdrgate.checkout import GATE_COMMAND
 from pdrgate.results.model import FunctionChange
 from pdrgate.stats.change_points import change_points
 from pdrgate.trend.series import Point, Series
@@ -61,7 +62,7 @@ class Move:
             return ""
         option = self.after.option or "--kernel AFTER"
         against = self.before.option.partition(" ")[2] or "BEFORE"
-        return f"./ci/gate {option} --against {against}"
+        return f"{GATE_COMMAND} {option} --against {against}"
 
     def _where(self) -> str:
         if len(self.builds) == 1:

@@ -25,6 +25,7 @@ from pdrgate.builds.git_tree.configuration import KernelConfiguration, kernel_co
 from pdrgate.builds.git_tree.revision import Revision, caller, caller_s_group, git, uncommitted
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.cache import cache_folder
+from pdrgate.checkout import FROM_CHECKOUT
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import StorageError, UsageError
 
@@ -220,8 +221,8 @@ def _check_tools(revision: Revision) -> None:
     lacking += [package for header, package in _HEADERS.items() if not Path("/usr/include", header).exists()]
     if lacking:
         raise MissingToolError(
-            f"{revision.tree}: to compile a kernel, install what is missing: ./ci/bootstrap --compile, or: apt-get "
-            f"install {' '.join(lacking)}"
+            f"{revision.tree}: to compile a kernel, install what is missing: "
+            f"{'./ci/bootstrap --compile, or: ' if FROM_CHECKOUT else ''}apt-get install {' '.join(lacking)}"
         )
 
 

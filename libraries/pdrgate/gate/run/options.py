@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 
 from pdrgate.builds.program_setup import Attach
+from pdrgate.checkout import GATE_COMMAND
 from pdrgate.errors import DataError, StorageError, UsageError, without_value
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
 from pdrgate.history.address import HISTORY_VARIABLE, Address
@@ -419,7 +420,7 @@ class RunOptions(Options):
     @property
     def command(self) -> str:
         """What to type in a checkout to ask for the same again; where the results go is each run's own."""
-        words = ["./ci/gate"]
+        words = GATE_COMMAND.split()
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value == field.default:

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from pdrgate.cache import cache_folder
+from pdrgate.checkout import how_to_install
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 
@@ -34,7 +35,7 @@ def plugin(qemu_version: str, cache: Path | None = None) -> Path:
     if shutil.which("gcc") is None:
         raise TestbedError(
             "holding a guest's CPU at a constant speed takes a plugin for QEMU, and there is no gcc on PATH to build "
-            "it; run ./ci/bootstrap, or: apt-get install gcc libc6-dev"
+            f"it; {how_to_install('gcc libc6-dev')}"
         )
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "vcpu-meter.lock").open("w") as lock:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.cache import cache_folder
+from pdrgate.checkout import how_to_install
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 
@@ -76,7 +77,7 @@ def build(cache: Path | None = None) -> NativeParts:
         if shutil.which(compiler) is None:
             raise TestbedError(
                 f"building the traffic generator needs {compiler}, which is not on PATH; "
-                f"run ./ci/bootstrap, or: apt-get install {packages} libbpf-dev"
+                f"{how_to_install(f'{packages} libbpf-dev')}"
             )
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:

@@ -1,0 +1,16 @@
+"""What a message tells its reader to type: a checkout's scripts, or what an installed package has in their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FROM_CHECKOUT = (Path(__file__).parents[2] / "ci/gate").is_file()
+"""Whether pdrgate runs from a checkout, where its scripts and pages are."""
+
+GATE_COMMAND = "./ci/gate" if FROM_CHECKOUT else "pdrgate gate"
+"""The command that measures and judges."""
+
+
+def how_to_install(packages: str, *, checkout: bool = FROM_CHECKOUT) -> str:
+    """How the distribution's packages are installed, at the end of an error."""
+    return f"run {'./ci/bootstrap, or' if checkout else 'as root'}: apt-get install {packages}"

@@ -1,0 +1,22 @@
+"""What a message tells its reader to type."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdrgate.checkout import FROM_CHECKOUT, GATE_COMMAND, how_to_install
+
+
+@pytest.mark.parametrize(
+    ("checkout", "told"),
+    [
+        (True, "run ./ci/bootstrap, or: apt-get install clang"),
+        (False, "run as root: apt-get install clang"),
+    ],
+)
+def test_only_a_checkout_has_scripts(checkout: bool, told: str) -> None:
+    assert how_to_install("clang", checkout=checkout) == told
+
+
+def test_these_tests_run_from_a_checkout() -> None:
+    assert (FROM_CHECKOUT, GATE_COMMAND) == (True, "./ci/gate")
