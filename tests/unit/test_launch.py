@@ -297,6 +297,11 @@ def test_a_comparison_that_is_interrupted_and_tells_its_change_ends_as_interrupt
     assert f"interrupted; continue with: --resume {tmp_path}" in told
 
 
+LEAVING_RULES = {
+    test.longname for test in Suite.from_file_system(str(ROOT / "robot/gate")).all_tests if "leaves-rules" in test.tags
+}
+
+
 def _in_order(order: int) -> list[str]:
     suite = Suite.from_file_system(str(ROOT / "robot/gate"))
     suite.visit(DrawnOrder(order))
@@ -313,6 +318,9 @@ def test_paths_are_measured_in_an_order_that_can_be_repeated() -> None:
         moved = [one for one, other in zip(drawn, usual, strict=True) if one != other]
         assert moved
         assert all(".Portfolio." in one for one in moved)
+        paths = [one for one in drawn if ".Portfolio." in one]
+        rules = [number for number, one in enumerate(paths) if one in LEAVING_RULES]
+        assert rules == list(range(len(paths) - len(LEAVING_RULES), len(paths)))
 
 
 def test_an_order_is_drawn_for_each_run_of_the_portfolio_and_kept() -> None:
@@ -322,3 +330,12 @@ def test_an_order_is_drawn_for_each_run_of_the_portfolio_and_kept() -> None:
     assert f"--order {asked[0].order}" in asked[0].command
     assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, order=7).order == 7
     assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, tolerance=Ratio(0.07)).order is None
+
+
+def test_each_path_with_policy_rules_says_so() -> None:
+    with_rules = {
+        file.stem for file in (ROOT / "robot/gate/portfolio").glob("*.robot") if "ip rule add" in file.read_text()
+    }
+    named = {one.rpartition(".Portfolio.")[2].partition(".")[0].lower().replace(" ", "_") for one in LEAVING_RULES}
+    assert with_rules == named
+    assert named

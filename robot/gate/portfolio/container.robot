@@ -3,7 +3,7 @@ Documentation    A container behind a pair of veths routes each packet back.
 
 Resource         ../../../resources/gate.resource
 
-Test Tags        path-container
+Test Tags        path-container    leaves-rules
 
 
 *** Test Cases ***
