@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    A container behind a pair of veths routes each packet back.
+Documentation    A container behind a pair of veths routes each packet back, and its port hands it on.
 
 Resource         ../../../resources/gate.resource
 
@@ -9,12 +9,12 @@ Test Tags        path-container    leaves-rules
 *** Test Cases ***
 A Container's Namespace
     Given The SUT Is Set Up With
-    ...    ip netns add pdrgate-c$HOP && ip link add gate0 type veth peer gate0 netns pdrgate-c$HOP
-    ...    undo: ip netns delete pdrgate-c$HOP
-    ...    ip address add 192.0.2.1/24 dev gate0 && ip link set gate0 up
-    ...    ip -n pdrgate-c$HOP address add 192.0.2.2/24 dev gate0 && ip -n pdrgate-c$HOP link set gate0 up
-    ...    ip netns exec pdrgate-c$HOP sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.gate0.send_redirects=0
-    ...    ip netns exec pdrgate-c$HOP sysctl -qw net.ipv4.conf.all.send_redirects=0
-    ...    ip -n pdrgate-c$HOP route add default via 192.0.2.1
-    ...    ip rule add iif $IN lookup 100 && ip route add default via 192.0.2.2 table 100
+    ...    ip netns add pdrgate-$HOP && ip link add gate0 type veth peer address 02:00:00:00:09:02 netns pdrgate-$HOP
+    ...    undo: ip netns delete pdrgate-$HOP
+    ...    ip netns exec pdrgate-$HOP sh -c 'cd /proc/sys/net/ipv4; echo 1 >ip_forward; echo 0 | tee */*/send_redirects'
+    ...    ip -n pdrgate-$HOP link set veth0 up && ip -n pdrgate-$HOP neigh add 192.0.2.1 lladdr $OUT_PEER_MAC dev veth0
+    ...    ip -n pdrgate-$HOP address add 192.0.2.2/24 dev veth0 && ip -n pdrgate-$HOP route add default via 192.0.2.1
+    ...    tc qdisc add dev gate0 clsact && ip neighbour add 192.0.2.2 lladdr 02:00:00:00:09:02 dev gate0
+    ...    ip link set gate0 up && tc filter add dev gate0 ingress matchall action mirred egress redirect dev $OUT
+    ...    for half in 0 128; do ip route add 198.18.$half.0/17 via 192.0.2.2 dev gate0 onlink; done
     Then A Packet Costs As Much As Before

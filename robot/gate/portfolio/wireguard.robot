@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    WireGuard encrypts each packet to itself, and decrypts it.
+Documentation    WireGuard encrypts each packet to itself, and decrypts it; of two filters the later one goes first.
 
 Resource         ../../../resources/gate.resource
 
@@ -13,6 +13,8 @@ WireGuard
     ...    for end in 0 1; do wg genkey >$end && wg pubkey <$end >$end.pub || exit; done
     ...    wg set gate0 listen-port 5000 private-key 0 peer $(cat 1.pub) endpoint 127.0.0.1:5001 allowed-ips 0.0.0.0/0
     ...    wg set gate1 listen-port 5001 private-key 1 peer $(cat 0.pub) endpoint 127.0.0.1:5000 allowed-ips 0.0.0.0/0
-    ...    for end in 0 1; do ip link set gate$end up || exit; done
-    ...    ip rule add iif $IN lookup 100 && ip route add default dev gate0 table 100
+    ...    for end in 0 1; do ip link set gate$end up && tc qdisc add dev gate$end clsact || exit; done
+    ...    for half in 0 128; do ip route add 198.18.$half.0/17 dev gate0; done
+    ...    tc filter add dev gate1 ingress matchall action mirred egress redirect dev $OUT
+    ...    tc filter add dev gate1 ingress matchall action vlan push_eth dst_mac $OUT_PEER_MAC src_mac $OUT_MAC continue
     Then A Packet Costs As Much As Before
