@@ -38,11 +38,12 @@ LEAVING = (
 )
 AT_PORT = LEAVING[0].format("$OUT"), LEAVING[1]
 AT_TUNNEL = LEAVING[0].format("gate0"), LEAVING[1]
+AT_WAY_OUT = "tc filter add dev gate0 egress matchall action pass", LEAVING[1]
 FAULTS: Mapping[str, tuple[str, str]] = {
     "bridge": ("ip link set gate0 type bridge vlan_filtering 1", "vlan|allowed"),
     "bridge_of_10000": ("ip link set gate0 type bridge vlan_filtering 1", "vlan|allowed"),
     "conntrack": ("nft add rule ip gate passing ct mark 7 drop", "nft_ct_get"),
-    "container": AT_TUNNEL,
+    "container": AT_WAY_OUT,
     "egress_cake": AT_PORT,
     "egress_fq": AT_PORT,
     "egress_noqueue": AT_PORT,
@@ -57,8 +58,8 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "fq_codel": AT_PORT,
     "gre": AT_TUNNEL,
     "ipip": AT_TUNNEL,
-    "ipsec": AT_TUNNEL,
-    "ipsec_null": AT_TUNNEL,
+    "ipsec": AT_WAY_OUT,
+    "ipsec_null": AT_WAY_OUT,
     "ipv4_routing": AT_PORT,
     "ipv4_routing_of_many_flows": AT_PORT,
     "ipv6_routing": AT_PORT,
@@ -81,7 +82,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "udp_gro": ("ethtool -K $IN rx-udp-gro-forwarding off", "ip_forward"),
     "vlan": AT_PORT,
     "vxlan": AT_TUNNEL,
-    "wireguard": AT_TUNNEL,
+    "wireguard": AT_WAY_OUT,
     "xdp_ipv4": AT_PORT,
     "xdp_ipv6": AT_PORT,
 }
