@@ -38,7 +38,7 @@ _END_HOST = 0.5
 _AT_ONCE = frozenset({Phase.REPEAT, Phase.SATURATION, Phase.PDR, Phase.IDLE})
 """The phases of trials that tell the same of a guest of constant speed while another is measured. At a light load a
 kernel takes more packets at a time where others have its CPU meanwhile, and who is followed call by call is late."""
-_ROOM = 8.0
+_ROOM = 4.0
 """Times the highest load that a generator must be able to offer where two of them share a CPU."""
 _PLACING = 0.05
 """Relative width that is fine enough to place a grid by."""
