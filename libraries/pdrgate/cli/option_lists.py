@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 """A checkout."""
 _PAGES: Mapping[str, str] = {
     "resume": "go on with the run in this folder, with its options: each test with the trials and pairs of boots that "
-    "were measured for it, see [the method](method-builds.md#resuming)",
+    "were measured for it: [resuming](#resuming)",
     "output": "where the run's folder goes",
     "form": "`json`: the content of result.json on standard output, and all that people read on standard error",
     "list_scenarios": "list the tests of the suites, with the tags that choose them, and end; with `--scenario` those "

@@ -330,7 +330,7 @@ class RunOptions(Options):
         Duration | None,
         Said(
             "Offer 90 % of the PDR for so long, and say what is lost.",
-            "run the scenario `soak`: [90 % of the PDR](method-trial.md#soak) for so long, and what is lost",
+            "run the scenario `soak`: [90 % of the PDR](soak.md#soak) for so long, and what is lost",
         ),
     ] = None
     scenarios: Annotated[
