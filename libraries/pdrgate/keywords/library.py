@@ -14,6 +14,7 @@ from pdrgate.gate.comparisons.counted_comparison import CountedComparison
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import not_in_history
+from pdrgate.keywords.argument_spelling import as_arguments
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.keywords.failures import STOPPED, failed_by, is_assertion
@@ -106,7 +107,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         except PdrGateError as error:
             measurement = self._state.test.measurement
             show_trials(measurement.trials if measurement is not None else ())
-            raise AssertionError(f"{Verdict.ERROR}: {error}") from error
+            told = str(error) if self._state.by_gate else as_arguments(str(error))
+            raise AssertionError(f"{Verdict.ERROR}: {told}") from error
 
     def start_test(self, data: Any, result: Any) -> None:
         """Every test describes its scenario anew."""
