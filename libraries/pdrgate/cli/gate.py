@@ -122,7 +122,7 @@ _USUAL = RunOptions(testbed=Path())
 
 _OF_PAIRS = (
     "tolerance", "boots", "budget", "latency", "fate", "traffic", "packets", "latency_tolerance", "spike_in", "bisect",
-    "afresh", "below_noise", "profile",
+    "below_noise", "profile",
 )  # fmt: skip
 """Options that ask something of one path, whose boots are compared in pairs."""
 

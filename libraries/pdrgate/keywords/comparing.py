@@ -83,7 +83,7 @@ class BuildKeywords:
 
     @keyword
     def count_kernel_builds(
-        self, candidate: str, baseline: str, boots: int = 6, budget: Duration | None = None
+        self, candidate: str, baseline: str, boots: int = 12, budget: Duration | None = None
     ) -> None:
         """Compares two kernel builds by the instructions that a packet costs, on guests that stay up from test to test.
 

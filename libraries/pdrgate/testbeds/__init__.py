@@ -2,10 +2,10 @@
 
 from pdrgate.testbeds.config import TestbedConfig
 from pdrgate.testbeds.kinds import open_testbed
-from pdrgate.testbeds.protocol import Booting, Furnishing, Pinning, Stands, Testbed
+from pdrgate.testbeds.protocol import Booting, Furnishing, KeepsGenerator, Pinning, Stands, Testbed
 from pdrgate.testbeds.testbed_file import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
 __all__ = [
-    "Booting", "Furnishing", "LocalVm", "Pinning", "Stands", "Testbed", "TestbedConfig", "load_testbed", "open_testbed",
+    "Booting", "Furnishing", "KeepsGenerator", "LocalVm", "Pinning", "Stands", "Testbed", "TestbedConfig", "load_testbed", "open_testbed",
 ]  # fmt: skip

@@ -155,6 +155,14 @@ class Booting(Protocol):
 
 
 @runtime_checkable
+class KeepsGenerator(Protocol):
+    """A testbed whose generator stays from scenario to scenario, and takes all that comes to its ports."""
+
+    def end_generator(self) -> None:
+        """Leave the ports to others; the next scenario that wants a generator gets another one."""
+
+
+@runtime_checkable
 class Stands(Protocol):
     """A testbed whose SUT can stay up for many scenarios that are counted and not timed."""
 

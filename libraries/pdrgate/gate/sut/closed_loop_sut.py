@@ -15,7 +15,7 @@ from pdrgate.gate.sut.transfer_measurer import TransferMeasurer
 from pdrgate.measurands import TransferAsk
 from pdrgate.observers.watching import watching
 from pdrgate.search.patience import Patience
-from pdrgate.testbeds import Testbed
+from pdrgate.testbeds import KeepsGenerator, Testbed
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.transfer import Transfer
 
@@ -75,6 +75,8 @@ class ClosedLoopSut(PreparedSut[TransferAsk, Transfer]):
         self._loop = path.loop
         assert self._loop is not None
         self._traffic = self._loop  # to be closed, also when nothing passes
+        if isinstance(self.testbed, KeepsGenerator):
+            self.testbed.end_generator()
         if self.testbed.steady and self.scenario.streams is not None:
             # Code is translated when it runs first, and once more when it is counted first: a boot's first transfer
             # found its CPU 8 % late, and 2 % after one that was not counted.

@@ -140,7 +140,7 @@ class StandingGuest:
         """The generator that stays; it is another one when the IP version changes."""
         if self._generator is not None and self._generator[0] == family:
             return self._generator[1]
-        self._end_generator()
+        self.end_generator()
         made = _Kept(self.testbed.generator(family, _QUIET, self._bursts()))
         self._generator = family, made
         return made
@@ -171,7 +171,7 @@ class StandingGuest:
 
     def close(self) -> None:
         """End the generator and the guest; may be called twice."""
-        self._end_generator()
+        self.end_generator()
         self.testbed.close()
 
     def _bursts(self) -> Bursts | None:
@@ -181,7 +181,8 @@ class StandingGuest:
         waiting = WaitingCpu(meter, self.testbed.taken)
         return Bursts(BURST, FLOOD, waiting.stop, waiting.go_on)
 
-    def _end_generator(self) -> None:
+    def end_generator(self) -> None:
+        """End the generator, so that programs can use its ports."""
         if self._generator is not None:
             self._generator[1].end()
             self._generator = None

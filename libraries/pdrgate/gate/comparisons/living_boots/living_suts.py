@@ -18,6 +18,8 @@ from pdrgate.trial import Trial
 
 AT_ONCE = 2
 """Pairs that are measured at the same time."""
+KEPT = 6
+"""Pairs that stay up for the next scenario. Those beyond them are for few scenarios, and hold memory."""
 
 OfPair = tuple[Side, int]
 """A SUT, by its side and the number of its pair."""
@@ -49,6 +51,8 @@ class LivingSuts:
 
     def pairs(self, numbers: Sequence[int]) -> Mapping[OfPair, Testbed]:
         """Both SUTs of some pairs; what is not up is booted, all at once. Raises BootError."""
+        for side, number in [one for one in self._up if one[1] > KEPT and one[1] not in numbers]:
+            self.lost(side, number)
         wanted: list[OfPair] = [(side, number) for number in numbers for side in SIDES]
         fresh = [one for one in wanted if one not in self._up]
         for one in fresh:
@@ -72,7 +76,7 @@ class LivingSuts:
         return {one: self._up[one] for one in wanted}
 
     def lost(self, side: Side, number: int) -> None:
-        """Give up a SUT that failed, whose next scenario shall have another."""
+        """End a SUT, whose next scenario shall have another."""
         testbed = self._up.pop((side, number), None)
         if testbed is not None:
             self._leave(testbed)
