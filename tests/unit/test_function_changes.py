@@ -88,16 +88,6 @@ def test_calls_change_by_more_than_boots_are_apart_or_not_surely():
     )
 
 
-def test_a_call_that_one_build_never_makes_is_noticed_though_few_packets_take_it():
-    """As of packets in lists of eight: a socket was looked up for the first of each list, where none was before."""
-    without, with_it = boots(*[FORWARDING] * 2), called("udp_v4_early_demux", 0.125, 0.125)
-    told = notice_of_calls(function_changes(without, with_it))
-    assert told == "udp_v4_early_demux is called 0.1 times for each packet, was not"
-    assert notice_of_calls(function_changes(with_it, without)).startswith("udp_v4_early_demux is not called any more")
-    assert not notice_of_calls(function_changes(without, called("tick", 0.02, 0.02)))
-    assert not notice_of_calls(function_changes(without, called("softirqs", 0.3, 0.1)))
-
-
 def test_who_frees_a_packet_differs_from_boot_to_boot_of_one_kernel():
     """As boots of one Debian kernel were measured: 0.62 and 0.84 calls per packet, in two groups."""
     before, after = called("kfree_skbmem", 0.632, 0.62), called("kfree_skbmem", 0.839, 0.837)

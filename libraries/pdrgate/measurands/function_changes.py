@@ -19,11 +19,8 @@ _SURE = 0.5
 _DEVIATIONS = 3.0
 _SURE_CALLS = 0.4
 """Calls per packet that all replicates of one build must lie beyond all of the other's; boots of one build were up to
-0.22 apart, in who frees a packet."""
-_SURE_NEW = 0.1
-"""The same where one build never makes the call: of packets that are handled in lists of eight, one in eight may."""
+0.22 apart, in who frees a packet. And so many times what the replicates of one build are apart:"""
 _RANGES = 3.0
-"""So many times what the replicates of one build are apart."""
 
 
 def function_changes(before: CostResult | None, after: CostResult | None) -> tuple[FunctionChange, ...]:
@@ -87,8 +84,7 @@ def _called_otherwise(base: FunctionResult, candidate: FunctionResult, batching:
         return False
     apart = max(fewest_now - most, fewest - most_now)
     explained = batching * max(base.calls, candidate.calls)
-    least = _SURE_CALLS if most and most_now else _SURE_NEW
-    return apart >= max(least, _RANGES * max(most - fewest, most_now - fewest_now), explained)
+    return apart >= max(_SURE_CALLS, _RANGES * max(most - fewest, most_now - fewest_now), explained)
 
 
 def _entered(one: FunctionResult) -> bool:

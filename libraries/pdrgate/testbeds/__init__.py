@@ -7,5 +7,6 @@ from pdrgate.testbeds.testbed_file import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
 __all__ = [
-    "Booting", "Furnishing", "KeepsGenerator", "LocalVm", "Pinning", "Stands", "Testbed", "TestbedConfig", "load_testbed", "open_testbed",
+    "Booting", "Furnishing", "KeepsGenerator", "LocalVm", "Pinning", "Stands", "Testbed", "TestbedConfig",
+    "load_testbed", "open_testbed",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.build_comparison import ComparedTrials
 from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
@@ -33,6 +34,10 @@ from pdrgate.trial import Trial
 
 _PAIRS_DEVIATE = Deviation(0.004, 8.0)
 """What pairs of equal builds deviate by, relative, on most paths, and how well that is known of any other path."""
+
+_PACED = replace(Cost.about, tolerance=replace(Cost.about.tolerance, least=0.1))
+"""Of packets that do not come back: nothing tells when a burst is done, so they are sent when they are due, and a guest
+takes more or fewer of them at a time."""
 
 _BYTES = replace(ByteCost.about, tolerance=replace(ByteCost.about.tolerance, least=0.03))
 """Of guests that share CPUs: how long a transfer takes, and with it what ticks cost, is for others to say."""
@@ -70,6 +75,13 @@ class CountedTrials(ComparedTrials):
         return shape_of(
             self.compared, samples, earlier=earlier.samples, contradictions=earlier.contradictions
         )  # fmt: skip
+
+
+class PacedTrials(CountedTrials):
+    """Trials of packets that do not come back."""
+
+    compared: ClassVar[tuple[Description, ...]] = (_PACED,)
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {_PACED.name: Deviation(0.04, 8.0)}
 
 
 class CountedTransfers(ComparedTransfers):
@@ -124,7 +136,8 @@ class CountedComparison(LivingComparison[Trial]):
     """One by what a packet costs."""
 
     def _kind_of(self, task: ComparisonTask) -> CountedTrials:
-        return CountedTrials(task, self._suts)
+        kind = PacedTrials if task.scenario.fate in INSIDE else CountedTrials
+        return kind(task, self._suts)
 
 
 class CountedTransferComparison(LivingComparison[Transfer]):
