@@ -18,7 +18,7 @@ from pdrgate.trial import Trial
 
 AT_ONCE = 2
 """Pairs that are measured at the same time."""
-KEPT = 6
+_KEPT = 6
 """Pairs that stay up for the next scenario. Those beyond them are for few scenarios, and hold memory."""
 
 OfPair = tuple[Side, int]
@@ -51,7 +51,7 @@ class LivingSuts:
 
     def pairs(self, numbers: Sequence[int]) -> Mapping[OfPair, Testbed]:
         """Both SUTs of some pairs; what is not up is booted, all at once. Raises BootError."""
-        for side, number in [one for one in self._up if one[1] > KEPT and one[1] not in numbers]:
+        for side, number in [one for one in self._up if one[1] > _KEPT and one[1] not in numbers]:
             self.lost(side, number)
         wanted: list[OfPair] = [(side, number) for number in numbers for side in SIDES]
         fresh = [one for one in wanted if one not in self._up]
