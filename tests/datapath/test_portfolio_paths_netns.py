@@ -18,6 +18,8 @@ pytestmark = pytest.mark.datapath
 
 CARRYING = [name for name in FILES if not (scenario_of_path(name).ends_at_sut or scenario_of_path(name).set_up is None)]
 """Paths that steps set up, and that packets go through; the others have tests of their own."""
+OF_ONE_ROUTER = ("nat_both_ways", "srv6_encapsulation")
+"""Paths that a second router would do once more: it has nothing left to translate, or encapsulates again."""
 STOPPING = {
     "nat": "nft 'add chain ip gate t { type filter hook forward priority 0; policy drop; }'",
     "firewall": "nft add rule ip gate passing ip daddr 198.18.0.0/16 drop",
@@ -50,6 +52,8 @@ def applied(path: DataPath, testbed: NetnsTestbed) -> None:
 
 @pytest.mark.parametrize("name", CARRYING)
 def test_packets_go_through_and_nothing_stays(testbed: NetnsTestbed, name: str) -> None:
+    if name in OF_ONE_ROUTER and len(testbed.hops) > 1:
+        pytest.skip("a path of one router")
     scenario = scenario_of_path(name)
     before = [NetworkState.of(hop.host) for hop in testbed.hops]
     path = data_path(scenario.data_path, set_up=scenario.set_up)
