@@ -76,15 +76,13 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "slow_egress": AT_PORT,
     "srv6_encapsulation": AT_PORT,
     "srv6_end": AT_PORT,
-    "tc_redirect": AT_PORT,
+    "tc_redirect": ("tc filter add dev $OUT egress matchall action pass", LEAVING[1]),
     "udp_delivery": COMING,
     "udp_delivery_to_four": COMING,
-    "udp_gro": ("ethtool -K $IN rx-udp-gro-forwarding off", "ip_forward"),
+    "udp_gro": AT_PORT,
     "vlan": AT_PORT,
     "vxlan": AT_TUNNEL,
     "wireguard": AT_WAY_OUT,
-    "xdp_ipv4": AT_PORT,
-    "xdp_ipv6": AT_PORT,
 }
 """A step more for each path, and what the function is called that it costs instructions in; others have `USUAL`."""
 USUAL = PASSING
@@ -136,6 +134,8 @@ def test_a_fault_is_named_by_the_function_that_it_is_in(metered: VmTestbed, tmp_
     scenario = scenario_of_path(name)
     if scenario.streams is not None:
         pytest.skip("a closed loop has no packets to count")
+    if scenario.data_path.startswith("xdp"):
+        pytest.skip("packets pass no rule and no queue; tests of programs make these slower")
     fault, function = FAULTS.get(name, USUAL)
     (tmp_path / "plain").mkdir()
     plain = functions_on(metered, scenario, scenario.set_up, tmp_path / "plain")
