@@ -22,7 +22,6 @@ from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.packet_cost import cost_result
-from pdrgate.launch.drawn_order import LEAVES_RULES
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.stretch import by_boot
 from pdrgate.testbeds import load_testbed
@@ -30,12 +29,7 @@ from pdrgate.trial import Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
-PATHS = {
-    name: one
-    for name, file in FILES.items()
-    if LEAVES_RULES not in file.read_text() and (one := scenario_of_path(name)).streams is None
-}
-"""Without those that come after all others, because what they leave no kernel takes back."""
+PATHS = {name: one for name in FILES if (one := scenario_of_path(name)).streams is None}
 LOOKED_AT = ("ipv4_routing", "ipv6_routing", "bridge")
 """They are counted first, and once more when all others were."""
 LOSS = 0.005

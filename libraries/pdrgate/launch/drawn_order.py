@@ -9,9 +9,6 @@ from robot.api import SuiteVisitor, TestSuite
 
 PORTFOLIO = "portfolio"
 """The folder of suites whose order is drawn, and the tag of its tests."""
-LEAVES_RULES = "leaves-rules"
-"""The tag of paths with policy rules of IPv4. A kernel that ever had one looks each packet up by rules from then on,
-though they are gone, and all other paths of IPv4 would cost up to 40 % more: so these are the last."""
 _SEEDS = 1_000_000
 
 
@@ -21,10 +18,7 @@ def new_order() -> int:
 
 
 class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot tells no types of it
-    """Puts the suites of the portfolio into the order that a number draws; all others stay where they are.
-
-    Paths that leave what a kernel does not take back come after all others, in an order that is drawn as well.
-    """
+    """Puts the suites of the portfolio into the order that a number draws; all others stay where they are."""
 
     def __init__(self, order: int) -> None:
         self._order = order
@@ -35,5 +29,5 @@ class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot tells no types of
             return
         below = sorted(suite.suites, key=lambda one: str(one.name))
         random.Random(self._order).shuffle(below)
-        suite.suites = sorted(below, key=lambda one: any(LEAVES_RULES in test.tags for test in one.all_tests))
+        suite.suites = below
         suite.metadata["Order"] = f"drawn; once more by --order {self._order}"

@@ -3,7 +3,7 @@ Documentation    A container behind a pair of veths routes each packet back, and
 
 Resource         ../../../resources/gate.resource
 
-Test Tags        path-container    leaves-rules
+Test Tags        path-container
 
 
 *** Test Cases ***

@@ -3,7 +3,7 @@ Documentation    ESP encrypts each packet to the SUT itself, and decrypts it.
 
 Resource         ../../../resources/gate.resource
 
-Test Tags        path-ipsec    leaves-rules
+Test Tags        path-ipsec
 
 
 *** Test Cases ***

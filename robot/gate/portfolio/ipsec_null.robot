@@ -3,7 +3,7 @@ Documentation    ESP tunnels each packet to the SUT itself, and does not encrypt
 
 Resource         ../../../resources/gate.resource
 
-Test Tags        path-ipsec-null    leaves-rules
+Test Tags        path-ipsec-null
 
 
 *** Test Cases ***

@@ -3,7 +3,7 @@ Documentation    WireGuard encrypts each packet to itself, and decrypts it; of t
 
 Resource         ../../../resources/gate.resource
 
-Test Tags        path-wireguard    leaves-rules
+Test Tags        path-wireguard
 
 
 *** Test Cases ***
