@@ -22,9 +22,9 @@ from pdrgate.tolerances import COST_TOLERANCE
 
 MOST, AT_ONCE = 12, 2
 DEVIATIONS = (0.003, 0.005, 0.007)
-"""Of one build's boots, relative."""
+"""What one build's boots deviate by, relative."""
 CHANGES = (0.0, 0.02, 0.03)
-"""Of one of the paths."""
+"""What one of the paths costs more, relative."""
 
 
 def path(source: random.Random, deviation: float, change: float, rule: PairsRule) -> Verdict:

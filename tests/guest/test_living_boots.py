@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from vm_session import vm_session
 from wrong_routers import router
 
 from pdrgate.builds.kernel_build import KernelBuild
@@ -19,18 +20,12 @@ from pdrgate.gate.comparisons.counted_comparison import CountedComparison
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
-from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
-from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
 from pdrgate.results.verdict import Verdict
-from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.standing_guest import StandingGuest
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
-VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 PLAIN = Scenario("ipv4-routing")
 NAT = Scenario(
     "ip-routing",
@@ -43,22 +38,8 @@ PROGRAM = Scenario("xdp-ipv6-routing")
 LACKING = Scenario("ip-routing", set_up=set_up_of(("no-such-program --at-all",)))
 
 
-class Quiet:
-    def said(self, sentence: str) -> None:
-        print(sentence)
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
-
-    def measured(self, progress: Progress) -> None:
-        pass
-
-
 def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelBuild, tmp_path: Path) -> None:
-    record = RunRecord(tmp_path / "run", "smoke")
-    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, Quiet(), state=tmp_path / "state")
-    session.take()
-    try:
+    with vm_session(tmp_path) as session:
         builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
         suts = LivingSuts(session, builds)
 
@@ -102,14 +83,8 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         assert [one.side for one in died.boots if one.failure] == ["candidate"]
         assert len(died.samples("cost", "candidate")) == 2
         assert suts.pairs((1,))["candidate", 1] is not dead
-    finally:
-        session.close()
-        record.close()
     # The run is continued: what two paths came to on the same boots is taken over, and no guest is asked again.
-    record = RunRecord(tmp_path / "run", "smoke", resume=True)
-    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, Quiet(), state=tmp_path / "again")
-    session.take()
-    try:
+    with vm_session(tmp_path, resume=True) as session:
         suts = LivingSuts(session, builds)
         for before, name in ((first, "first"), (nat, "second")):
             after = CountedComparison(session, before.scenario, suts, Plan(2, 600, 0.5), longname=name)
@@ -120,16 +95,10 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
             assert told is not None
             assert was is not None
             assert told.functions == was.functions
-    finally:
-        session.close()
-        record.close()
 
 
 def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: KernelBuild, tmp_path: Path) -> None:
-    record = RunRecord(tmp_path / "run", "smoke")
-    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, Quiet(), state=tmp_path / "state")
-    session.take()
-    try:
+    with vm_session(tmp_path) as session:
         refused = router(tmp_path, "return *(unsigned char *)(end + 1);", "refused")
         builds = {
             side: Build(side, name, partial(session.boot, cloud), program)
@@ -143,6 +112,3 @@ def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: K
         assert made.judgement.reason.startswith("the candidate's program does not load, and the baseline's does: ")
         assert "the verifier says: " in made.judgement.reason
         assert (made.unable, made.boots, made.trials) == ("", [], ())
-    finally:
-        session.close()
-        record.close()

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from vm_session import vm_session
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.contract import Hop
@@ -16,20 +17,14 @@ from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
-from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
-from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
 from pdrgate.knobs import Knob, offloads, sysctl
 from pdrgate.measurands.tcp import ByteCost
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, UsedWindow
 from pdrgate.results.verdict import Verdict
-from pdrgate.testbeds import load_testbed
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
-VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 ROUTED = Scenario("ipv4-routing")
 BYTES = Scenario("tcp-transfer", tcp=TcpStreams(window=256))
 SOCKET = Scenario("tcp-transfer", tcp=TcpStreams(window=128, delay=0.01, buffers="socket"))
@@ -49,17 +44,6 @@ QUARTER = Slowdown("quarter-window", "a quarter of the buffer for the window", "
 SINGLE = Slowdown("no-gro", "segments one by one", "the same {} times", 1, _single)
 
 
-class _Silent:
-    def said(self, sentence: str) -> None:
-        print(sentence)
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
-
-    def measured(self, progress: Progress) -> None:
-        pass
-
-
 @pytest.mark.parametrize(
     ("scenario", "slowdown", "telling"),
     [(SOCKET, QUARTER, (AdvertisedWindow.name, UsedWindow.name)), (BYTES, SINGLE, (ByteCost.name,))],
@@ -68,10 +52,7 @@ class _Silent:
 def test_a_slower_build_is_told_by_what_it_is_slower_in(
     cloud: KernelBuild, tmp_path: Path, scenario: Scenario, slowdown: Slowdown, telling: tuple[str, ...]
 ) -> None:
-    record = RunRecord(tmp_path / "run", "smoke")
-    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, _Silent(), state=tmp_path / "state")
-    session.take()
-    try:
+    with vm_session(tmp_path) as session:
         builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
         suts = LivingSuts(session, builds)
 
@@ -86,6 +67,3 @@ def test_a_slower_build_is_told_by_what_it_is_slower_in(
         verdict, reason = judged("slower", Planted(slowdown, 1))
         assert verdict is Verdict.REGRESSION
         assert any(name in reason for name in telling)
-    finally:
-        session.close()
-        record.close()

@@ -11,20 +11,16 @@ from pathlib import Path
 
 import pytest
 from portfolio_paths import FILES, scenario_of_path
-from test_living_boots import VM_FILE, Quiet
+from vm_session import vm_session
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.comparisons.counted_comparison import CountedComparison
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
-from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.run_record import RunRecord
-from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.stretch import by_boot
-from pdrgate.testbeds import load_testbed
 from pdrgate.trial import Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
@@ -36,10 +32,7 @@ LOSS = 0.005
 
 
 def test_what_a_path_executes_does_not_depend_on_those_before(cloud: KernelBuild, tmp_path: Path) -> None:
-    record = RunRecord(tmp_path / "run", "smoke")
-    session = Session(load_testbed(VM_FILE), Options(profile="smoke"), record, Quiet(), state=tmp_path / "state")
-    session.take()
-    try:
+    with vm_session(tmp_path) as session:
         builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
         suts = LivingSuts(session, builds)
 
@@ -54,9 +47,6 @@ def test_what_a_path_executes_does_not_depend_on_those_before(cloud: KernelBuild
         for name in PATHS.keys() - first.keys():
             counted(name, "between")
         last = {name: counted(name, "last") for name in LOOKED_AT}
-    finally:
-        session.close()
-        record.close()
     for name in LOOKED_AT:
         assert _surely_changed(first[name], last[name]) == []
 

@@ -12,6 +12,7 @@ from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_boots import unable_alone
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
 from pdrgate.guests.guest import GuestError
+from pdrgate.hosts.host import HostError
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 
@@ -77,8 +78,9 @@ def test_what_the_candidate_alone_does_not_do_is_a_regression() -> None:
         [BootError("candidate", NONE_FORWARDED)] * 2 + [BootError("baseline", NONE_FORWARDED)],
         [BootError("candidate", TestbedError("a tool is missing"))] * 2,
         [BootError("candidate", GuestError("died", Path("console")))] * 2,
+        [BootError("candidate", HostError("`iperf3` did not end within 21 s and was killed"))] * 2,
     ],
-    ids=["one of two boots", "the baseline", "both builds", "a tool", "a guest that died"],
+    ids=["one of two boots", "the baseline", "both builds", "a tool", "a guest that died", "a command without end"],
 )
 def test_what_may_be_no_fault_of_the_candidates_is_raised(told: list[BootError]) -> None:
     with pytest.raises(BootError):

@@ -323,6 +323,8 @@ def test_an_order_is_drawn_for_each_run_of_the_portfolio_and_kept() -> None:
     assert f"--order {asked[0].order}" in asked[0].command
     assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, order=7).order == 7
     assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, tolerance=Ratio(0.07)).order is None
+    again = _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, afresh=True)
+    assert again.scenarios == ("portfolio",)
 
 
 def test_no_path_adds_what_a_kernel_never_forgets() -> None:

@@ -83,7 +83,7 @@ def _batch(host: Host, family: int, calls: Sequence[tuple[str, ...]], option: st
 def _error(
     host: Host, family: int, calls: Sequence[tuple[str, ...]], number: int, completed: Completed
 ) -> CommandError:
-    """Of the call of that number, from 0."""
+    """Why the call of that number, from 0, failed."""
     call = calls[min(number, len(calls) - 1)]
     why = "\n".join(line for line in completed.stderr.splitlines() if not line.startswith("Command failed -"))
     ended = Completed(call, completed.exit_code, completed.stdout, why)

@@ -110,7 +110,7 @@ class NetworkState:
                 yield name, line
 
     def of_kinds(self, kinds: Collection[str]) -> NetworkState:
-        """The same, of these kinds."""
+        """What the host had of these kinds alone."""
         return NetworkState({name: self.lines[name] for name in kinds})
 
 

@@ -59,7 +59,7 @@ class Furnished:
         """Programs that were looked for there."""
         self._words: frozenset[str] = frozenset()
         self._files: dict[str, ArchiveEntry] = {}
-        """What it has from the start, and was given since; empty before it is given anything."""
+        """The programs that the guest has from the start or was given since; empty before it is given any."""
 
     def add(self, programs: Collection[str], words: Collection[str]) -> None:
         """Put there what it lacks of these; what it was given for others stays of use.

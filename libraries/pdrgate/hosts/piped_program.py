@@ -69,9 +69,9 @@ class PipedProgram:
         return self._told(asked.stdout)
 
     def ask_at_once(self, line: str, timeout: float = DEFAULT_TIMEOUT) -> dict[str, Any]:
-        """The same of a program that answers without fail, and whose greeting is its process id, or those of its parts.
+        """What a program answers to a line, where it never fails to and greets with its process ids.
 
-        One program is started for it, and not four, which take an emulated guest 10 ms each.
+        One program is started to ask, and not the four of `ask`, which take an emulated guest 10 ms each.
         """
         control, answer = (f"{self._folder}/{pipe}" for pipe in ("control", "answer"))
         asked = self._host.script(

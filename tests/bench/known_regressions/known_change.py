@@ -22,9 +22,9 @@ class KnownChange:
     """What a file says: lines of ``Key: value``, an empty one, and a patch that `git apply` takes."""
 
     name: str
-    """Of the file, such as ``04-source-checked-in-full``, and of the branch."""
+    """The name of the file, such as ``04-source-checked-in-full``, and of the branch."""
     number: int
-    """Of the catalogue of documented regressions; 0 where builds are equal."""
+    """The number in the catalogue of documented regressions; 0 where builds are equal."""
     title: str
     introduced: str
     """The commits that brought and mended it; empty where there was none."""

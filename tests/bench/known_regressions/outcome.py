@@ -107,13 +107,13 @@ class Outcome:
 
 
 def outcomes(changes: Iterable[KnownChange], results: Path) -> list[Outcome]:
-    """Those changes of which a run is kept."""
+    """What the kept runs came to; a change without one is left out."""
     kept = ((change, Kept.read(kept_file(results, change))) for change in changes)
     return [Outcome(change, read_result(results / change.name / one.run), one.seconds) for change, one in kept if one]
 
 
 def kept_file(results: Path, change: KnownChange) -> Path:
-    """Where a `Kept` of the change is."""
+    """The file in which a `Kept` of the change is."""
     return results / f"{change.name}.json"
 
 

@@ -35,6 +35,6 @@ def comparison_of(
 def living_comparison_of(
     session: Session, scenario: Scenario, suts: LivingSuts, plan: Plan, *, test: str = "", longname: str = ""
 ) -> AnyLivingComparison:
-    """The same on boots that stay up."""
+    """The comparison of a scenario on boots that stay up."""
     kind = CountedComparison if scenario.streams is None else CountedTransferComparison
     return kind(session, scenario, suts, plan, test=test, longname=longname)

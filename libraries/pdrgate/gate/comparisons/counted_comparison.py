@@ -36,11 +36,11 @@ _PAIRS_DEVIATE = Deviation(0.004, 8.0)
 """What pairs of equal builds deviate by, relative, on most paths, and how well that is known of any other path."""
 
 _PACED = replace(Cost.about, tolerance=replace(Cost.about.tolerance, least=0.1))
-"""Of packets that do not come back: nothing tells when a burst is done, so they are sent when they are due, and a guest
-takes more or fewer of them at a time."""
+"""The cost of packets that do not come back. Nothing tells when a burst of them is done, so they are sent when they are
+due, and a guest takes more or fewer of them at a time."""
 
 _BYTES = replace(ByteCost.about, tolerance=replace(ByteCost.about.tolerance, least=0.03))
-"""Of guests that share CPUs: how long a transfer takes, and with it what ticks cost, is for others to say."""
+"""The cost of a byte on guests that share CPUs: others decide how long a transfer takes, and how many ticks it has."""
 
 
 class CountedTrials(ComparedTrials):
@@ -100,7 +100,7 @@ class CountedTransfers(ComparedTransfers):
     ) -> LivingBoots[ClosedLoopSut, Transfer]:
         task = self.task
         return LivingBoots(
-            task.session, self._suts, CountedBytes(task.session, task.scenario),
+            task.session, self._suts, CountedBytes(task.session, task.scenario, self._suts),
             told=told, known=known, test=task.longname,
         )  # fmt: skip
 
@@ -133,15 +133,15 @@ class LivingComparison(PairsComparison[AnyStretch]):
 
 
 class CountedComparison(LivingComparison[Trial]):
-    """One by what a packet costs."""
+    """Two builds compared by what a packet costs, on boots that stay up."""
 
     def _kind_of(self, task: ComparisonTask) -> CountedTrials:
-        kind = PacedTrials if task.scenario.fate in INSIDE else CountedTrials
+        kind = PacedTrials if task.scenario.counts in INSIDE else CountedTrials
         return kind(task, self._suts)
 
 
 class CountedTransferComparison(LivingComparison[Transfer]):
-    """One by what a byte costs, or over a path with delay by what TCP makes of it."""
+    """Two builds compared by what a byte costs, or over a path with delay by the windows that TCP comes to."""
 
     def _kind_of(self, task: ComparisonTask) -> CountedTransfers:
         streams = task.scenario.streams

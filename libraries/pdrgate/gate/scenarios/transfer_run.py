@@ -63,7 +63,7 @@ class TransferMeasurands:
 
     @classmethod
     def at(cls, window: int, duration: float, count: int, *, buffers: Buffers = "fixed") -> TransferMeasurands:
-        """Those of ``count`` transfers of ``duration`` seconds at a window, bytes, or as ``buffers`` allow."""
+        """The measurands of ``count`` transfers of ``duration`` seconds at a window, bytes, or as ``buffers`` allow."""
         return cls(of_transfers(TransferSetting(window, whole_seconds(duration), count, buffers)))
 
     @property

@@ -10,6 +10,7 @@ from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
 from pdrgate.gate.sut.transfer_measurer import TransferMeasurer
 from pdrgate.measurands import TransferAsk
@@ -30,6 +31,7 @@ class ClosedLoopSut(PreparedSut[TransferAsk, Transfer]):
     Args:
         told: gets each transfer, and whether it is one of the run that is resumed.
         introduce: whether to say what is measured and with what.
+        known: as of `PreparedSut`.
 
     Raises:
         TestbedError: the scenario is no closed loop.
@@ -44,13 +46,14 @@ class ClosedLoopSut(PreparedSut[TransferAsk, Transfer]):
         *,
         told: Callable[[Transfer, bool], None] = lambda transfer, replayed: None,
         introduce: bool = True,
+        known: KnownState | None = None,
     ) -> None:
         if scenario.streams is None:
             closed = next(name for name, path in DATA_PATHS.items() if path.transfers)
             raise TestbedError(
                 f"{scenario.data_path} transfers nothing by TCP; choose {closed}, or search its partial drop rate"
             )
-        super().__init__(session, scenario, testbed, identity, introduce=introduce)
+        super().__init__(session, scenario, testbed, identity, introduce=introduce, known=known)
         self._told = told
         self._loop: ClosedLoop | None = None
         self._measurer: TransferMeasurer | None = None

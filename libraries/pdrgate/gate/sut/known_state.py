@@ -14,4 +14,4 @@ class KnownState:
 
     networks: KnownNetworks = field(default_factory=KnownNetworks)
     log: KernelLog | None = None
-    """Of its kernel; None where it was not read yet."""
+    """The log of its kernel; None where it was not read yet."""

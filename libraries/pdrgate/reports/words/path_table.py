@@ -101,7 +101,7 @@ def said_of_paths(result: RunResult) -> list[str]:
 
 
 def _search_in_words(search: ScenarioResult, result: RunResult) -> str:
-    """What it came to, and of which path; the run's first line is not told again."""
+    """A search's path and verdict in a line; the run's first line is not repeated."""
     named = (result.scenarios[number].origin.test for number in _paths(result)
              if result.scenarios[number].name == search.name)  # fmt: skip
     path = next(named, "") or search.title

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -30,14 +31,18 @@ class CountedBytes:
 
     first: type[Described] = ByteCost
 
-    def __init__(self, session: Session, scenario: Scenario) -> None:
+    def __init__(self, session: Session, scenario: Scenario, suts: LivingSuts) -> None:
         self.frames: dict[Side, FramesSeen] = {}
         self._session = session
         self._scenario = scenario
+        self._suts = suts
 
     def sut(self, testbed: Testbed, identity: Identity, told: Callable[[Transfer, bool], None]) -> ClosedLoopSut:
-        introduce = (identity.side, identity.pair) == (SIDES[0], 1)
-        return ClosedLoopSut(self._session, self._scenario, testbed, identity, told=told, introduce=introduce)
+        one = identity.side or SIDES[1], identity.pair
+        return ClosedLoopSut(
+            self._session, self._scenario, testbed, identity, told=told, introduce=one == (SIDES[0], 1),
+            known=self._suts.known[one],
+        )  # fmt: skip
 
     def count(self, sut: ClosedLoopSut) -> None:
         measure_in_turn([Replicate(sut, self._measurands)])

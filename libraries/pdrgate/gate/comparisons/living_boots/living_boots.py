@@ -18,6 +18,7 @@ from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.disturbance import remedy
 from pdrgate.guests.guest import GuestError
+from pdrgate.hosts.host import HostError
 from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -197,10 +198,11 @@ def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgemen
         sides: of all boots.
 
     Raises:
-        BootError: the first of them, where it is otherwise, or where a guest has died of it.
+        BootError: the first of them, where it is otherwise, or where a guest has died of it or a command did not end:
+            that may be a busy machine's fault.
     """
     own = [one for one in failed if one.side == "candidate" and isinstance(one.error, SutError)]
-    died = any(isinstance(one.error, GuestError) for one in own)
-    if len(own) < sides.count("candidate") or len(failed) > len(own) or died:
+    silent = any(isinstance(one.error, HostError) for one in own)
+    if len(own) < sides.count("candidate") or len(failed) > len(own) or silent:
         raise failed[0]
     return Judgement(Verdict.REGRESSION, f"the candidate cannot, and the baseline can: {own[0].error}")

@@ -18,8 +18,8 @@ from pdrgate.trial import Trial
 
 AT_ONCE = 2
 """Pairs that are measured at the same time."""
-_KEPT = 6
-"""Pairs that stay up for the next scenario. Those beyond them are for few scenarios, and hold memory."""
+_KEPT = 4
+"""Pairs that stay up for the next scenario. Few scenarios need those beyond them, and each guest holds memory."""
 
 OfPair = tuple[Side, int]
 """A SUT, by its side and the number of its pair."""

@@ -1,0 +1,40 @@
+"""A session on guests of this machine, whose sentences are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pdrgate.gate.run.options import Options
+from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.session import Session
+from pdrgate.testbeds import load_testbed
+
+_VM_FILE = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
+
+
+class _Printing:
+    def said(self, sentence: str) -> None:
+        print(sentence)
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        pass
+
+    def measured(self, progress: Progress) -> None:
+        pass
+
+
+@contextmanager
+def vm_session(folder: Path, *, resume: bool = False) -> Iterator[Session]:
+    """A session whose run is kept in the folder, or goes on with the one that is there."""
+    record = RunRecord(folder / "run", "smoke", resume=resume)
+    state = folder / ("again" if resume else "state")
+    session = Session(load_testbed(_VM_FILE), Options(profile="smoke"), record, _Printing(), state=state)
+    session.take()
+    try:
+        yield session
+    finally:
+        session.close()
+        record.close()
