@@ -81,6 +81,14 @@ class ElfFile:
 
     def symbols(self, info: int) -> Iterator[ElfSymbol]:
         """The symbols of one binding and type (st_info); a file has one table of them."""
+        return (symbol for told, symbol in self._symbols() if told == info)
+
+    def code_symbols(self) -> Iterator[ElfSymbol]:
+        """The symbols that have a name and stand in code."""
+        code = {number for number, section in enumerate(self.sections) if section.flags & EXECUTABLE}
+        return (symbol for _, symbol in self._symbols() if symbol.section in code and symbol.name)
+
+    def _symbols(self) -> Iterator[tuple[int, ElfSymbol]]:
         table = next((one for one in self.sections if one.kind == SYMBOLS), None)
         if table is None:
             return
@@ -90,8 +98,7 @@ class ElfFile:
         content = self.content(table, _MOST_SYMBOLS)
         entries = struct.iter_unpack(f"{self._order}IBBHQQ", content[: len(content) // 24 * 24])
         for name, told, _, section, value, _ in entries:
-            if told == info:
-                yield ElfSymbol(_name(names, name), section, value)
+            yield told, ElfSymbol(_name(names, name), section, value)
 
     def notes(self) -> Iterator[tuple[bytes, int]]:
         """Owner and type of each note of its segments."""

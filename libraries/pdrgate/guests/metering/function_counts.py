@@ -28,16 +28,12 @@ class FunctionObserver:
     """Reads what all CPUs of the guest have executed before and after each trial, which costs the guest nothing.
 
     Args:
-        symbols: of the guest once its data path is set up; BPF programs that come later are code without a name.
-        later: gets what was executed and returns the symbols that name it; None: ``symbols`` do.
+        naming: gets what was executed and returns the symbols that name it.
     """
 
-    def __init__(
-        self, meter: VcpuMeter, symbols: KernelSymbols, later: Callable[[Executed], KernelSymbols] | None = None
-    ) -> None:
+    def __init__(self, meter: VcpuMeter, naming: Callable[[Executed], KernelSymbols]) -> None:
         self._meter = meter
-        self._symbols = symbols
-        self._later = later
+        self._naming = naming
         self._before: Executed | None = None
         self._since = 0.0
 
@@ -51,8 +47,7 @@ class FunctionObserver:
             return Observation()
         counted, after = time.monotonic() - self._since, self._meter.executed()
         executed = after.since(before)
-        symbols = self._symbols if self._later is None else self._later(executed)
-        functions = condensed(symbols.functions(executed), LEAST_FUNCTION)
+        functions = condensed(self._naming(executed).functions(executed), LEAST_FUNCTION)
         return Observation(functions=functions, counted=counted)
 
 

@@ -31,11 +31,11 @@ from pdrgate.stretch import USER_SPACE
 UNNAMED = "code without a name"
 
 _TEXT = frozenset("tTwW")
-_LATER = 2000
+_LATER = 8000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
 _MARK = re.compile(r"_(?:start|begin|end|array)$|^_[se]?text$")
-_LARGEST = np.uint64(1 << 16)
+LARGEST_FUNCTION = np.uint64(1 << 16)
 """Bytes of a function at most: what lies further behind the last symbol is none of its, but a classic BPF program's for
 one, which the kernel gives no name."""
 _NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
@@ -129,7 +129,7 @@ class KernelSymbols:
     def _numbers(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """Return for each address the number of its function's name."""
         at = np.searchsorted(self._address, addresses, side="right") - 1
-        beyond = addresses - self._address[at] >= _LARGEST
+        beyond = addresses - self._address[at] >= LARGEST_FUNCTION
         found: npt.NDArray[np.int64] = np.where(addresses == 0, 1, np.where(beyond, 0, self._function[at]))
         return found
 
@@ -154,31 +154,6 @@ def parsed(lines: Iterable[str]) -> Iterator[tuple[KernelSymbol, str]]:
             yield KernelSymbol(int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
 
 
-class LoadedCode:
-    """Where a kernel's own code lies and its modules', as of now.
-
-    What is executed elsewhere may have come since, and lie where something else was, as BPF programs do.
-
-    Raises:
-        TestbedError: the guest does not answer.
-    """
-
-    def __init__(self, guest: Host, image: Path, cache: Path | None = None) -> None:
-        base = _base(guest)
-        ranges = [(base, _kept(_kernel(guest, image, base, cache or cache_folder()), base).end + int(_LARGEST))]
-        for line in guest.run("cat", "/proc/modules", check=False).stdout.splitlines():
-            words = line.split()
-            begin = int(words[5], 16)
-            ranges.append((begin, begin + int(words[1])))
-        self._ranges = np.array(sorted(ranges), dtype=np.uint64)
-
-    def has(self, executed: Executed) -> bool:
-        """Whether all of it lies there; what programs executed does."""
-        at = np.searchsorted(self._ranges[:, 0], executed.address, side="right") - 1
-        inside = (at >= 0) & (executed.address < self._ranges[at, 1])
-        return bool(np.all(inside | (executed.address == 0)))
-
-
 def tells_symbols(guest: Host) -> bool:
     """Whether the kernel that runs there tells its functions' addresses (CONFIG_KALLSYMS). Raises TestbedError."""
     return _base(guest) > 0
@@ -193,7 +168,7 @@ def _base(guest: Host) -> int:
 
 
 def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> KernelSymbols:
-    """The symbols of the kernel that runs in a guest.
+    """The symbols of the kernel that runs in a guest, of its modules and its BPF programs as of now.
 
     The kernel's own are read once for each image, which takes an emulated guest 2.4 s (1 140 million instructions);
     modules' and BPF programs' each time, which takes it 0.4 s (240 million).
@@ -205,11 +180,19 @@ def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> KernelS
         TestbedError: the guest does not answer, or its kernel has no /proc/kallsyms.
         StorageError: the cache cannot be written.
     """
+    return kernel_symbols(guest, image, cache)[0].with_more(symbols_behind(guest))
+
+
+def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple[KernelSymbols, int]:
+    """The symbols of the kernel's own code, and where it begins; BPF programs have names from then on.
+
+    Raises as `read_symbols`.
+    """
     guest.run("sh", "-c", "echo 1 >/proc/sys/net/core/bpf_jit_kallsyms", check=False)
     base = _base(guest)
     if not base:
         raise TestbedError(f"{guest.name} tells no addresses of its functions (CONFIG_KALLSYMS)")
-    return _kept(_kernel(guest, image, base, cache or cache_folder()), base).with_more(_later(guest))
+    return _kept(_kernel(guest, image, base, cache or cache_folder()), base), base
 
 
 def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
@@ -243,13 +226,17 @@ def _kept(path: Path, base: int) -> KernelSymbols:
     return KernelSymbols.load(path, base)
 
 
-def _later(guest: Host) -> list[KernelSymbol]:
-    """The symbols of modules and BPF programs, which /proc/kallsyms has behind the kernel's own."""
-    count = _LATER
+def symbols_behind(guest: Host, module: str = "") -> list[KernelSymbol]:
+    """The symbols of modules and BPF programs, which /proc/kallsyms has behind the kernel's own.
+
+    Args:
+        module: only those of one; ``bpf`` are the last ones, so that few lines are read for them.
+    """
+    count, before = _LATER, f"[{module}"
     while True:
         lines = guest.run("tail", "-n", str(count), "/proc/kallsyms").stdout.splitlines()
-        if len(lines) < count or "[" not in lines[0]:
-            return [symbol for symbol, module in parsed(lines) if module]
+        if len(lines) < count or before not in lines[0]:
+            return [symbol for symbol, name in parsed(lines) if name and module in ("", name)]
         count *= 2
 
 
