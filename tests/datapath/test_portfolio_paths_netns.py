@@ -30,6 +30,9 @@ STOPPING = {
     "bridge_of_10000": "bridge link set dev $OUT state 0",
     "set_of_10000": "nft add rule ip gate passing drop",
     "container": "ip -n pdrgate-c$HOP route delete default",
+    "packet_ring": "kill -STOP $(cat relay.pid)",
+    "packet_socket": "kill -STOP $(cat relay.pid)",
+    "xdp_socket": "kill -STOP $(cat relay.pid)",
     "srv6_encapsulation": "ip -6 route add blackhole 2001:2:0:1:8000::/66",
 }
 """What stops every packet, as one more step; on other paths a rule drops all that leave."""

@@ -66,23 +66,35 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "ipv6_routing_of_large_frames": AT_PORT,
     "ipvs": AT_PORT,
     "macvlan": AT_TUNNEL,
+    "memory_group": COMING,
     "nat": PASSING,
     "nat_both_ways": PASSING,
     "no_early_demux": ("sysctl -qw net.ipv4.ip_early_demux=1", "udp_v4_early_demux"),
     "no_gro": AT_PORT,
     "routes_1000": AT_PORT,
+    "packet_ring": AT_PORT,
+    "packet_socket": AT_PORT,
     "rp_filter": AT_PORT,
     "set_of_10000": ("nft add rule ip gate passing ip daddr @blocked drop", "nft_r?hash_lookup"),
     "slow_egress": AT_PORT,
     "srv6_encapsulation": AT_PORT,
     "srv6_end": AT_PORT,
     "tc_redirect": ("tc filter add dev $OUT egress matchall action pass", LEAVING[1]),
+    "tap_segments": PASSING,
+    "udp_connected_10000": COMING,
     "udp_delivery": COMING,
     "udp_delivery_to_four": COMING,
     "udp_gro": AT_PORT,
+    "udp_send": COMING,
+    "udp_send_segments": COMING,
+    "udp_sockets_10000": COMING,
     "vlan": AT_PORT,
     "vxlan": AT_TUNNEL,
     "wireguard": AT_WAY_OUT,
+    "xdp_socket": (
+        "sysctl -qw kernel.bpf_stats_enabled=1\nundo: sysctl -qw kernel.bpf_stats_enabled=0",
+        "sched_clock$",
+    ),
 }
 """A step more for each path, and what the function is called that it costs instructions in; others have `USUAL`."""
 USUAL = PASSING
@@ -94,7 +106,7 @@ def metered(shared_testbed, cloud: KernelBuild) -> VmTestbed:
 
 
 def with_fault(scenario: Scenario, fault: str) -> SetUp:
-    plain, more = scenario.set_up or SetUp(()), set_up_of([fault])
+    plain, more = scenario.set_up or SetUp(()), set_up_of(fault.splitlines())
     return replace(plain, steps=(*plain.steps, *more.steps))
 
 

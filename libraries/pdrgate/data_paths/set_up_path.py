@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Literal
 
 from pdrgate.data_paths.contract import DataPath, Hop
@@ -14,7 +15,9 @@ from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host
+from pdrgate.hosts.sent_program import sent
 from pdrgate.hosts.shell import last_line
+from pdrgate.traffic import native
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
 
@@ -32,6 +35,8 @@ class _OnHop:
     number: int
     """The number of the hop, from 1 on."""
     folder: str = ""
+    programs: frozenset[str] = frozenset()
+    """The folders of programs of ours that steps start."""
     done: list[tuple[int, SetUpStep]] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
@@ -51,8 +56,9 @@ class _OnHop:
     def run(self, command: str) -> Completed:
         """Run a command of the user's in the folder of the files."""
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment().items())
+        path = "".join(f"PATH={shlex.quote(folder)}:$PATH\n" for folder in sorted(self.programs))
         # In a shell of its own: one that a user's command breaks is not the host's.
-        script = f"cd {shlex.quote(self.folder)} || exit\n{exports}\nexec sh -c {shlex.quote(command)}"
+        script = f"cd {shlex.quote(self.folder)} || exit\n{path}{exports}\nexec sh -c {shlex.quote(command)}"
         return self.hop.host.script(script, _TIMEOUT)
 
 
@@ -156,9 +162,13 @@ class SetUpPath:
         return told
 
     def _put_files(self, one: _OnHop) -> None:
-        one.folder = one.hop.host.folder("set-up")
+        host = one.hop.host
+        one.folder = host.folder("set-up")
+        if wanted := [program for name, program in native.build().for_steps.items() if name in self._set_up.programs]:
+            where = (sent(host, program, one.folder, "steps") for program in wanted)
+            one.programs = frozenset(str(PurePosixPath(path).parent) for path in where)
         for file in self._set_up.files:
-            one.hop.host.put(f"{one.folder}/{file.name}", file.content, 0o700 if file.executable else 0o600)
+            host.put(f"{one.folder}/{file.name}", file.content, 0o700 if file.executable else 0o600)
 
     def _run(self, one: _OnHop, position: int, step: SetUpStep) -> None:
         one.done.append((position, step))

@@ -1,6 +1,6 @@
 """Builds the compiled parts from the C sources in this folder: the generator's, the heartbeat that watches a CPU,
-the counts of what one executes and of what a kernel drops, the receivers of an end host, the loader of eBPF
-programs, and what runs one on a packet.
+the counts of what one executes and of what a kernel drops, the receivers of an end host and what a
+program there sends on, the loader of eBPF programs, and what runs one on a packet.
 
 The programs and the BPF object are compiled once per version of their sources, with the machine's own compilers, into a
 cache folder; nothing is compiled where no data path is measured.
@@ -13,6 +13,7 @@ import hashlib
 import platform
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,8 @@ class NativeParts:
     """The same."""
     vectors: Path
     """The same."""
+    relay: Path
+    """The same."""
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -54,7 +57,13 @@ class NativeParts:
             self.drops,
             self.bpf_load,
             self.vectors,
+            self.relay,
         )
+
+    @property
+    def for_steps(self) -> Mapping[str, Path]:
+        """Those that the steps of a scenario may start, by their names."""
+        return {one.name: one for one in (self.relay,)}
 
 
 def build(cache: Path | None = None) -> NativeParts:
@@ -68,7 +77,7 @@ def build(cache: Path | None = None) -> NativeParts:
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = (cache or cache_folder()) / f"native-{digest.hexdigest()}"
-    programs = ("heartbeat", "receiver", "counts", "drops", "bpf-load", "vectors")
+    programs = ("heartbeat", "receiver", "counts", "drops", "bpf-load", "vectors", "relay")
     names = ("pdrgate-traffic", "traffic.bpf.o", *(f"pdrgate-{name}" for name in programs))
     parts = NativeParts(*(folder / name for name in names))
     if all(part.exists() for part in parts.all):
@@ -105,6 +114,8 @@ def build(cache: Path | None = None) -> NativeParts:
             ("bpf_load.c", parts.bpf_load, _libbpf()),
         ):  # fmt: skip
             _compile(["gcc", "-Os", "-Wall", "-static", "-s", str(_SOURCES / name), *libraries], static)
+        relay = [str(_SOURCES / name) for name in ("relay.c", "relay_xdp.c")]
+        _compile(["gcc", "-Os", "-Wall", "-static", "-s", *relay], parts.relay)
     return parts
 
 
