@@ -248,8 +248,8 @@ static int packet_socket(unsigned int index, unsigned int protocol)
 
 	if (fd < 0)
 		die("opening a packet socket");
-	if (protocol && setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)))
-		die("SO_RCVBUFFORCE");
+	if (setsockopt(fd, SOL_SOCKET, protocol ? SO_RCVBUFFORCE : SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
+		die("the buffer of a packet socket");
 	if (index && bind(fd, (struct sockaddr *)&place, sizeof(place)))
 		die("binding a packet socket");
 	return fd;

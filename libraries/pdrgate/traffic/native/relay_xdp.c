@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "relay.h"
@@ -205,6 +206,8 @@ static void reuse(void)
 
 static void send_packets(struct sink *sink, struct batch *batch)
 {
+	struct timespec pause = { .tv_nsec = 100000 };
+
 	for (unsigned int i = 0; i < batch->count; i++) {
 		memcpy(batch->at[i], out.mac, MAC);
 		*packet_at(&out.sent, *out.sent.producer + i) =
@@ -212,9 +215,11 @@ static void send_packets(struct sink *sink, struct batch *batch)
 	}
 	offer(&out.sent, batch->count);
 	while (there(&out.sent)) {
-		if (sendto(out.fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 && errno != EAGAIN && errno != EBUSY && errno != ENOBUFS)
-			die("sending by an AF_XDP socket");
-		reuse();
+		if (sendto(out.fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0) {
+			if (errno != EAGAIN && errno != EBUSY && errno != ENOBUFS)
+				die("sending by an AF_XDP socket");
+			nanosleep(&pause, NULL);	/* until the driver has sent what it has */
+		}
 	}
 	reuse();
 }
@@ -222,10 +227,13 @@ static void send_packets(struct sink *sink, struct batch *batch)
 struct sink *to_xdp(void)
 {
 	struct sockaddr_xdp place = { .sxdp_family = AF_XDP, .sxdp_flags = XDP_SHARED_UMEM, .sxdp_shared_umem_fd = in.fd };
+	int buffer = FRAMES * ROOM;	/* packets that a driver has sent are the socket's until it looks again */
 
 	place.sxdp_ifindex = device(word("the device"));
 	read_mac(word("the MAC address"), out.mac);
 	out.fd = opened(false, &out.fill, &out.completed, &out.sent);
+	if (setsockopt(out.fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)))
+		die("SO_SNDBUFFORCE");
 	if (bind(out.fd, (struct sockaddr *)&place, sizeof(place)))
 		die("binding an AF_XDP socket that sends");
 	out.as.send = send_packets;
