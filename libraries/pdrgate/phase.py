@@ -34,6 +34,8 @@ class Phase(StrEnum):
     LATENCY_99 = "latency99"
     PATH = "path"
     """Calls are followed, and nothing else is told: the SUT is slower for it."""
+    MEMORY = "memory"
+    """Each access to memory is seen, and nothing else is told: the SUT is slower by far."""
     DROPS = "drops"
     """Each dropped packet is looked at, and nothing else is told."""
     SOAK = "soak"

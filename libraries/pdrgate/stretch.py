@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -92,6 +92,40 @@ class Latency:
     them exactly."""
 
 
+class MemoryCounts(NamedTuple):
+    """What a function did with memory, in all windows that count; see `MemorySeen`."""
+
+    instructions: int = 0
+    loads: int = 0
+    stores: int = 0
+    lines: int = 0
+    """Cache lines of data that it was the first to touch in a window."""
+    code_lines: int = 0
+    """The same of code."""
+    missed_l1: int = 0
+    """Lines of data that a model of a server's first level did not have."""
+    missed_l1_code: int = 0
+    missed_l2: int = 0
+    missed_last: int = 0
+    """Lines, of data or code, that no level had."""
+    atomics: int = 0
+    """Atomic instructions, also those that a kernel on one CPU has made simple ones."""
+    indirect: int = 0
+    """Indirect jumps and calls, also by thunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySeen:
+    """What was seen of memory in a trial of which each access was."""
+
+    windows: int
+    """Packets of whose time all is counted: a window lasts from when the kernel takes one up to when it does the next.
+    """
+    dropped: int
+    """Windows that do not count, for the CPU had nothing to do meanwhile."""
+    functions: Mapping[str, MemoryCounts]
+
+
 @dataclass(frozen=True, slots=True)
 class Seen(FlatPart):
     """What was seen of a stretch, by the generator's probes and by who watched it."""
@@ -104,6 +138,8 @@ class Seen(FlatPart):
     """What the SUT's kernel executed meanwhile; empty where that is not counted, or not kept for this phase."""
     stacks: Stacks = field(default_factory=dict)
     """The same by who called whom, of a trial in which that was followed."""
+    memory: MemorySeen | None = None
+    """What functions touched, of a trial in which each access to memory was seen."""
     counted: float = 0.0
     """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
     disturbed: tuple[Cause, ...] = ()

@@ -42,6 +42,9 @@ class CountingTestbed(FakeTestbed):
     def tracing(self) -> tuple[Observer, ...]:
         return ()
 
+    def memory(self) -> tuple[Observer, ...]:
+        return ()
+
     def programs(self) -> tuple[Observer, ...]:
         return ()
 

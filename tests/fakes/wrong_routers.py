@@ -10,6 +10,7 @@ from pdrgate.builds.bpf_build import SOURCES
 
 ROUTER = (SOURCES / "xdp_router.bpf.c").read_text()
 LEAVES = "	return counted(REDIRECTED, bpf_redirect(route.ifindex, 0));"
+BEGINS = 'SEC("xdp")\nint xdp_router('
 RIGHT = ""
 """What a router does: nothing else."""
 
@@ -53,12 +54,13 @@ MARKS = "if (ip6) ip6->priority = 3; else if (ip4 && data + 42 <= end) *(__u16 *
 SENDS_BACK = "route.ifindex = ctx->ingress_ifindex;"
 
 
-def router(folder: Path, code: str, name: str) -> Path:
-    """Our router, which does that before a packet leaves."""
+def router(folder: Path, code: str, name: str, maps: str = "") -> Path:
+    """Our router, which does that before a packet leaves; ``maps`` are those that it does it with."""
     assert ROUTER.count(LEAVES) == 1
+    assert ROUTER.count(BEGINS) == 1
     folder.mkdir(parents=True, exist_ok=True)
     source, output = folder / f"{name}.bpf.c", folder / f"{name}.bpf.o"
-    source.write_text(ROUTER.replace(LEAVES, f"{code}\n{LEAVES}"))
+    source.write_text(ROUTER.replace(LEAVES, f"{code}\n{LEAVES}").replace(BEGINS, f"{maps}\n{BEGINS}"))
     words = ("clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I{SOURCES}", "-I/usr/include/x86_64-linux-gnu")
     subprocess.run((*words, "-c", str(source), "-o", str(output)), check=True)
     return output

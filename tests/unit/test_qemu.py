@@ -40,7 +40,7 @@ def test_qemu_has_no_device_that_is_not_needed_and_no_file_of_this_machine(monke
     words = qemu.command_line(
         accelerator="tcg", vcpus=1, memory=256, image="/proc/self/fd/4", initrd="/proc/self/fd/5", cmdline="",
         console=3, channels=[("shell", 6)], ports=ports, sandbox=SANDBOX,
-        plugin="/proc/self/fd/10,memory=/proc/self/fd/11",
+        plugins=["/proc/self/fd/10,memory=/proc/self/fd/11"],
     )  # fmt: skip
     assert {"-nodefaults", "-no-user-config"} <= set(words)
     assert words[words.index("-sandbox") + 1] == SANDBOX

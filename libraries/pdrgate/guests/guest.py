@@ -33,6 +33,7 @@ from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.initramfs import initramfs
 from pdrgate.guests.metering import VcpuMeter
+from pdrgate.guests.metering.memory import MemoryMeter
 from pdrgate.guests.qemu import NetworkPort
 from pdrgate.guests.qemu_start import QemuStart, Starting
 from pdrgate.guests.qemu_threads import QemuThreads
@@ -111,6 +112,8 @@ class Guest(WatchedShell):
         self.console = self._console.path
         self.meter = VcpuMeter(config.vcpus) if config.metered and self.accelerator.name == "tcg" else None
         """Where the guest is metered: what it executes, and how fast."""
+        self.memory_meter = MemoryMeter() if self.meter is not None and config.vcpus == 1 else None
+        """Where the guest is metered and has one CPU: what it touches, while a memory trial lasts."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
         self._sockets = f"pdrgate-guest-{os.getpid()}-{self.boot_id}"
@@ -128,7 +131,15 @@ class Guest(WatchedShell):
         self.confinement = confine(self.accelerator.name)
         """As whom QEMU runs."""
         start = QemuStart(
-            build, elf, config, self.accelerator.name, self.confinement, self._console, self.meter, self._sockets
+            build,
+            elf,
+            config,
+            self.accelerator.name,
+            self.confinement,
+            self._console,
+            self.meter,
+            self.memory_meter,
+            self._sockets,
         )
         self._qemu_log = start.log
         self._process = start.process(initramfs(build), journal, tuple(ports), namespace)
@@ -152,8 +163,9 @@ class Guest(WatchedShell):
             self._closed = True
             self._threads.let_sleep()
             self._shell.close()
-            if self.meter is not None:
-                self.meter.close()
+            for meter in (self.meter, self.memory_meter):
+                if meter is not None:
+                    meter.close()
 
     def __enter__(self) -> Self:
         return self

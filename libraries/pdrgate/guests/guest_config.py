@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pdrgate.guests.metering.memory.cache_levels import SERVER, CacheLevels
+
 
 @dataclass(frozen=True, slots=True)
 class GuestConfig:
@@ -24,5 +26,7 @@ class GuestConfig:
     """Whether the ELF image in the bzImage is booted where it can be, see `pdrgate.builds.boot_image`."""
     metered: bool = False
     """Whether what its CPUs execute is counted, and their speed can be held; by emulation only."""
+    caches: CacheLevels = SERVER
+    """What memory trials model."""
     boot_cpus: tuple[int, ...] = ()
     """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""

@@ -70,8 +70,8 @@ def qemu_version() -> str:
 
 def command_line(
     *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: int,
-    channels: Sequence[tuple[str, int]], ports: Sequence[tuple[NetworkPort, Sequence[int]]], plugin: str = "",
-    sandbox: str = "",
+    channels: Sequence[tuple[str, int]], ports: Sequence[tuple[NetworkPort, Sequence[int]]],
+    plugins: Sequence[str] = (), sandbox: str = "",
 ) -> list[str]:  # fmt: skip
     """QEMU's command line for a guest. All that it names are files of QEMU's own, and descriptors.
 
@@ -81,7 +81,7 @@ def command_line(
         console: descriptor that gets what the guest writes to its serial console.
         channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
         ports: each with a TAP's descriptors, one for each pair of queues.
-        plugin: of the emulation, with its options.
+        plugins: of the emulation, each with its options.
         sandbox: which system calls QEMU denies itself.
     """
     words = [
@@ -93,7 +93,7 @@ def command_line(
     ]  # fmt: skip
     if sandbox:
         words += ["-sandbox", sandbox]
-    if plugin:
+    for plugin in plugins:
         words += ["-plugin", plugin]
     for number, (name, descriptor) in enumerate(channels):
         words += ["-chardev", f"socket,id=channel{number},fd={descriptor},server=on,wait=off"]

@@ -19,7 +19,8 @@ from pdrgate.guests.confinement import SANDBOX, Confinement, sandboxes
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL
-from pdrgate.guests.metering import VcpuMeter, plugin
+from pdrgate.guests.metering import MEMORY_TRIAL, VCPU_METER, VcpuMeter, plugin
+from pdrgate.guests.metering.memory import MemoryMeter
 from pdrgate.guests.qemu import Accelerator, NetworkPort, command_line, qemu_version
 from pdrgate.guests.taps import open_tap
 from pdrgate.hosts.cpus import format_cpu_list
@@ -54,6 +55,7 @@ class QemuStart:
     """As whom QEMU runs."""
     console: GuestConsole
     meter: VcpuMeter | None
+    memory_meter: MemoryMeter | None
     sockets: str
     """What the abstract names of its ports begin with."""
 
@@ -89,17 +91,19 @@ class QemuStart:
                 listeners[port] = inherit(listener.detach())
             initrd = inherit(_in_memory("pdrgate-initramfs", archive))
             taps = [(one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace)]) for one in ports]
-            metering = ""
-            if self.meter is not None:
-                inherited.append(self.meter.fd)
-                code = inherit(_readable(stack.enter_context(plugin(qemu_version()).open("rb", buffering=0))))
-                metering = f"/proc/self/fd/{code},memory=/proc/self/fd/{self.meter.fd}"
+            metering = []
+            for source, meter in ((VCPU_METER, self.meter), (MEMORY_TRIAL, self.memory_meter)):
+                if meter is not None:
+                    inherited.append(meter.fd)
+                    built = plugin(qemu_version(), source)
+                    code = inherit(_readable(stack.enter_context(built.open("rb", buffering=0))))
+                    metering.append(f"/proc/self/fd/{code},memory=/proc/self/fd/{meter.fd}")
             image = stack.enter_context(self.elf.open("rb", buffering=0) if self.elf else self.build.open_image())
             command = command_line(
                 accelerator=self.accelerator, vcpus=self.config.vcpus, memory=self.config.memory,
                 image=f"/proc/self/fd/{inherit(_readable(image))}", initrd=f"/proc/self/fd/{initrd}",
                 cmdline=" ".join(filter(None, (_CMDLINE, _METERED if self.meter else "", self.config.cmdline))),
-                console=inherit(self.console.open()), channels=list(listeners.items()), ports=taps, plugin=metering,
+                console=inherit(self.console.open()), channels=list(listeners.items()), ports=taps, plugins=metering,
                 sandbox=SANDBOX if sandboxes() else "",
             )  # fmt: skip
             cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)

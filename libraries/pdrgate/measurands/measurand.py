@@ -25,7 +25,7 @@ PAST_TRIALS = 3, 3
 """Trials of a replicate at each load where receivers surely starve, where they do, and at each beyond."""
 _COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE))
 
-_OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.PAST, Phase.OVERLOAD, *LATENCY}
+_OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.PAST, Phase.OVERLOAD, Phase.MEMORY, *LATENCY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class Setting:
     """Whether latency is asked for."""
     paths: bool = False
     """Whether it can be told who called whom."""
+    memory: bool = False
+    """Whether it can be told what functions of the kernel touch."""
 
 
 class ReplicateStep(Protocol):

@@ -11,7 +11,7 @@ from pdrgate.cause import Cause
 from pdrgate.hosts.answers import understood
 from pdrgate.observers.allowance import withheld
 from pdrgate.observers.reading import Reading, gained, unwrapped
-from pdrgate.stretch import Functions, Stacks
+from pdrgate.stretch import Functions, MemorySeen, Stacks
 
 _SUT = "the SUT"
 
@@ -26,6 +26,8 @@ class Observation:
     """What the SUT's kernel executed meanwhile."""
     stacks: Stacks = field(default_factory=dict)
     """The same by who called whom."""
+    memory: MemorySeen | None = None
+    """What functions touched."""
     disturbed: tuple[Cause, ...] = ()
     """Why the trial tells nothing of the SUT; empty when it does."""
     counted: float = 0.0
@@ -37,6 +39,7 @@ class Observation:
             {**self.after, **other.after},
             {**self.functions, **other.functions},
             {**self.stacks, **other.stacks},
+            self.memory or other.memory,
             (*self.disturbed, *other.disturbed),
             self.counted or other.counted,
         )

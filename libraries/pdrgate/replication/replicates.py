@@ -37,6 +37,8 @@ class SutFacts:
     """How it carries packets, in words."""
     uncounted: str = ""
     """Why the cost of a packet is not counted."""
+    sees_memory: bool = False
+    """Whether it can be told what functions of its kernel touch."""
     follows_calls: bool = False
     """Whether it can be told who calls whom."""
     cost_tolerance: float | None = None

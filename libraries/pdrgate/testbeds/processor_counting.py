@@ -30,6 +30,10 @@ class ProcessorCounting:
         """Nothing: a processor follows no calls."""
         return ()
 
+    def memory(self) -> tuple[Observer, ...]:
+        """Nothing: a processor does not tell what is touched."""
+        return ()
+
     def programs(self) -> tuple[Observer, ...]:
         """Nothing: it tells no run of a program from what is around it."""
         return ()

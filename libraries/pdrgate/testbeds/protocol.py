@@ -109,6 +109,9 @@ class Counting(Protocol):
     def tracing(self) -> tuple[Observer, ...]:
         """What follows calls, of a trial of its own, once `counting` was asked; nothing where they cannot be."""
 
+    def memory(self) -> tuple[Observer, ...]:
+        """What sees each access to memory, of a trial of its own, once `counting` was asked; nothing where none can."""
+
     def programs(self) -> tuple[Observer, ...]:
         """What counts BPF programs alone, with all that they call; nothing where they cannot be told from others."""
 

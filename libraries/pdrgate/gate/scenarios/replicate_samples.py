@@ -57,6 +57,7 @@ class Measurands:
         overloads: Sequence[float] = (),
         latency: LatencyTrials | None = None,
         paths: bool = False,
+        memory: bool = False,
     ) -> Measurands:
         """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond, and
         ``past`` between the PDR and the highest of them.
@@ -65,11 +66,12 @@ class Measurands:
             expected: the PDR that other replicates came to; 0: none is known.
             past_trials: those at each of the two lowest loads of ``past``, and at each of the others.
             paths: whether it can be told who called whom.
+            memory: whether it can be told what is touched.
         """
         setting = Setting(
             loads=tuple(loads), duration=duration, loss_ratio=goal.loss_ratio, width=width, top_trials=top_trials,
             expected=expected, past=tuple(past), past_trials=past_trials, overloads=tuple(overloads),
-            latency=latency is not None, paths=paths,
+            latency=latency is not None, paths=paths, memory=memory,
         )  # fmt: skip
         return cls(of_setting(setting), latency)
 

@@ -22,6 +22,11 @@ def tracing_of(testbed: Testbed) -> tuple[Observer, ...]:
     return testbed.executed.tracing() if testbed.executed is not None else ()
 
 
+def seeing_memory_of(testbed: Testbed) -> tuple[Observer, ...]:
+    """What sees each access to memory, once `counting_of` was asked; nothing where nobody can."""
+    return testbed.executed.memory() if testbed.executed is not None else ()
+
+
 def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> float | None:
     """What more a packet may cost there; None where that is told and not judged."""
     if asked is not None:

@@ -16,7 +16,7 @@ from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.cost_counting import counting_of, tracing_of, uncounted_reason
+from pdrgate.gate.sut.cost_counting import counting_of, seeing_memory_of, tracing_of, uncounted_reason
 from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.hosts.answers import understood
@@ -101,6 +101,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._observers: tuple[Observer, ...] = ()
         self._counting: tuple[Observer, ...] = ()
         self._tracing: tuple[Observer, ...] = ()
+        self._seeing_memory: tuple[Observer, ...] = ()
         self._is_set_up = False
         self._traffic: Traffic | None = None
         self._log: KernelLog | None = None
@@ -132,6 +133,11 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
     def follows_calls(self) -> bool:
         """Whether it can be told who calls whom in the SUT's kernel."""
         return bool(self._tracing)
+
+    @property
+    def sees_memory(self) -> bool:
+        """Whether it can be told what functions of the SUT's kernel touch."""
+        return bool(self._seeing_memory)
 
     # --- From `prepare` to `release` ---
 
@@ -170,6 +176,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
                 self._observers += (LoadObserver(told),)
             self._counting = counting_of(testbed)
             self._tracing = tracing_of(testbed)
+            self._seeing_memory = seeing_memory_of(testbed)
         self._traffic = self._begin(self._path)
         self._is_set_up = True
 

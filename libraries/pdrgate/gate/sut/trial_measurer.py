@@ -30,6 +30,7 @@ class TrialMeasurer(Measurer[Trial]):
 
     Args:
         tracing: what watches besides where a trial is to tell who called whom.
+        seeing_memory: the same where it is to tell what is touched.
         kept: what of a fresh trial is worth keeping: the frames that a generator took whole are many.
         lead_in: called before a fresh trial of a load, while nobody watches.
         busy: has a program use the SUT's CPU, around trials in which nothing is sent.
@@ -47,6 +48,7 @@ class TrialMeasurer(Measurer[Trial]):
         *,
         counting: Sequence[Observer] = (),
         tracing: Sequence[Observer] = (),
+        seeing_memory: Sequence[Observer] = (),
         earlier: EarlierStretches[Trial] | None = None,
         told: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         kept: Callable[[Trial], Trial] = lambda trial: trial,
@@ -59,7 +61,7 @@ class TrialMeasurer(Measurer[Trial]):
         super().__init__(observers, file, belonging, counting=counting, earlier=earlier, told=told, check=check)
         self._generator = generator
         self._frames = frames
-        self._tracing = tuple(tracing)
+        self._special = {Phase.PATH: tuple(tracing), Phase.MEMORY: tuple(seeing_memory)}
         self._kept = kept
         self._lead_in = lead_in
         self._busy = busy
@@ -83,7 +85,7 @@ class TrialMeasurer(Measurer[Trial]):
             self._lead_in(load, phase)
             resting = phase == Phase.IDLE
             counted = is_counted(phase, max(self._belonging.pair, repeat))
-            more = self._counting if counted else self._tracing if phase == Phase.PATH else ()
+            more = self._counting if counted else self._special.get(phase, ())
             frames = self._frames_of(load, phase)
             with self._busy() if resting else contextlib.nullcontext(), self._watching(more) as watch:
                 trial = _rest(duration) if resting else self._generator.trial(load, duration, frames)
@@ -94,9 +96,10 @@ class TrialMeasurer(Measurer[Trial]):
             counters_before={**observed.counters_before, **told.counters_before},
             counters_after={**observed.counters_after, **told.counters_after},
             stacks=watch.observation.stacks,
+            memory=watch.observation.memory,
             counted=watch.observation.counted,
-            # Who calls whom does not depend on how late the machine is, and to follow calls makes it late.
-            disturbed=() if phase == Phase.PATH else (*told.disturbed, *observed.disturbed),
+            # Who calls whom, and touches what, does not depend on how late the machine is, and to see it makes it late.
+            disturbed=() if phase in self._special else (*told.disturbed, *observed.disturbed),
         )
         trial = dataclasses.replace(
             self._kept(by_fate(dataclasses.replace(trial, seen=seen, belonging=self._belonging), self._fate)),

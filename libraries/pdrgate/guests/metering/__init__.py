@@ -1,7 +1,17 @@
 """A guest's virtual CPUs counted, and held at a constant speed: a plugin for QEMU, and its memory's reader."""
 
 from pdrgate.guests.metering.meter import VcpuMeter
-from pdrgate.guests.metering.plugin import plugin
+from pdrgate.guests.metering.plugin import MEMORY_TRIAL, VCPU_METER, plugin
 from pdrgate.guests.metering.speed import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
 
-__all__ = ["CpuSpeed", "SpeedChoice", "SpeedObserver", "SpeedRecord", "VcpuMeter", "plugin", "unheld_speed"]
+__all__ = [
+    "MEMORY_TRIAL",
+    "VCPU_METER",
+    "CpuSpeed",
+    "SpeedChoice",
+    "SpeedObserver",
+    "SpeedRecord",
+    "VcpuMeter",
+    "plugin",
+    "unheld_speed",
+]

@@ -11,6 +11,7 @@ from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.function_names import condensed
 from pdrgate.observers.watching import Observation
+from pdrgate.stretch import Functions
 
 LEAST_FUNCTION = 2e-6
 """Share of a trial's instructions: a hundredth of an instruction per packet. What has less is not kept by itself."""
@@ -36,6 +37,10 @@ class FunctionObserver:
         self._naming = naming
         self._before: Executed | None = None
         self._since = 0.0
+        self.latest: Functions = {}
+        """What functions executed in the last trial, and..."""
+        self.symbols: KernelSymbols | None = None
+        """what named them; None before the first."""
 
     def begin(self) -> None:
         self._since = time.monotonic()
@@ -47,7 +52,8 @@ class FunctionObserver:
             return Observation()
         counted, after = time.monotonic() - self._since, self._meter.executed()
         executed = after.since(before)
-        functions = condensed(self._naming(executed).functions(executed), LEAST_FUNCTION)
+        self.symbols = self._naming(executed)
+        self.latest = functions = condensed(self.symbols.functions(executed), LEAST_FUNCTION)
         return Observation(functions=functions, counted=counted)
 
 

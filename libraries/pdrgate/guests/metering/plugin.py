@@ -1,4 +1,4 @@
-"""Builds the plugin for the QEMU of this machine, with this machine's compiler."""
+"""Builds plugins for the QEMU of this machine, with this machine's compiler."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.cache import cache_folder
@@ -19,17 +20,38 @@ _APIS = {(11, 1): 7, (11, 0): 6, (9, 1): 3, (9, 0): 2}
 another way to hand out an instruction's bytes, and 7 others to tell of a translation and of a halt."""
 
 
-def plugin(qemu_version: str, cache: Path | None = None) -> Path:
-    """The plugin for that version of QEMU, compiled unless it is already.
+@dataclass(frozen=True, slots=True)
+class PluginSource:
+    """The source of a plugin."""
+
+    name: str
+    main: Path
+    """What is compiled."""
+    headers: tuple[Path, ...] = ()
+    """What it includes, beside it."""
+
+    @property
+    def digest(self) -> str:
+        """What tells it from other versions of itself."""
+        content = [one.read_bytes() for one in (self.main, *self.headers)]
+        return hashlib.sha256(b"\0".join(content)).hexdigest()
+
+
+_MEMORY = Path(__file__).parent / "memory"
+VCPU_METER = PluginSource("vcpu-meter", SOURCE)
+MEMORY_TRIAL = PluginSource("memory-trial", _MEMORY / "memory_trial.c", tuple(sorted(_MEMORY.glob("*.h"))))
+
+
+def plugin(qemu_version: str, source: PluginSource = VCPU_METER, cache: Path | None = None) -> Path:
+    """A plugin for that version of QEMU, compiled unless it is already.
 
     Raises:
         TestbedError: there is no compiler, or compiling failed.
     """
     version = _numbers(qemu_version)
     api = next((api for since, api in _APIS.items() if version >= since), 1)
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     folder = cache or cache_folder()
-    made = folder / f"vcpu-meter-{digest}-{api}.so"
+    made = folder / f"{source.name}-{source.digest}-{api}.so"
     if made.exists():
         return made
     if shutil.which("gcc") is None:
@@ -38,13 +60,13 @@ def plugin(qemu_version: str, cache: Path | None = None) -> Path:
             f"it; {how_to_install('gcc libc6-dev')}"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "vcpu-meter.lock").open("w") as lock:
+    with (folder / f"{source.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         partial = made.with_suffix(".part")
         done = subprocess.run(
             (
                 "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", f"-DPLUGIN_API={api}",
-                str(SOURCE), "-o", str(partial),
+                str(source.main), "-o", str(partial),
             ),
             capture_output=True, text=True, check=False, env=child_environment(),
         )  # fmt: skip

@@ -116,6 +116,11 @@ class KernelSymbols:
         """The one that an address is in."""
         return self.names(np.array([address], dtype=np.uint64))[0]
 
+    def entries(self, name: str) -> list[int]:
+        """The addresses at which functions of that name begin; none where there is no such function."""
+        number = self._number.get(name)
+        return [] if number is None else [int(one) for one in self._address[(self._function == number) & self._entry]]
+
     def names(self, addresses: npt.NDArray[np.uint64]) -> list[str]:
         """The function that each address belongs to; 0 is a program's."""
         return [self._names[number] for number in self._numbers(addresses)]

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.loaded_code import LoadedCode
+from pdrgate.guests.metering.memory import MemoryObserver
 from pdrgate.guests.metering.program_calls import observed_programs
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
@@ -29,6 +30,8 @@ class GuestCounting:
         """Whether its kernel tells where its functions lie."""
         self._symbols: KernelSymbols | None = None
         """Where they lie, as of when counting was last asked for."""
+        self._observer: FunctionObserver | None = None
+        """What counts them."""
 
     def counting(self) -> tuple[Observer, ...]:
         """What counts the guest's kernel, by function."""
@@ -37,7 +40,8 @@ class GuestCounting:
             return ()
         symbols = self._symbols = read_symbols(guest, guest.build.image)
         self._program.start()
-        return (FunctionObserver(guest.meter, lambda executed: symbols),)
+        self._observer = FunctionObserver(guest.meter, lambda executed: symbols)
+        return (self._observer,)
 
     def standing(self) -> StandingCounting:
         """The counting of a guest that many scenarios are counted on."""
@@ -49,6 +53,10 @@ class GuestCounting:
         if meter is None or self._symbols is None:
             return ()
         return (CallsObserver(meter, self._symbols, observed_stacks),)
+
+    def memory(self) -> tuple[Observer, ...]:
+        """What sees each access to memory, by the names that `counting` has read."""
+        return memory_observers(self._guest, self._observer)
 
     def programs(self) -> tuple[Observer, ...]:
         """What counts the programs that are loaded now, by function."""
@@ -85,6 +93,7 @@ class StandingCounting:
         self._counting = counting
         self._guest = guest
         self._program = program
+        self._observer: FunctionObserver | None = None
         self._code: LoadedCode | None = None
 
     def counting(self) -> tuple[Observer, ...]:
@@ -96,7 +105,12 @@ class StandingCounting:
             self._code = LoadedCode(self._guest, self._guest.build)
             self._program.start()
         self._code.begin()
-        return (FunctionObserver(meter, self._code.naming),)
+        self._observer = FunctionObserver(meter, self._code.naming)
+        return (self._observer,)
+
+    def memory(self) -> tuple[Observer, ...]:
+        """What sees each access to memory, by the names of the trial before."""
+        return memory_observers(self._guest, self._observer)
 
     def programs(self) -> tuple[Observer, ...]:
         """What counts the programs that are loaded now, by function."""
@@ -119,3 +133,15 @@ class StandingCounting:
     def busy(self) -> AbstractContextManager[object]:
         """Have a program use the guest's CPU all the time."""
         return self._counting.busy()
+
+
+def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[Observer, ...]:
+    """What sees each access to a guest's memory; nothing where its functions are not counted, or its CPUs are several.
+
+    Args:
+        counting: what its functions are counted by.
+    """
+    meter = guest.memory_meter
+    if meter is None or counting is None:
+        return ()
+    return (MemoryObserver(meter, guest.config.caches, lambda: guest.run("true"), counting),)

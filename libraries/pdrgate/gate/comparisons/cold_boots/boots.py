@@ -274,7 +274,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             raise BootError(build.side, error, sut.boot_id) from error
         self._introduced.add(build.side)
         self.facts = SutFacts(
-            carried=sut.carried, uncounted=sut.uncounted, follows_calls=sut.follows_calls,
+            carried=sut.carried, uncounted=sut.uncounted, follows_calls=sut.follows_calls, sees_memory=sut.sees_memory,
             cost_tolerance=cost_tolerance_of(testbed, self.session.options.cost_tolerance),
             sut_cpus=testbed.sut_cpus, steady=testbed.steady, remedy=remedy(testbed),
         )  # fmt: skip

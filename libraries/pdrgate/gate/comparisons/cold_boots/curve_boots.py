@@ -209,6 +209,7 @@ class CurveBoots(Boots[Ask, Trial]):
             past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,
             overloads=overloads(max(self.loads), self.scenario.overload, self._ceiling),
             latency=self._latency if self.scenario.latency else None, paths=self.facts.follows_calls,
+            memory=self.facts.sees_memory,
         )  # fmt: skip
 
     @property

@@ -1,0 +1,144 @@
+"""The memory that is shared with the plugin of memory trials: what is asked of it, and what it counts at each place."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pdrgate.guests.metering.memory.cache_levels import CacheLevels
+
+_MAGIC = 0x316C616972746D65
+_PLACES, _MARKS, _LEVELS = 1 << 18, 256, 4
+_EVENTS = ("executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever")
+_MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
+_LEVEL = np.dtype([("sets", "<u8"), ("ways", "<u8")])
+_HEAD = np.dtype(
+    [
+        ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("level", _LEVEL, _LEVELS),
+        ("mark", _MARK, _MARKS), ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"),
+        ("untold", "<u8"), ("unused", "<u8", 3),
+    ]
+)  # fmt: skip
+_PLACE = np.dtype(
+    [("address", "<u8"), ("kind", "<u2"), ("traits", "<u2"), ("length", "<u4")]
+    + [(event, "<u8") for event in _EVENTS]
+    + [("regions", "<u8")]
+)
+BLOCK = 2
+"""The kind of a place that is a block of code; others are instructions."""
+ATOMIC, GOES_INDIRECTLY = 1, 2
+"""Traits of a place."""
+REGION = 256 * 1024
+"""Bytes of a region: of how many a place touched lines for the first time tells how large is what it reads."""
+
+
+class Role(IntEnum):
+    """What the kernel does where a mark is."""
+
+    PACKET = 1
+    """It takes the next packet up: a window ends."""
+    INTERRUPT = 2
+    """An interrupt begins that no packet has made, and what it does is not seen;"""
+    RETURN = 3
+    """it ends behind this code."""
+    FOREIGN = 4
+    """It begins something else by itself, which is not seen until it looks for packets;"""
+    POLL = 5
+    """it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a trial counted, in the windows that count."""
+
+    windows: int
+    dropped: int
+    """Windows that do not count, for the CPU had nothing to do meanwhile."""
+    untold: int
+    """Touches that there was no room for."""
+    places: npt.NDArray[np.void]
+    """Instructions and blocks of code, each with a count of each event."""
+
+
+class MemoryMeter:
+    """The memory of one guest's plugin, which dies with it."""
+
+    def __init__(self) -> None:
+        self.fd = os.memfd_create("pdrgate-memory-meter", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        size = _HEAD.itemsize + _PLACES * _PLACE.itemsize
+        os.ftruncate(self.fd, size)
+        # Whoever made it shorter while we read would end us by SIGBUS.
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        self._memory = mmap.mmap(self.fd, size)
+        self._asked = 0
+        self._put("magic", _MAGIC)
+
+    def begin(self, levels: CacheLevels, marks: Sequence[tuple[int, Role]], warm: int) -> None:
+        """Ask for a trial; it is `heeded` when the guest had nothing to do for a moment.
+
+        Args:
+            warm: windows that only fill the model.
+        """
+        taken = marks[:_MARKS]
+        self._put("warm", warm)
+        self._put("marks", len(taken))
+        self._write("level", np.array([(one.sets, one.ways) for one in levels.each], _LEVEL))
+        self._write("mark", np.array([(address, int(role)) for address, role in taken], _MARK))
+        self._ask(self._asked + 1 + self._asked % 2)
+
+    def end(self) -> None:
+        """Ask for the end of the trial, from which on nothing is seen, and nothing slowed."""
+        self._ask(self._asked + self._asked % 2)
+
+    @property
+    def heeded(self) -> bool:
+        """Whether what was asked for last is so."""
+        return self._get("heeded") == self._asked
+
+    def touched(self) -> Touched:
+        """What the trial counted, once its end is `heeded`."""
+        places = np.frombuffer(self._memory, _PLACE, min(self._get("places"), _PLACES), _HEAD.itemsize).copy()
+        return Touched(self._get("windows"), self._get("dropped"), self._get("untold"), places)
+
+    def close(self) -> None:
+        """Let go of it; may be called twice."""
+        if self.fd >= 0:
+            self._memory.close()
+            os.close(self.fd)
+            self.fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _ask(self, wanted: int) -> None:
+        self._asked = wanted
+        self._put("asked", wanted)
+
+    def _get(self, name: str) -> int:
+        at = _offset(name)
+        return int.from_bytes(self._memory[at : at + 8], "little")
+
+    def _put(self, name: str, value: int) -> None:
+        self._write(name, np.array([value], "<u8"))
+
+    def _write(self, name: str, values: npt.NDArray[np.generic]) -> None:
+        at, content = _offset(name), values.tobytes()
+        self._memory[at : at + len(content)] = content
+
+
+def _offset(name: str) -> int:
+    """Return at which byte of the head a field begins."""
+    fields = _HEAD.fields
+    assert fields is not None
+    return fields[name][1]

@@ -1,0 +1,153 @@
+"""An observer: what each function of a guest's kernel touches while a memory trial lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from pdrgate.guests.metering.function_counts import FunctionObserver
+from pdrgate.guests.metering.memory.cache_levels import CacheLevel, CacheLevels
+from pdrgate.guests.metering.memory.memory_meter import (
+    ATOMIC,
+    BLOCK,
+    GOES_INDIRECTLY,
+    REGION,
+    MemoryMeter,
+    Role,
+    Touched,
+)
+from pdrgate.guests.metering.symbols import KernelSymbols
+from pdrgate.hosts.host import HostError
+from pdrgate.observers.function_names import OTHERS, PROGRAM, is_thunk
+from pdrgate.observers.watching import Observation
+from pdrgate.stretch import Functions, MemoryCounts, MemorySeen
+
+WARM = 256
+"""Windows that fill the model before it counts: as many packets as a receive ring holds."""
+_TAKES_UP = ("napi_gro_receive", "gro_receive_skb")
+"""What a driver calls once for each packet that is no XDP program's."""
+_AS_MANY = 0.9
+"""A share of the calls of a packet's XDP program that make one of these tell packets as well."""
+_MARKS: Mapping[Role, tuple[str, ...]] = {
+    Role.INTERRUPT: ("asm_sysvec_apic_timer_interrupt", "sysvec_apic_timer_interrupt"),
+    Role.RETURN: ("native_irq_return_iret",),
+    Role.FOREIGN: (
+        "run_timer_softirq", "rcu_core", "rcu_core_si", "run_rebalance_domains", "sched_balance_softirq", "__schedule",
+    ),
+    Role.POLL: ("net_rx_action", "__napi_poll"),
+}  # fmt: skip
+"""What a kernel does by itself, and where that ends. Ticks come by the clock, and a trial like this is slow."""
+_LEAST = 0.02
+"""Instructions for a packet, for a function to be kept by itself, where it touches no line."""
+_HEEDED = 30.0
+"""Seconds in which a guest has nothing to do for a moment, however busy this machine is."""
+
+
+class MemoryObserver:
+    """Has each access to memory seen while a trial lasts. The guest is slower for it, and only then.
+
+    Args:
+        nudge: has the guest do something, after which it has nothing to do.
+        counting: what has counted the guest's functions; it names them, and tells what packets are known by.
+    """
+
+    def __init__(
+        self,
+        meter: MemoryMeter,
+        levels: CacheLevels,
+        nudge: Callable[[], object],
+        counting: FunctionObserver,
+    ) -> None:
+        self._meter = meter
+        self._levels = levels
+        self._nudge = nudge
+        self._counting = counting
+
+    def begin(self) -> None:
+        symbols = self._counting.symbols
+        if symbols is None:
+            return
+        roles = {Role.PACKET: (takes_packets_up(self._counting.latest),), **_MARKS}
+        marks = [(at, role) for role, names in roles.items() for name in names for at in symbols.entries(name)]
+        self._meter.begin(self._levels, marks, WARM)
+        self._wait()
+
+    def end(self) -> Observation:
+        symbols = self._counting.symbols
+        if symbols is None:
+            return Observation()
+        self._meter.end()
+        self._wait()
+        return Observation(memory=memory_seen(self._meter.touched(), symbols, self._levels))
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _HEEDED
+        while not self._meter.heeded:
+            if time.monotonic() > deadline:
+                raise HostError(f"the guest was busy for {_HEEDED:g} s: no memory trial could begin or end")
+            self._nudge()
+
+
+def takes_packets_up(executed: Functions) -> str:
+    """The function that a kernel calls once for each packet that it takes; empty where none is known."""
+    programs = {name: calls for name, (_, calls) in executed.items() if name.startswith(PROGRAM)}
+    most = max(programs, key=lambda name: programs[name], default="")
+    for name in _TAKES_UP:
+        calls = executed.get(name, (0, 0))[1]
+        if calls and calls >= _AS_MANY * programs.get(most, 0):
+            return name
+    return most
+
+
+def memory_seen(touched: Touched, symbols: KernelSymbols, levels: CacheLevels) -> MemorySeen | None:
+    """What functions touched; None where no window counts, or there was no room for all that was touched."""
+    if not touched.windows or touched.untold:
+        return None
+    ran = touched.places[(touched.places["executed"] | touched.places["loaded"] | touched.places["stored"]) > 0]
+    names = symbols.names(ran["address"])
+    functions = sorted(set(names))
+    number = {name: at for at, name in enumerate(functions)}
+    of = np.array([number[name] for name in names], dtype=np.int64)
+    code = ran["kind"] == BLOCK
+    thunk = np.array([is_thunk(name) for name in names], dtype=np.bool_) & symbols.begin(ran["address"])
+    indirect = code & ((ran["traits"] & GOES_INDIRECTLY > 0) | thunk)
+
+    def sums(values: npt.NDArray[np.uint64], which: npt.NDArray[np.bool_]) -> list[int]:
+        found = np.bincount(of, np.where(which, values, 0).astype(np.float64), len(functions))
+        return [int(one) for one in found]
+
+    def beyond(level: CacheLevel) -> npt.NDArray[np.uint64]:
+        """Lines never seen before that a warm cache would not have either: they are of more than it holds."""
+        large = ran["regions"] * np.uint64(REGION) > level.size
+        found: npt.NDArray[np.uint64] = np.where(large & ~code, ran["first_ever"], 0)
+        return found
+
+    every = np.ones(len(ran), dtype=np.bool_)
+    columns = (
+        sums(ran["executed"] * ran["length"], code),
+        sums(ran["loaded"], ~code),
+        sums(ran["stored"], ~code),
+        sums(ran["new_line"], ~code),
+        sums(ran["new_line"], code),
+        sums(ran["missed_l1"] + ran["first_ever"], ~code),
+        sums(ran["missed_l1"] + ran["first_ever"], code),
+        sums(ran["missed_l2"] + beyond(levels.second), every),
+        sums(ran["missed_last"] + beyond(levels.last), every),
+        sums(ran["stored"], ran["traits"] & ATOMIC > 0),
+        sums(ran["executed"], indirect),
+    )
+    found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
+    return MemorySeen(touched.windows, touched.dropped, _condensed(found, _LEAST * touched.windows))
+
+
+def _condensed(functions: Mapping[str, MemoryCounts], least: float) -> dict[str, MemoryCounts]:
+    """Functions of hardly any instructions and lines, told as one."""
+    kept: dict[str, MemoryCounts] = {}
+    for name, counts in functions.items():
+        own = name if max(counts) >= least else OTHERS
+        known = kept.get(own)
+        kept[own] = counts if known is None else MemoryCounts(*map(sum, zip(known, counts, strict=True)))
+    return kept

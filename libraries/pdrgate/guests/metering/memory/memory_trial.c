@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A plugin for QEMU's TCG, of guests of one virtual CPU: sees each access to memory of the guest's kernel while a trial
+ * wants it, and counts by instruction what it touches and what a model of caches misses. It is loaded beside vcpu_meter
+ * by `-plugin FILE,memory=PATH`, where PATH is the memory of record.h.
+ *
+ * While no trial is under way no code is instrumented for it, so that it costs nothing: when that changes, all that was
+ * translated is thrown away. Only a CPU's own thread may have that done, and here it comes by when it has nothing to do.
+ *
+ * What a packet touches is counted in windows: one ends, and the next begins, where the kernel takes a packet up. What
+ * the kernel does by itself meanwhile, such as a tick, is not seen at all: it comes by the clock, of which a trial like
+ * this takes much. A window in which the CPU had nothing to do does not count.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cache_model.h"
+#include "qemu_interface.h"
+#include "record.h"
+#include "seen_lines.h"
+#include "x86_traits.h"
+
+EXPORTED int qemu_plugin_version = PLUGIN_API;
+
+#define FIRST_KERNEL_ADDRESS 0x8000000000000000ULL
+enum { LINE_SHIFT = 6, NOTES = 1 << 16, KNOWN = 2 * PLACES, EVENT_SHIFT = 18 /* 2^18 places */ };
+
+static struct record *record;
+static plugin_id self;
+static uint64_t requested; /* of what was asked for, the last that the emulator was asked to make so */
+
+static struct cache level[LEVELS];
+static struct seen seen;
+static uint32_t known_at[KNOWN]; /* index of a place + 1 */
+
+/* The window: it counts when it has ended, if it does. */
+static uint64_t window, windows_to_warm;
+static int clean, interrupted, elsewhere;
+static uint32_t note_of[NOTES], notes;
+
+/* --- Windows ------------------------------------------------------------------------------------------------------- */
+
+static inline void note(const struct place *place, unsigned events)
+{
+	if (notes == NOTES) {
+		clean = 0;
+		return;
+	}
+	note_of[notes++] = (uint32_t)(place - record->place) | events << EVENT_SHIFT;
+}
+
+static void count_notes(void)
+{
+	for (uint32_t number = 0; number < notes; number++) {
+		struct place *place = &record->place[note_of[number] & (PLACES - 1)];
+		unsigned events = note_of[number] >> EVENT_SHIFT;
+		for (; events != 0; events &= events - 1)
+			place->count[__builtin_ctz(events)]++;
+	}
+}
+
+static void next_window(void)
+{
+	if (windows_to_warm > 0) {
+		windows_to_warm--;
+	} else if (clean) {
+		count_notes();
+		record->windows++;
+	} else {
+		record->dropped++;
+	}
+	notes = 0;
+	clean = 1;
+	window++;
+}
+
+/* --- Touching lines ------------------------------------------------------------------------------------------------ */
+
+static unsigned touched(struct place *place, uint64_t line, struct cache *first)
+{
+	struct seen_line *known = seen_line(&seen, line);
+	unsigned events = 0;
+	if (known == NULL) {
+		record->untold++;
+		return 0;
+	}
+	if (known->window != window)
+		events = NEW_LINE;
+	if (!cache_touch(first, line)) {
+		int second = cache_touch(&level[2], line), last = second || cache_touch(&level[3], line);
+		if (known->window == 0) {
+			events |= FIRST_EVER;
+			place->regions += seen_new_region(&seen, place - record->place, line);
+		} else {
+			events |= MISSED_L1 | (second ? 0 : MISSED_L2) | (last ? 0 : MISSED_LAST);
+		}
+	}
+	known->window = window;
+	return events;
+}
+
+static void accessed(unsigned cpu, access_info info, uint64_t address, void *data)
+{
+	if (interrupted || elsewhere)
+		return;
+	struct place *place = data;
+	uint64_t line = address >> LINE_SHIFT, size = 1ULL << qemu_plugin_mem_size_shift(info);
+	unsigned events = qemu_plugin_mem_is_store(info) ? STORED : LOADED;
+	(void)cpu;
+	note(place, events | touched(place, line, &level[0]));
+	if ((address + size - 1) >> LINE_SHIFT != line && (events = touched(place, line + 1, &level[0])) != 0)
+		note(place, events);
+}
+
+/* What is known of a block beside its place: where its code ends, and what it begins. */
+static struct {
+	uint64_t last_line;
+	uint64_t role;
+} block_of[PLACES];
+
+static void heed(uint64_t role)
+{
+	switch (role) {
+	case PACKET:
+		interrupted = elsewhere = 0;
+		next_window();
+		break;
+	case INTERRUPT:
+		interrupted = 1;
+		break;
+	case RETURN:
+		interrupted = 0;
+		break;
+	case FOREIGN:
+		elsewhere = 1;
+		break;
+	case POLL:
+		elsewhere = 0;
+		break;
+	}
+}
+
+static void executed(unsigned cpu, void *data)
+{
+	struct place *place = data;
+	uint32_t number = place - record->place;
+	unsigned events = EXECUTED;
+	(void)cpu;
+	if (block_of[number].role != 0)
+		heed(block_of[number].role);
+	if (interrupted || elsewhere)
+		return;
+	for (uint64_t line = place->address >> LINE_SHIFT; line <= block_of[number].last_line; line++, events = 0)
+		if ((events |= touched(place, line, &level[1])) != 0)
+			note(place, events);
+}
+
+/* --- Translation --------------------------------------------------------------------------------------------------- */
+
+/* Code is translated more than once. NULL where there is no room. */
+static struct place *place_at(uint64_t address, uint16_t kind, uint32_t length, uint16_t traits)
+{
+	uint64_t places = record->places, slot = mixed(address * 4 + kind + ((uint64_t)length << 48)) % KNOWN;
+	for (; known_at[slot] != 0; slot = (slot + 1) % KNOWN) {
+		struct place *known = &record->place[known_at[slot] - 1];
+		if (known->address == address && known->kind == kind && known->length == length)
+			return known;
+	}
+	if (places == PLACES) {
+		record->untold++;
+		return NULL;
+	}
+	record->place[places] =
+		(struct place){ .address = address, .kind = kind, .length = length, .traits = traits };
+	known_at[slot] = places + 1;
+	atomic_store_explicit(&record->places, places + 1, memory_order_release);
+	return &record->place[places];
+}
+
+static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn)
+{
+	uint8_t code[16];
+	return traits_of(code, code_of(insn, code, sizeof code));
+}
+
+static uint64_t role_of(uint64_t address)
+{
+	for (uint64_t number = 0; number < record->marks && number < MARKS; number++)
+		if (record->mark[number].address == address)
+			return record->mark[number].role;
+	return 0;
+}
+
+static void translated(struct qemu_plugin_tb *tb)
+{
+	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb);
+	if (address < FIRST_KERNEL_ADDRESS)
+		return; /* programs are no part of a packet's path */
+	struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, length - 1);
+	struct place *block = place_at(address, BLOCK, length, traits_of_insn(last) & (GOES_INDIRECTLY | RETURNS));
+	if (block == NULL)
+		return;
+	block_of[block - record->place].last_line =
+		(qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) - 1) >> LINE_SHIFT;
+	block_of[block - record->place].role = role_of(address);
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
+	for (size_t number = 0; number < length; number++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
+		struct place *place =
+			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn) & ATOMIC);
+		if (place != NULL)
+			qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, READS_AND_WRITES, place);
+	}
+}
+
+/* --- Trials -------------------------------------------------------------------------------------------------------- */
+
+static void forget_model(void)
+{
+	for (int number = 0; number < LEVELS; number++)
+		cache_free(&level[number]);
+	seen_free(&seen);
+}
+
+/* Whether there is memory for it. */
+static int begin_trial(void)
+{
+	memset(known_at, 0, sizeof known_at);
+	record->places = record->windows = record->dropped = record->untold = 0;
+	window = 1;
+	windows_to_warm = record->warm;
+	clean = notes = interrupted = elsewhere = 0;
+	for (int number = 0; number < LEVELS; number++)
+		if (!cache_make(&level[number], record->level[number].sets, record->level[number].ways))
+			return 0;
+	return seen_make(&seen);
+}
+
+static void idle(void);
+static void begin_or_end(void);
+
+#if PLUGIN_API >= 7
+static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; translated(tb); }
+static void on_idle(unsigned cpu, void *data) { (void)cpu; (void)data; idle(); }
+static void on_reset(void *data) { (void)data; begin_or_end(); }
+#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
+#define RESET() qemu_plugin_reset(self, on_reset, NULL)
+#else
+static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
+static void on_idle(plugin_id id, unsigned cpu) { (void)id; (void)cpu; idle(); }
+static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
+#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
+#define RESET() qemu_plugin_reset(self, on_reset)
+#endif
+
+static void idle(void)
+{
+	uint64_t asked = atomic_load_explicit(&record->asked, memory_order_acquire);
+	clean = 0;
+	if (asked != requested) {
+		requested = asked;
+		RESET();
+	}
+}
+
+/* While the CPU stands still, and nothing that was translated is left. */
+static void begin_or_end(void)
+{
+	TELL(idle, on_idle);
+	forget_model();
+	if (requested % 2 == 1) {
+		if (begin_trial())
+			TELL(tb_trans, on_translation);
+		else
+			record->untold++;
+	}
+	atomic_store_explicit(&record->heeded, requested, memory_order_release);
+}
+
+EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
+{
+	static const char option[] = "memory=";
+	(void)info;
+	if (argc != 1 || strncmp(argv[0], option, strlen(option)) != 0) {
+		fprintf(stderr, "memory_trial: give it memory=PATH\n");
+		return 1;
+	}
+	int file = open(argv[0] + strlen(option), O_RDWR | O_CLOEXEC);
+	if (file < 0) {
+		perror("memory_trial");
+		return 1;
+	}
+	struct stat about = { 0 };
+	fstat(file, &about);
+	record = (size_t)about.st_size != sizeof *record
+			 ? MAP_FAILED
+			 : mmap(NULL, sizeof *record, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	close(file);
+	if (record == MAP_FAILED || record->magic != MAGIC) {
+		fprintf(stderr, "memory_trial: %s is no memory of this version\n", argv[0] + strlen(option));
+		return 1;
+	}
+	self = id;
+	TELL(idle, on_idle);
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory that a memory trial's plugin shares with who reads it; memory_meter.py has its layout too. */
+#ifndef RECORD_H
+#define RECORD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define MAGIC 0x316c616972746d65ULL /* "emtrial1" */
+enum { PLACES = 1 << 18, MARKS = 256, LEVELS = 4 };
+
+/* What happened at a place; each has a count of its own, in this order. */
+enum event {
+	EXECUTED = 1 << 0, /* of a block */
+	LOADED = 1 << 1,
+	STORED = 1 << 2,
+	NEW_LINE = 1 << 3, /* one that its window had not touched */
+	MISSED_L1 = 1 << 4,
+	MISSED_L2 = 1 << 5,
+	MISSED_LAST = 1 << 6,
+	FIRST_EVER = 1 << 7, /* the model has never seen the line, and cannot say whether a warm cache had it */
+};
+enum { EVENTS = 8 };
+
+enum kind { INSTRUCTION = 1, BLOCK = 2 };
+
+/* What code does beside touching memory. */
+enum trait { ATOMIC = 1, GOES_INDIRECTLY = 2, RETURNS = 4 };
+
+/* An instruction, which touches data, or a block of them, which touches lines of code. */
+struct place {
+	uint64_t address;
+	uint16_t kind, traits;
+	uint32_t length; /* instructions */
+	uint64_t count[EVENTS];
+	uint64_t regions; /* of 256 KiB, in which it touched lines for the first time ever */
+};
+
+/* Code at which a window ends and the next begins, or where something begins or ends that is no part of a packet's way. */
+enum role {
+	PACKET = 1, /* a packet is taken up: a window ends */
+	INTERRUPT = 2, /* an interrupt begins that no packet has made, */
+	RETURN = 3, /* and ends behind this code */
+	FOREIGN = 4, /* something else begins, */
+	POLL = 5, /* and ends where packets are looked for */
+};
+struct mark {
+	uint64_t address, role;
+};
+
+struct level {
+	uint64_t sets, ways;
+};
+
+struct record {
+	uint64_t magic;
+	/* Written by the reader, while no trial is under way. */
+	_Atomic uint64_t asked; /* odd: a trial is wanted; each has a number of its own */
+	uint64_t warm; /* windows that only fill the model */
+	uint64_t marks;
+	struct level level[LEVELS]; /* L1 of data, L1 of code, L2, the last one */
+	struct mark mark[MARKS];
+	/* Written by the plugin. */
+	_Atomic uint64_t heeded; /* what was asked for and is so */
+	_Atomic uint64_t places;
+	uint64_t windows; /* those that count */
+	uint64_t dropped; /* those that do not, for the CPU had nothing to do meanwhile */
+	uint64_t untold; /* touches that there was no room for */
+	uint64_t unused[3];
+	struct place place[PLACES];
+};
+
+#endif

@@ -1,0 +1,128 @@
+"""Memory trials in a real kernel: programs with known accesses have just these counts, and a trial leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from touching_routers import FAR, NEAR, OF_EACH_CPU, SHARED, Touching, walk
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.data_paths.catalogue import data_path
+from pdrgate.gate.sut.trial_measurer import TrialMeasurer
+from pdrgate.history.trials import TrialFile
+from pdrgate.measurands.cost import packet_cost
+from pdrgate.phase import Phase
+from pdrgate.stability.trial_files import read_trials
+from pdrgate.stretch import Belonging, MemoryCounts, MemorySeen
+from pdrgate.testbeds.vm.vm_testbed import VmTestbed
+from pdrgate.traffic.frames import Frames
+from pdrgate.trial import Trial
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
+
+OVERLOAD, DURATION = 120_000.0, 0.1
+PACKETS = 2048
+PROGRAM = "bpf:xdp_router"
+
+
+@pytest.fixture
+def metered(shared_testbed, cloud: KernelBuild) -> VmTestbed:
+    return shared_testbed(cloud, metered=True)
+
+
+@pytest.fixture
+def trials(metered: VmTestbed, tmp_path: Path) -> Callable[..., list[Trial]]:
+    """Trials of a path's packets at saturation, in these phases."""
+
+    def measured(path_name: str, *phases: Phase, program: Path | None = None) -> list[Trial]:
+        path = data_path(path_name, program)
+        path.apply(metered.hops)
+        generator, file = metered.generator(path.family), TrialFile(tmp_path / "trials.jsonl")
+        try:
+            measurer = TrialMeasurer(
+                generator, Frames(path.family, 64), metered.observers(), file,
+                Belonging("memory", boot=metered.boot_id, pair=1), counting=metered.executed.counting(),
+                seeing_memory=metered.executed.memory(), busy=metered.executed.busy,
+            )  # fmt: skip
+            return [
+                measurer.measure(OVERLOAD, PACKETS / OVERLOAD if phase == Phase.MEMORY else DURATION, phase)
+                for phase in phases
+            ]
+        finally:
+            generator.close()
+            file.close()
+            path.restore()
+
+    return measured
+
+
+@pytest.fixture
+def touched(trials: Callable[..., list[Trial]], tmp_path: Path) -> Callable[[Touching, str], dict[str, float]]:
+    """What the program of a router touches for each packet, by what is counted."""
+
+    def of(touching: Touching, name: str) -> dict[str, float]:
+        program = touching.built(tmp_path, name)
+        *_, last = trials("xdp-ipv6-routing", Phase.SATURATION, Phase.MEMORY, program=program)
+        return per_packet(last)
+
+    return of
+
+
+def per_packet(trial: Trial, name: str = PROGRAM) -> dict[str, float]:
+    seen = trial.seen.memory
+    assert seen is not None
+    assert seen.windows > 300
+    return {field: count / seen.windows for field, count in seen.functions[name]._asdict().items()}
+
+
+def test_a_program_touches_what_it_was_written_to_touch(touched: Callable[[Touching, str], dict[str, float]]) -> None:
+    one, nine = touched(walk(1), "one"), touched(walk(9), "nine")
+    assert nine["lines"] - one["lines"] == pytest.approx(8, abs=0.3)
+    assert nine["stores"] - one["stores"] >= 8
+    assert one["atomics"] == nine["atomics"] == 0
+    # Few lines stay in the first level.
+    assert nine["missed_last"] == pytest.approx(0, abs=0.02)
+
+    near, far = touched(NEAR, "near"), touched(FAR, "far")
+    assert far["lines"] == pytest.approx(near["lines"], abs=0.1)
+    assert far["instructions"] == pytest.approx(near["instructions"], abs=1)
+    assert near["missed_last"] == pytest.approx(0, abs=0.02)
+    assert far["missed_last"] == pytest.approx(1, abs=0.05)
+    assert far["missed_l2"] - near["missed_l2"] == pytest.approx(1, abs=0.1)
+
+    own, shared = touched(OF_EACH_CPU, "own"), touched(SHARED, "shared")
+    assert shared["atomics"] - own["atomics"] == pytest.approx(1, abs=0.01)
+
+
+def test_a_trial_repeats_and_leaves_no_trace(trials: Callable[..., list[Trial]]) -> None:
+    before, *seen, after = trials(
+        "ipv6-routing", Phase.SATURATION, Phase.MEMORY, Phase.MEMORY, Phase.MEMORY, Phase.SATURATION
+    )
+    for name, lines in (("ip6_forward", 1.0), ("ip6_rcv_core", 1.0), ("dev_gro_receive", 5.0)):
+        found = [per_packet(trial, name) for trial in seen]
+        assert max(one["lines"] for one in found) - min(one["lines"] for one in found) < 1.0, name
+        assert found[0]["lines"] > lines
+        assert found[0]["code_lines"] > 1
+        assert found[0]["missed_last"] < 0.05
+        cost = packet_cost([before])
+        assert cost is not None
+        instructions, calls = cost.functions[name]
+        # Where others have the machine, packets of a trial are lost behind it, and count for none that was forwarded.
+        assert found[0]["instructions"] == pytest.approx(instructions / calls, rel=0.1), name
+    # Code that is not instrumented any more is as fast as it was; counts are those of before.
+    first, last = (packet_cost([one]) for one in (before, after))
+    assert first is not None
+    assert last is not None
+    each = [one.functions["ip6_forward"] for one in (first, last)]
+    assert each[1][0] / each[1][1] == pytest.approx(each[0][0] / each[0][1], abs=0.5)
+    assert after.seen.memory is None
+
+
+def test_what_was_seen_is_on_disk_and_comes_back(trials: Callable[..., list[Trial]], tmp_path: Path) -> None:
+    *_, seen = trials("ipv6-routing", Phase.SATURATION, Phase.MEMORY)
+    (read,) = [one for one in read_trials(tmp_path / "trials.jsonl") if one.occasion.phase == Phase.MEMORY]
+    assert isinstance(read.seen.memory, MemorySeen)
+    assert read.seen.memory == seen.seen.memory
+    assert all(isinstance(one, MemoryCounts) for one in read.seen.memory.functions.values())

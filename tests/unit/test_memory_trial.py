@@ -1,0 +1,143 @@
+"""What the plugin of memory trials is made of: its model of a cache, what it reads of code, and how counts are told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
+from pdrgate.guests.metering.memory.memory_meter import _PLACE, ATOMIC, BLOCK, REGION, Touched
+from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
+from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
+from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+_DRIVER = r"""
+#include <stdio.h>
+#include "cache_model.h"
+#include "seen_lines.h"
+#include "x86_traits.h"
+
+#define TRAITS(...) traits_of((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+int main(void)
+{
+    struct cache cache;
+    struct seen seen;
+    cache_make(&cache, 2, 2);
+    /* Of the set of even lines: 2 and 4 fill it, 2 is used again, 6 takes the place of 4. */
+    const uint64_t touched[] = { 2, 4, 2, 6, 2, 4, 3, 3 };
+    for (int at = 0; at < 8; at++)
+        printf("%d", cache_touch(&cache, touched[at]));
+    seen_make(&seen);
+    seen_line(&seen, 7)->window = 3;
+    printf(" %d %d", (int)seen_line(&seen, 7)->window, (int)seen_line(&seen, 8)->window);
+    const uint64_t regions[][2] = { { 1, 0 }, { 1, 4095 }, { 1, 4096 }, { 2, 0 } };
+    printf(" ");
+    for (int at = 0; at < 4; at++)
+        printf("%d", seen_new_region(&seen, regions[at][0], regions[at][1]));
+    printf(" %d%d%d%d%d%d%d%d%d", TRAITS(0xf0, 0x48, 0x0f, 0xb1, 0x0e), TRAITS(0x3e, 0xff, 0x07),
+           TRAITS(0x87, 0x06), TRAITS(0x87, 0xc3), TRAITS(0x3e, 0xff, 0xe0), TRAITS(0xff, 0xd0), TRAITS(0xc3),
+           TRAITS(0x3e, 0x0f, 0x1f, 0x00), TRAITS(0x48, 0x89, 0x07));
+    return 0;
+}
+"""
+
+
+@needs_gcc
+def test_the_model_forgets_what_was_used_longest_ago_and_locks_are_known_also_where_they_were_taken_out(
+    tmp_path: Path,
+) -> None:
+    source, program = tmp_path / "driver.c", tmp_path / "driver"
+    source.write_text(_DRIVER)
+    subprocess.run(
+        ("gcc", "-Wall", "-Werror", "-O1", f"-I{MEMORY_TRIAL.main.parent}", str(source), "-o", str(program)), check=True
+    )
+    told = subprocess.run((str(program),), capture_output=True, text=True, check=True).stdout
+    assert told == "00101001 3 0 1011 111022400"
+
+
+@needs_gcc
+def test_it_is_built_for_each_interface_of_qemu(tmp_path: Path) -> None:
+    assert len({plugin(version, MEMORY_TRIAL, tmp_path) for version in ("7.2.22", "9.1.0", "11.1.0")}) == 3
+
+
+def test_whatever_is_in_the_shared_memory_reading_it_is_bounded() -> None:
+    with MemoryMeter() as meter:
+        meter._memory[8:] = b"\xff" * (len(meter._memory) - 8)
+        assert len(meter.touched().places) == 1 << 18
+        with pytest.raises(PermissionError):
+            os.ftruncate(meter.fd, 0)
+
+
+def test_a_server_s_caches_have_the_sets_that_they_have() -> None:
+    assert [one.sets for one in SERVER.each] == [64, 64, 2048, 32768]
+    assert CacheLevel(64, 4).sets == 1
+
+
+SYMBOLS = KernelSymbols(
+    [KernelSymbol(0x1000, "ip6_forward"), KernelSymbol(0x2000, "bpf_prog_0123456789abcdef_filter"),
+     KernelSymbol(0x3000, "__x86_indirect_thunk_rax")]
+)  # fmt: skip
+
+
+def _place(address: int, **told: int) -> tuple[int, ...]:
+    return tuple(({"address": address, "kind": 1} | told).get(name, 0) for name in _PLACE.names or ())
+
+
+def _touched(*places: tuple[int, ...], windows: int = 10, untold: int = 0) -> Touched:
+    return Touched(windows, 1, untold, np.array(list(places), _PLACE))
+
+
+def test_counts_are_summed_by_function() -> None:
+    seen = memory_seen(
+        _touched(
+            _place(0x1000, kind=BLOCK, length=5, executed=20, new_line=30),
+            _place(0x1004, loaded=20, new_line=10, missed_l1=4, missed_l2=2, missed_last=1),
+            _place(0x1008, loaded=20, stored=20, traits=ATOMIC),
+            _place(0x3000, kind=BLOCK, length=2, executed=7),
+            _place(0x2000, loaded=10),
+        ),
+        SYMBOLS, SERVER,
+    )  # fmt: skip
+    assert seen is not None
+    assert (seen.windows, seen.dropped) == (10, 1)
+    forward = seen.functions["ip6_forward"]
+    assert forward.instructions == 100
+    assert (forward.loads, forward.stores, forward.atomics) == (40, 20, 20)
+    assert (forward.lines, forward.code_lines) == (10, 30)
+    assert (forward.missed_l1, forward.missed_l2, forward.missed_last) == (4, 2, 1)
+    assert seen.functions["__x86_indirect_thunk_rax"].indirect == 7
+    assert seen.functions["bpf:filter"].loads == 10
+
+
+@pytest.mark.parametrize(
+    ("regions", "l2", "last"),
+    [(4, 0, 0), (2048 * 1024 // REGION + 1, 9, 0), (32768 * 1024 // REGION + 1, 9, 9)],
+)
+def test_lines_never_seen_before_are_missed_where_a_level_cannot_hold_all_that_is_read(
+    regions: int, l2: int, last: int
+) -> None:
+    """Nobody can wait until a table is warm: one that fits is taken for warm, and one that does not for cold."""
+    seen = memory_seen(_touched(_place(0x2000, loaded=9, first_ever=9, regions=regions)), SYMBOLS, SERVER)
+    assert seen is not None
+    found = seen.functions["bpf:filter"]
+    assert (found.missed_l1, found.missed_l2, found.missed_last) == (9, l2, last)
+
+
+def test_nothing_is_told_where_no_window_counts_or_not_all_was_counted() -> None:
+    assert memory_seen(_touched(_place(0x1000, loaded=1), windows=0), SYMBOLS, SERVER) is None
+    assert memory_seen(_touched(_place(0x1000, loaded=1), untold=1), SYMBOLS, SERVER) is None
+
+
+def test_packets_are_told_by_what_the_kernel_does_once_for_each() -> None:
+    skb, program = ("napi_gro_receive", "bpf:filter")
+    assert takes_packets_up({skb: (10, 100), program: (10, 100)}) == skb
+    assert takes_packets_up({skb: (10, 3), program: (10, 100), "bpf:other": (10, 5)}) == program
+    assert takes_packets_up({"gro_receive_skb": (10, 3)}) == "gro_receive_skb"
+    assert takes_packets_up({"ip6_forward": (10, 3)}) == ""
