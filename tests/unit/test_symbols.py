@@ -199,13 +199,13 @@ def test_the_observer_tells_what_was_executed_during_the_trial():
     meter, symbols = Meter(), KernelSymbols([KernelSymbol(BASE, "f"), KernelSymbol(BASE + 0x40, "g")])
     observer = FunctionObserver(meter, lambda executed: symbols)  # type: ignore[arg-type]
     observer.begin()
-    seen = observer.end()
+    seen = observer.end().whole()
     assert seen.functions == {"f": (20, 10), "g": (15, 3)}
     assert seen.counted > 0
     meter.tables = [executed(), executed((BASE, 2, 1))]
     observer.begin()
-    assert observer.end().functions == {"f": (2, 1)}
-    assert observer.end().functions == {}  # it was never begun
+    assert observer.end().whole().functions == {"f": (2, 1)}
+    assert observer.end().whole().functions == {}  # it was never begun
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pdrgate.cause import Cause
@@ -32,6 +32,8 @@ class Observation:
     """Why the trial tells nothing of the SUT; empty when it does."""
     counted: float = 0.0
     """Seconds for which functions were counted; 0 where they were not."""
+    later: tuple[Callable[[], Observation], ...] = ()
+    """What tells the rest, and takes time: it is asked when nothing is watched any more."""
 
     def __or__(self, other: Observation) -> Observation:
         return Observation(
@@ -42,7 +44,15 @@ class Observation:
             self.memory or other.memory,
             (*self.disturbed, *other.disturbed),
             self.counted or other.counted,
+            (*self.later, *other.later),
         )
+
+    def whole(self) -> Observation:
+        """The same with all that was left for later. Raises TestbedError where the SUT does not answer."""
+        found = replace(self, later=())
+        for tell in self.later:
+            found |= tell()
+        return found
 
 
 class Observer(Protocol):
@@ -74,10 +84,18 @@ class CounterObserver:
 
 
 class Watch:
-    """A trial that is being watched; ``observation`` is there once it has ended."""
+    """A trial that is being watched, or was."""
 
     def __init__(self) -> None:
-        self.observation = Observation()
+        self.seen = Observation()
+        """What observers have told so far."""
+
+    @property
+    def observation(self) -> Observation:
+        """What was seen of a trial that has ended. Raises TestbedError when the SUT cannot be asked."""
+        with understood(_SUT):
+            self.seen = self.seen.whole()
+        return self.seen
 
 
 @contextlib.contextmanager
@@ -91,7 +109,7 @@ def watching(observers: Iterable[Observer]) -> Iterator[Watch]:
 
     def end(observer: Observer) -> None:
         with understood(_SUT):
-            watch.observation |= observer.end()
+            watch.seen |= observer.end()
 
     with contextlib.ExitStack() as stack:
         for observer in observers:

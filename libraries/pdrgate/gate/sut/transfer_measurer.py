@@ -40,12 +40,14 @@ class TransferMeasurer(Measurer[Transfer]):
         return self._taken(earlier, lambda: self._fresh(ask, repeat))
 
     def _fresh(self, ask: TransferAsk, repeat: int) -> Transfer:
-        with self._blamed(), self._watching(self._counting if ask.phase == Phase.REPEAT else ()) as watch:
-            transfer = self._loop.transfer(ask.window, ask.duration, ask.rate)
+        with self._blamed():
+            with self._watching(self._counting if ask.phase == Phase.REPEAT else ()) as watch:
+                transfer = self._loop.transfer(ask.window, ask.duration, ask.rate)
+            observation = watch.observation
         return self._keep(
             dataclasses.replace(
                 transfer,
-                seen=seen_by(watch.observation),
+                seen=seen_by(observation),
                 belonging=self._belonging,
                 occasion=Occasion(repeat, phase=ask.phase, started=transfer.occasion.started),
             )

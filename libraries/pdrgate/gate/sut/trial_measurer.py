@@ -89,15 +89,16 @@ class TrialMeasurer(Measurer[Trial]):
             frames = self._frames_of(load, phase)
             with self._busy() if resting else contextlib.nullcontext(), self._watching(more) as watch:
                 trial = _rest(duration) if resting else self._generator.trial(load, duration, frames)
-        observed, told = seen_by(watch.observation), trial.seen
+            observation = watch.observation
+        observed, told = seen_by(observation), trial.seen
         seen = dataclasses.replace(  # a generator may have counters of its own, and say what disturbed it
             observed,
             latency=told.latency,
             counters_before={**observed.counters_before, **told.counters_before},
             counters_after={**observed.counters_after, **told.counters_after},
-            stacks=watch.observation.stacks,
-            memory=watch.observation.memory,
-            counted=watch.observation.counted,
+            stacks=observation.stacks,
+            memory=observation.memory,
+            counted=observation.counted,
             # Who calls whom, and touches what, does not depend on how late the machine is, and to see it makes it late.
             disturbed=() if phase in self._special else (*told.disturbed, *observed.disturbed),
         )

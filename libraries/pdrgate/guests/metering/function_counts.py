@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
 from pdrgate.guests.metering.symbols import KernelSymbols
@@ -52,9 +53,12 @@ class FunctionObserver:
             return Observation()
         counted, after = time.monotonic() - self._since, self._meter.executed()
         executed = after.since(before)
+        return Observation(counted=counted, later=(partial(self._named, executed),))
+
+    def _named(self, executed: Executed) -> Observation:
         self.symbols = self._naming(executed)
         self.latest = functions = condensed(self.symbols.functions(executed), LEAST_FUNCTION)
-        return Observation(functions=functions, counted=counted)
+        return Observation(functions=functions)
 
 
 class BusyProgram:
