@@ -1098,7 +1098,7 @@ def ended_by_keyword(
     """What Robot's keyword fails with, and what is stored after the test."""
     state = State(record=session.record)
     state.testbeds.append(OpenTestbed(session, None, "", ""))
-    named = SimpleNamespace(label="a build")
+    named = SimpleNamespace(label="a build", image=Path(__file__), modules=None)
     for name, stands_for in {"named_build": lambda source: named, "build_identity": lambda build: "", "comparison_of":
                              lambda *asked, **test: subject}.items():  # fmt: skip
         monkeypatch.setattr(keywords, name, stands_for)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from made_results import compared, pdr, result, scenario, written
 
 from pdrgate.errors import DataError, StorageError
-from pdrgate.history.results import decoded_result, encoded, read_result, results_below, write_result
+from pdrgate.history.results import GrowingResult, decoded_result, encoded, read_result, results_below, write_result
 from pdrgate.history.schema import COMMAND, SCHEMA_PATH, result_schema, schema_text
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.results.model import RunResult, TestbedResult
@@ -223,6 +223,23 @@ def test_a_write_that_fails_leaves_the_old_result(tmp_path: Path) -> None:
         write_result(path, result(scenario("PASS")))
     assert str(error.value) == f"cannot write {path}: Is a directory; make room there and run again"
     assert path.read_text() == before
+
+
+def test_a_result_that_grows_is_the_one_that_is_written_at_once(tmp_path: Path) -> None:
+    """Each scenario is encoded once, and all of it again where it is another one."""
+    path, first, second = tmp_path / "result.json", scenario(), compared()
+    growing = GrowingResult(path)
+    for some in ((first,), (first, second), (second,), (second, first), ()):
+        growing.write(result(*some))
+        assert path.read_bytes() == encoded(result(*some))
+
+
+def test_what_a_growing_result_refuses_is_told_by_the_number_of_its_scenario(tmp_path: Path) -> None:
+    bad = dataclasses.replace(scenario(), pdr=pdr(float("nan")))
+    growing = GrowingResult(tmp_path / "result.json")
+    growing.write(result(scenario()))
+    with pytest.raises(ValueError, match=r"scenarios\[1\]\.pdr"):
+        growing.write(result(scenario(), bad))
 
 
 def test_a_full_disk_is_left_without_half_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

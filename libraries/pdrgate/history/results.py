@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import msgspec
 from pdrgate.errors import DataError, StorageError, without_value
 from pdrgate.history.upgrade import OLDEST, upgraded_result
 from pdrgate.results.file_name import as_text
-from pdrgate.results.model import SCHEMA, RunResult
+from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult
 from pdrgate.results.on_disk import from_disk, to_disk
 
 RESULT_FILE = "result.json"
@@ -36,6 +38,34 @@ def write_result(path: Path, result: RunResult) -> None:
     _put(path, encoded(result))
 
 
+class GrowingResult:
+    """The result.json of a run that goes on: scenarios that were written once are not encoded and checked anew."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: list[tuple[ScenarioResult, msgspec.Raw]] = []
+
+    def write(self, result: RunResult) -> None:
+        """Put ``result`` in place of what the file has. It is on disk before this returns where the run has finished:
+        what a run that goes on was judged by is there already. Raises as `write_result`.
+        """
+        del self._known[self._unchanged(result) :]
+        for scenario in result.scenarios[len(self._known) :]:
+            try:
+                (told,) = _checked(replace(result, scenarios=(scenario,)))["scenarios"]
+            except ValueError:
+                _checked(result)  # which has the number of the scenario
+                raise
+            self._known.append((scenario, msgspec.Raw(_json(told))))
+        whole = _checked(replace(result, scenarios=())) | {"scenarios": [raw for _, raw in self._known]}
+        _put(self._path, _formatted(whole), durable=result.finished is not None)
+
+    def _unchanged(self, result: RunResult) -> int:
+        """How many of the scenarios, from the first on, are those that were written."""
+        same = (known is one for (known, _), one in zip(self._known, result.scenarios, strict=False))
+        return sum(1 for _ in itertools.takewhile(bool, same))
+
+
 def keep_result(path: Path, raw: bytes, source: str) -> RunResult:
     """Put the content of a result.json that came from ``source`` into a file, as it is, if it is a result.
 
@@ -48,13 +78,14 @@ def keep_result(path: Path, raw: bytes, source: str) -> RunResult:
     return result
 
 
-def _put(path: Path, content: bytes) -> None:
+def _put(path: Path, content: bytes, *, durable: bool = True) -> None:
     partial = path.with_name(path.name + ".part")
     try:
         with partial.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -101,6 +132,11 @@ def results_below(folder: Path) -> Iterator[tuple[Path, RunResult]]:
 
 def encoded(result: RunResult) -> bytes:
     """The bytes of result.json. Raises ValueError for what the reader would not take, with the place of it."""
+    return _formatted(_checked(result))
+
+
+def _checked(result: RunResult) -> dict[str, Any]:
+    """What is to be encoded. Raises as `encoded`."""
     plain = to_disk(result, _plain)
     where = next(_not_finite(plain, ""), None)
     if where is not None:
@@ -109,11 +145,18 @@ def encoded(result: RunResult) -> bytes:
         from_disk(plain)
     except msgspec.ValidationError as error:
         raise ValueError(f"the result is not what its reader takes: {_told(error)}") from error
+    return plain
+
+
+def _formatted(plain: Mapping[str, Any]) -> bytes:
+    return msgspec.json.format(_json(plain), indent=1) + b"\n"
+
+
+def _json(plain: Mapping[str, Any]) -> bytes:
     try:
-        content = msgspec.json.encode(plain)
+        return msgspec.json.encode(plain)
     except UnicodeEncodeError:  # of a testbed file, a baseline or a folder that is called so
-        content = msgspec.json.encode(_texts(plain))
-    return msgspec.json.format(content, indent=1) + b"\n"
+        return msgspec.json.encode(_texts(plain))
 
 
 def _texts(value: Any) -> Any:

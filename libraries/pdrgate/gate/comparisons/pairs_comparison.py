@@ -80,6 +80,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         """By the plan's tolerance, until `judge` is asked: then the gravest of what it said; None before both."""
         self._asked: Judgement | None = None
         """The gravest that `judge` said."""
+        self._known: dict[Side, tuple[int, SideResult, SideResult]] = {}
         self._ended: Judgement | None = None
         """Why it came to another end than its own: an error, an interruption, what else its test asserts."""
 
@@ -272,8 +273,13 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         )
 
     def _accounted(self, side: Side) -> SideResult:
-        own = [one for one in self.loop.found.stretches if one.belonging.side == side]
-        return self.kind.accounted(self.loop.replication.sides[side], own)
+        """The side with what its stretches come to, which is computed once for as many of them."""
+        told, stretches = self.loop.replication.sides[side], self.loop.found.stretches
+        known = self._known.get(side)
+        if known is None or known[0] != len(stretches) or known[1] is not told:
+            own = [one for one in stretches if one.belonging.side == side]
+            known = self._known[side] = len(stretches), told, self.kind.accounted(told, own)
+        return known[2]
 
     def _side_result(self, side: Side) -> SideResult:
         found = self.loop.found

@@ -18,7 +18,7 @@ from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.history.address import Address
-from pdrgate.history.results import RESULT_FILE, write_result
+from pdrgate.history.results import RESULT_FILE, GrowingResult
 from pdrgate.history.transfers import TransferFile
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.results.common_environment import in_common
@@ -70,6 +70,7 @@ class RunRecord:
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
         self._held = False
+        self._result = GrowingResult(folder / RESULT_FILE)
         self._testbed: TestbedResult | None = None
         self.put_aside = None if resume else _put_aside(folder)
         """Where another run's trials were put, or what else it left; None where there was nothing."""
@@ -194,7 +195,7 @@ class RunRecord:
 
     def write(self, finished: bool = False) -> None:
         """Write result.json. Raises StorageError."""
-        write_result(self.folder / RESULT_FILE, self.result(finished))
+        self._result.write(self.result(finished))
 
     def close(self) -> None:
         """End writing trials; may be called twice."""
