@@ -17,8 +17,10 @@ from made_results import compared, result, scenario, trial
 
 from pdrgate.reports.ci.allure import tell_allure
 from pdrgate.reports.ci.allure.folder import CONFIGURATION_FILE
-from pdrgate.reports.ci.allure.settings import categories, environment, executor, message
+from pdrgate.reports.ci.allure.settings import categories, environment, executor, job_links, labelled
+from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.pages.scenario_parts import Picture
+from pdrgate.reports.words.headline import scenario_headline
 from pdrgate.results.model import BootResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -54,7 +56,7 @@ def test_a_test_gets_its_verdict_parameters_and_attachments(tmp_path: Path) -> N
     (found,) = told(tmp_path, one())
     assert found["status"] == "failed"
     assert found["statusDetails"] == {
-        "message": "REGRESSION: slower than the baseline beyond the tolerance", "trace": "REGRESSION: because"
+        "message": "REGRESSION: because; on IPv6 routing", "trace": "REGRESSION: because"
     }  # fmt: skip
     assert {each["name"]: (each["value"], each["excluded"]) for each in found["parameters"]} == {
         "testbed": ("local-netns", False), "profile": ("quick", False), "baseline": ("linux-6.18.44", False),
@@ -97,7 +99,7 @@ def test_each_verdict_that_fails_has_one_category_whatever_its_numbers(
     (found,) = told(tmp_path, dataclasses.replace(one(verdict), reason="TIR 0.46 after PDR 701 kpps"))
     assert found["status"] == status
     said = found["statusDetails"]["message"]
-    assert not re.search(r"\d", said)
+    assert said.startswith(f"{verdict}: TIR 0.46 after PDR 701 kpps")
     matching = [
         each["name"] for each in categories()
         if found["status"] in each["matchedStatuses"] and re.match(each["messageRegex"], said)
@@ -105,12 +107,41 @@ def test_each_verdict_that_fails_has_one_category_whatever_its_numbers(
     assert len(matching) == 1 and matching[0].startswith(f"{verdict}: ")
 
 
-def test_what_got_worse_is_part_of_the_message_and_no_number_is() -> None:
+def test_the_red_box_has_the_numbers() -> None:
     found = one()
     assert found.comparison is not None
     change = dataclasses.replace(found.comparison.changes[0], verdict=Verdict.REGRESSION)
     worse = dataclasses.replace(found, comparison=dataclasses.replace(found.comparison, changes=(change,)))
-    assert message(worse) == "REGRESSION: slower than the baseline beyond the tolerance (PDR)"
+    assert re.match(r"REGRESSION: slower: PDR .* -1\.0% \(-1\.2% to -0\.8%\) on IPv6 routing", scenario_headline(worse))
+
+
+def test_the_pipeline_and_the_commit_are_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = {
+        "JENKINS_URL": "https://ci/", "BUILD_URL": "https://ci/1/", "BUILD_NUMBER": "7",
+        "GIT_URL": "https://git.example/a/b.git", "GIT_COMMIT": "0123456789abcdef",
+    }  # fmt: skip
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    a_test(tmp_path)
+    for _ in range(2):  # done again it is the same
+        (found,) = told(tmp_path, one())
+        assert found["links"] == [
+            {"type": "link", "name": "Jenkins 7", "url": "https://ci/1/"},
+            {"type": "link", "name": "Commit 0123456789ab", "url": "https://git.example/a/b/commit/0123456789abcdef"},
+        ]
+    assert "](https://ci/1/artifact/)" in found["description"]
+    hostile = {**job, "GIT_URL": "javascript:alert(1)", "BUILD_URL": "https://ci/) [x](y"}
+    assert job_links(result(one()), pipeline(hostile)) == []
+
+
+def test_owner_and_severity_are_told_by_tags_and_severity_by_the_verdict_else() -> None:
+    tags = [{"name": "tag", "value": "owner:routing team"}, {"name": "tag", "value": "severity:Minor"}]
+    told = {one["name"]: one["value"] for one in labelled(tags, Verdict.REGRESSION) if one["name"] != "tag"}
+    assert told == {"owner": "routing team", "severity": "minor"}
+    assert labelled([], Verdict.REGRESSION) == [{"name": "severity", "value": "critical"}]
+    assert labelled([], Verdict.PASS) == [{"name": "severity", "value": "normal"}]
+    once = labelled(tags, Verdict.PASS)
+    assert labelled(once, Verdict.PASS) == once
 
 
 def test_a_testbed_that_was_not_there_is_broken_and_a_suites_own_failure_is_not(tmp_path: Path) -> None:
@@ -201,7 +232,7 @@ def test_hostile_names_are_texts_in_all_of_it(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_executor_is_the_job_of_the_ci(variables: dict[str, str], kind: str, url: str | None) -> None:
-    found = executor(result(scenario(), started=5.0), variables)
+    found = executor(result(scenario(), started=5.0), pipeline(variables))
     assert (found["type"], found.get("buildUrl"), found["buildOrder"]) == (kind, url, 7 if variables else 5)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,11 +17,14 @@ from markdown_it import MarkdownIt
 from pdrgate.cli import main
 from pdrgate.reports.ci.markdown import comparison_markdown, run_markdown
 from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
+from pdrgate.reports.words.packet_way import packet_way
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
     ComparisonResult,
+    CostResult,
     Evidence,
+    FrameResult,
     FunctionChange,
     RunResult,
     ScenarioResult,
@@ -95,18 +99,19 @@ def cells(markdown: str) -> list[list[str]]:
 def test_a_regression_begins_with_its_verdict_and_has_all_that_a_reviewer_asks() -> None:
     told = run_markdown(regression())
     assert told.splitlines()[0] == "**REGRESSION:** slower by 5 %"
-    head, row, functions_head, function = cells(told)
-    assert head == [
-        "scenario", "measurand", "base", "candidate", "change (interval)", "verdict", "evidence", "resolvable change"
-    ]  # fmt: skip
-    assert row == [
-        "IPv6 routing", "PDR", "1 Mpps", "950 kpps", "-5.0% (-6.0% to -4.0%)", "REGRESSION", "over 1000 : 1 worse",
-        "0.9%",
-    ]  # fmt: skip
+    head, row, functions_head, function, grounds_head, grounds = cells(told)
+    assert "\n\n#### IPv6 routing\n\n" in told
+    assert head == ["", "base", "candidate", "change"]
+    assert row == ["PDR", "1 Mpps", "950 kpps", "✗ REGRESSION<br>-5.0% (-6.0% to -4.0%)"]
+    assert "In brackets: the interval of the change, 95 % for all 2 comparisons together." in told
+    assert grounds_head[3:] == ["evidence", "resolvable change"]
+    assert (grounds[0], *grounds[2:]) == ("PDR", "97.5 %", "over 1000 : 1 worse", "0.9%")
     assert functions_head == ["function", "before", "after", "change"]
     assert function == ["ip6_rcv", "10.0", "30.5", "+20.5"]
     assert "`linux-b` against `linux-a`, 4 pairs of boots, tolerance 2 %." in told
-    assert told.endswith("Again:\n\n```\n./ci/gate --kernel 'b c'\n```\n")
+    assert told.endswith("Again:\n\n```\n./ci/gate --kernel 'b c'\n```\n\n</details>\n")
+    # What a reader sees without a click is short.
+    assert len(re.sub(r"(?s)<details>.*?</details>", "", told)) < 700
 
 
 @pytest.mark.parametrize(
@@ -122,13 +127,13 @@ def test_evidence_is_told_for_what_it_speaks_of(verdict: Verdict, slower: float,
     told = run_markdown(
         regression(compared(comparison=comparison(changes=(change("PDR", verdict, evidence=evidence),))))
     )
-    assert cells(told)[1][6] == says
+    assert cells(told)[-1][3] == says
 
 
 def test_only_the_five_largest_sure_changes_of_functions_are_told() -> None:
     many = (*functions(*(f"f{number}" for number in range(7))), dataclasses.replace(functions("unsure")[0], sure=False))
     told = run_markdown(regression(compared(comparison=comparison(functions=many))))
-    assert [row[0] for row in cells(told)[3:]] == ["f0", "f1", "f2", "f3", "f4"]
+    assert [row[0] for row in cells(told)[3:8]] == ["f0", "f1", "f2", "f3", "f4"]
     assert "the largest 5 of 7 changes" in told
 
 
@@ -158,21 +163,43 @@ def test_a_tolerance_of_its_own_is_told() -> None:
 def test_of_several_scenarios_each_says_its_verdict() -> None:
     other = dataclasses.replace(scenario("PASS"), title="IPv4 routing", reason="not slower")
     told = run_markdown(regression(compared(), other))
-    assert "- **PASS:** IPv4 routing: not slower" in told
+    assert "#### IPv4 routing: ✓ PASS\n" in told and "#### IPv6 routing: ✗ REGRESSION\n" in told
     assert "by function (IPv6 routing)" in told
 
 
 def test_without_a_baseline_the_values_are_told() -> None:
     head, row = cells(run_markdown(result(scenario())))
-    assert head == ["scenario", "measurand", "value", "95 % interval", "verdict"]
-    assert row == ["IPv6 routing", "PDR", "1 Mpps", "990 kpps .. 1.01 Mpps", "NO_BASELINE"]
+    assert head == ["", "value", "95 % interval"]
+    assert row == ["PDR", "1 Mpps", "990 kpps .. 1.01 Mpps"]
 
 
 def test_a_run_that_came_to_nothing_is_told() -> None:
-    assert run_markdown(result(finished=None)).startswith(
-        "**ERROR:** because\n\nRun `r`, which did not come to its end"
+    told = run_markdown(result(finished=None))
+    assert told.startswith("**ERROR:** because\n\nThe testbed or a tool is at fault, not the build.\n\n")
+    assert "Run `r`, which did not come to its end" in told
+    assert cells(run_markdown(result(scenario("ERROR", per_run=None)))) == []
+
+
+def test_the_run_s_pages_are_linked_where_a_job_keeps_them() -> None:
+    assert "](https://ci.example/7/artifact/)" in run_markdown(regression(), "https://ci.example/7/artifact/")
+
+
+def test_the_way_of_a_packet_is_drawn_in_text_with_what_changed() -> None:
+    def cost(forwards: float, hashes: float) -> CostResult:
+        frames = [("net_rx_action", None, forwards + hashes), ("ip6_forward", 0, forwards), ("new_hash", 1, hashes)]
+        return CostResult(instructions=forwards + hashes, batch=None, trials=1, functions=(), path=tuple(
+            FrameResult(function=name, caller=caller, instructions=each, own=each, calls=1.0)
+            for name, caller, each in frames if each
+        ))  # fmt: skip
+
+    sides = tuple(
+        changed(SideResult(side=side, build=side), cost=found)
+        for side, found in (("baseline", cost(1000.0, 0.0)), ("candidate", cost(1000.0, 800.0)))
     )
-    assert cells(run_markdown(result(scenario("ERROR", per_run=None))))[1] == ["IPv6 routing", "", "", "", "ERROR"]
+    told = run_markdown(regression(compared(sides=sides)))
+    assert re.search(r"\nnet_rx_action +1000 +1800 +\+800  █{20}\n", told)
+    assert re.search(r"\n  new_hash +0 +800 +\+800  █{20}\n", told)
+    assert packet_way(compared()) == []
 
 
 # --- names ---
@@ -190,13 +217,17 @@ def test_a_hostile_name_is_harmless_wherever_it_stands(evil: str) -> None:
     )  # fmt: skip
     run = result(one, one, verdict=Verdict.REGRESSION, run=evil, reason=evil, profile=evil, pdrgate=evil, command=evil)
     told = run_markdown(run)
-    structure = {tag for tag in tags(told) if tag.endswith(("_open", "_block", "html_inline", "image"))}
+    structure = {tag for tag in tags(told) if tag.endswith(("_open", "_block", "image"))}
     assert structure <= {
         "paragraph_open", "strong_open", "table_open", "thead_open", "tbody_open", "tr_open", "th_open", "td_open",
-        "bullet_list_open", "list_item_open",
+        "bullet_list_open", "list_item_open", "heading_open", "html_block",
     }  # fmt: skip
-    assert [len(row) for row in cells(told)] == [8, 8, 8, 4, 4, 4, 4]
-    assert all(len(cell) <= 100 for row in cells(told) for cell in row)
+    tokens = [child for token in READER.parse(told) for child in (token, *(token.children or ()))]
+    assert {one.content for one in tokens if one.type == "html_inline"} <= {"<br>"}
+    ours = re.compile(r"<details><summary>[A-Za-z ,]+</summary>|</details>")
+    assert all(ours.fullmatch(one.content.strip()) for one in tokens if one.type == "html_block")
+    assert [len(row) for row in cells(told)] == [4, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5]
+    assert all(len(cell) <= 120 for row in cells(told) for cell in row)
     told.encode()
 
 
@@ -243,7 +274,7 @@ def test_a_comparison_of_files_has_the_same_table() -> None:
     assert told.startswith(
         "**REGRESSION:** slower\n\n`b/trials.jsonl` against `linux-a`, 4 pairs of boots, tolerance 2 %."
     )
-    assert cells(told)[0][0] == "measurand" and cells(told)[1][0] == "PDR"
+    assert cells(told)[0][1] == "base" and cells(told)[1][0] == "PDR"
     assert comparison_markdown(None, judgement, "b") == "**REGRESSION:** slower\n"
     refused = comparison_markdown(comparison(accepted=False, why_not="it drifts"), judgement, "b")
     assert "- The verdict does not rest on the change: it drifts\n" in refused

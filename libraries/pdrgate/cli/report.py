@@ -35,8 +35,9 @@ def report(run: Path, form: str) -> int:
     if form == "markdown":
         from pdrgate.history.results import read_result
         from pdrgate.reports.ci.markdown import run_markdown
+        from pdrgate.reports.ci.pipeline import pipeline
 
-        click.echo(run_markdown(read_result(run)), nl=False)
+        click.echo(run_markdown(read_result(run), pipeline().pages), nl=False)
         return EXIT_PASS
     if form != "files":
         from pdrgate.history.results import read_result

@@ -210,7 +210,8 @@ class BuildKeywords:
         if session.options.spike_in:
             comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.
-        session.observer.said(f"{f'{test.name}: ' if made is not None else ''}{comparison.judgement}")
+        if self._state.tests > 1 and comparison.judgement is not None:  # of one alone the run's end says it
+            session.observer.said(f"{test.name}: {comparison.judgement}")
         session.observer.said(_DRAWING)
         show_scenario(comparison, comparison.trials, searched=made is None)
         if comparison.shape is None:

@@ -2,6 +2,7 @@
 
 from pdrgate.measurands.cost import Cost
 from pdrgate.measurands.description import Description, MeasurandRole, TolerancesAsked
+from pdrgate.measurands.knee import AT_THE_KNEE, agree_at_the_knee, told_once
 from pdrgate.measurands.latency import LatencyTrials
 from pdrgate.measurands.measurand import (
     LATENCY,
@@ -34,9 +35,10 @@ from pdrgate.measurands.tcp import AtRest, TcpThroughput, TransferAsk, TransferM
 from pdrgate.measurands.window_curve import WindowCurve
 
 __all__ = [
-    "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask", "AtRest", "Compared",
-    "Cost", "Description", "LatencyTrials", "Measurand", "MeasurandRole", "OverloadThroughput", "PartialDropRate",
-    "ReplicateStep", "SaturationThroughput", "Setting", "Sweep", "TcpThroughput", "TolerancesAsked", "TransferAsk",
-    "TransferMeasurand", "TransferSetting", "TransferStep", "WindowCurve", "compared_of", "described",
-    "lower_is_better", "of_setting", "of_transfers", "replicate_of", "told_of", "unit_of",
+    "AT_THE_KNEE", "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask",
+    "AtRest", "Compared", "Cost", "Description", "LatencyTrials", "Measurand", "MeasurandRole", "OverloadThroughput",
+    "PartialDropRate", "ReplicateStep", "SaturationThroughput", "Setting", "Sweep", "TcpThroughput", "TolerancesAsked",
+    "TransferAsk", "TransferMeasurand", "TransferSetting", "TransferStep", "WindowCurve", "agree_at_the_knee",
+    "compared_of", "described", "lower_is_better", "of_setting", "of_transfers", "replicate_of", "told_of",
+    "told_once", "unit_of",
 ]  # fmt: skip

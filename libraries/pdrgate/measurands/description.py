@@ -141,8 +141,7 @@ class Description:
         """A change by both values and its interval; of one that noise hides, what would resolve it."""
         return unresolved(change) or (
             f"{self.name} {self.quantity.said(change.candidate)} against {self.quantity.said(change.baseline)}, "
-            f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%} at "
-            f"{100 * change.confidence:.4g}% confidence)"
+            f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
         )
 
 

@@ -10,7 +10,7 @@ from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.packet_cost import at_odds, notice_of_calls, percent
-from pdrgate.measurands import DESCRIPTIONS, Description, MeasurandRole, TolerancesAsked, described, unit_of
+from pdrgate.measurands import DESCRIPTIONS, Description, MeasurandRole, TolerancesAsked, described, told_once, unit_of
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.replication.noise import DAYS, KNOWN
 from pdrgate.replication.samples import gravest_change
@@ -129,6 +129,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     Args:
         functions: where the cost of a packet changed.
     """
+    changes = told_once(changes)
     decisive = gravest_change(changes)
     if decisive.verdict in (Verdict.PASS, Verdict.NO_BASELINE):
         # Where nothing decides against a build, what the run is about comes first.

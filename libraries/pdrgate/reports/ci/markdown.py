@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
+from pdrgate.reports.markup.gfm import block, block_of, code, cut, markdown_table, markdown_text
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import INLINED, changes_table, largest_changes, notice_lines, total_change
 from pdrgate.reports.words.drop_words import drops_lines, drops_rows
 from pdrgate.reports.words.frame_words import frames_lines
+from pdrgate.reports.words.headline import fault_in_words, headline, left_out, scenario_headline
 from pdrgate.reports.words.latencies import latency_by_build, latency_cells, share_in_words
-from pdrgate.reports.words.measurands import MeasurandLine, change_rows, measurand_rows
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
+from pdrgate.reports.words.measurands import (
+    EVIDENCE,
+    MeasurandLine,
+    change_rows,
+    intervals_in_words,
+    judged_first,
+    measurand_rows,
+    verdict_in_words,
+)
+from pdrgate.reports.words.packet_way import packet_way
+from pdrgate.reports.words.path_table import is_portfolio, path_lines, said_of_paths
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import vectors_lines
@@ -21,50 +31,61 @@ from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.units import Rate, Ratio
 
 MARKDOWN_FILE = "summary.md"
-_COMPARED = ("measurand", "base", "candidate", "change (interval)", "verdict", "evidence", "resolvable change")
-_MEASURED = ("measurand", "value", "95 % interval", "verdict")
-_NUMERIC = frozenset({"base", "candidate", "value", "95 % interval", "change (interval)", "resolvable change"})
-_EVIDENCE = (
-    "Evidence: how much likelier the pairs are of a build that is worse (better) by twice the tolerance than of one "
-    "that is unchanged, or the reverse. Resolvable change: the least tolerance that as many such pairs decide."
-)
+_COMPARED = ("", "base", "candidate", "change")
+_MEASURED = ("", "value", "95 % interval")
+_GROUNDS = ("", "candidate's 95 % interval", "confidence of the change's", "evidence", "resolvable change")
+_NUMERIC = frozenset({*_COMPARED[1:], *_MEASURED[1:], *_GROUNDS[1:]} - {"evidence"})
 _REMARKS = 10
 """The most remarks on a run: hundreds of lines of a kernel's log belong into its console file."""
 
 
-def run_markdown(result: RunResult) -> str:
-    """The whole run: verdict, changes, cost by function, what disturbed, and the command that does it again."""
-    others = [_paths(result)] if is_portfolio(result) else _others(result)
-    blocks = [_verdict(result.verdict, result.reason), *others, _builds(result)]
-    blocks += [_differences(result), *([] if is_portfolio(result) else [_table(result.scenarios)])]
-    for scenario in result.scenarios:
-        if is_portfolio(result) and scenario.verdict.passes:
-            continue
+def run_markdown(result: RunResult, address: str = "") -> str:
+    """The whole run: headline, changes, and folded below them what they rest on and the command that does it again.
+
+    Args:
+        address: where the run's pages are shown, if anywhere.
+    """
+    told = headline(result)
+    blocks = [
+        _verdict(result.verdict, told.removeprefix(f"{result.verdict}: ")),
+        fault_in_words(result),
+        _builds(result),
+    ]
+    blocks += [_paths(result)] if is_portfolio(result) else [_table(one, result) for one in result.scenarios]
+    blocks.append(_link(address))
+    shown = [one for one in result.scenarios if not (is_portfolio(result) and one.verdict.passes)]
+    for scenario in shown:
         of = f" ({markdown_text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
-            blocks.append(_functions(scenario.comparison, of))
-        blocks += [_latency(scenario, of), _drops(scenario, of)]
-    blocks += [_list([remark for one in result.scenarios for remark in _remarks(one, result)]), _origin(result)]
-    if result.command:
-        blocks += ["Again:", block(result.command)]
+            blocks.append(_folded("Functions that changed", _functions(scenario.comparison, of)))
+        blocks.append(_folded("The way of a packet, base against candidate", _way(scenario, of)))
+        blocks += [_folded("Latency", _latency(scenario, of)), _folded("Dropped packets", _drops(scenario, of))]
+    remarks = [markdown_text(one) for one in left_out(told, result.reason)]
+    remarks += [remark for one in result.scenarios for remark in _remarks(one, result)]
+    blocks += [_differences(result), _folded("What else was seen", _list(remarks))]
+    blocks.append(_folded("What the verdicts rest on", "\n\n".join(filter(None, map(_grounds, shown)))))
+    again = ["Again:", block(result.command)] if result.command else []
+    blocks.append(_folded("This run", "\n\n".join([_origin(result), *again])))
     return _joined(blocks)
 
 
 def comparison_markdown(comparison: ComparisonResult | None, judgement: Judgement, candidate: str) -> str:
     """Two sets of trial files; ``comparison`` is None where no change could be computed."""
-    blocks = [_verdict(judgement.verdict, judgement.reason)]
+    first, *others = left_out("", judgement.reason)
+    blocks = [_verdict(judgement.verdict, first)]
     if comparison is not None:
         rows = change_rows(comparison)
         blocks += [
-            f"{code(cut(candidate))} against {_against(comparison)}.",
+            f"{code(cut(candidate))} against {_against(comparison)}. {intervals_in_words(comparison)}",
             markdown_table(_COMPARED, [_compared(row) for row in rows], _NUMERIC),
-            _EVIDENCE if any(row.evidence for row in rows) else "",
             _functions(comparison, ""),
             _list(
                 [f"The verdict does not rest on the change: {markdown_text(comparison.why_not)}"]
                 * bool(comparison.why_not)
             ),
+            _folded("What the verdicts rest on", _grounds_table(rows)),
         ]
+    blocks.append(_list([markdown_text(one) for one in others]))
     return _joined(blocks)
 
 
@@ -76,18 +97,24 @@ def _verdict(verdict: Verdict, reason: str) -> str:
     return f"**{verdict}:** {markdown_text(reason)}"
 
 
-def _others(result: RunResult) -> Iterator[str]:
-    """What the scenarios came to that do not decide, where there are several."""
-    if len(result.scenarios) > 1:
-        yield _list([f"{_verdict(one.verdict, f'{cut(one.title)}: {one.reason}')}" for one in result.scenarios])
-
-
 def _paths(result: RunResult) -> str:
     """All paths in one table, and what they have in common."""
-    head, numeric = PATH_HEAD, frozenset(PATH_HEAD[at] for at in NUMBERS)
-    rows = [[markdown_text(cut(cell)) for cell in one.cells] for one in path_lines(result)]
+    head = ("path", *_COMPARED[1:])
+    lines = path_lines(result)
+    rows = [
+        [*(markdown_text(cut(cell)) for cell in (one.path, one.base, one.candidate)), _cell(one.verdict, one.change)]
+        for one in lines
+    ]
+    worse = [row for row, one in zip(rows, lines, strict=True) if not one.verdict.passes]
     told = _list([markdown_text(one) for one in said_of_paths(result)])
-    return "\n\n".join(filter(None, (markdown_table(head, rows, numeric), told)))
+    passing = rows[len(worse) :]
+    word = f"{len(passing)} paths that pass" if len(passing) > 1 else "The path that passes"
+    shown = [
+        markdown_table(head, worse, _NUMERIC) if worse else "",
+        told,
+        _folded(word, markdown_table(head, passing, _NUMERIC)) if passing else "",
+    ]
+    return "\n\n".join(filter(None, shown))
 
 
 def _builds(result: RunResult) -> str:
@@ -120,38 +147,63 @@ def _against(comparison: ComparisonResult) -> str:
     return f"{code(cut(comparison.baseline))}{pairs}, tolerance {Ratio(comparison.tolerance)}{further}"
 
 
-def _table(scenarios: Sequence[ScenarioResult]) -> str:
-    """A row per scenario and measurand, with a base where there is one to compare with."""
-    if not scenarios:
-        return ""
-    is_compared = any(one.comparison for one in scenarios)
-    head = _COMPARED if is_compared else _MEASURED
-    rows = [
-        [markdown_text(cut(scenario.title)) if number == 0 else "", *cells]
-        for scenario in scenarios
-        for number, cells in enumerate(_rows(scenario, is_compared))
-    ]
-    told = markdown_table(("scenario", *head), rows, _NUMERIC)
-    evident = any(row.evidence for one in scenarios for row in measurand_rows(one))
-    return f"{told}\n\n{_EVIDENCE}" if evident else told
-
-
-def _rows(scenario: ScenarioResult, is_compared: bool) -> Iterator[list[str]]:
-    rows = measurand_rows(scenario)
-    for row in rows:
-        yield (
-            _compared(row)
-            if is_compared
-            else [*map(markdown_text, (row.name, row.value, row.interval)), scenario.verdict]
-        )
-    if not rows:
-        head = _COMPARED if is_compared else _MEASURED
-        yield [scenario.verdict if name == "verdict" else "" for name in head]
+def _table(scenario: ScenarioResult, result: RunResult) -> str:
+    """A row per measurand below the scenario's name, with a base where there is one to compare with."""
+    rows, _ = judged_first(measurand_rows(scenario))
+    several = len(result.scenarios) > 1
+    head = f"#### {markdown_text(cut(scenario.title))}" + f": {verdict_in_words(scenario.verdict)}" * several
+    told = scenario_headline(scenario).partition(": ")[2] if several and not scenario.verdict.passes else ""
+    drawn = ""
+    if rows and scenario.comparison is not None:
+        drawn = markdown_table(_COMPARED, [_compared(row) for row in rows], _NUMERIC)
+    elif rows:
+        cells = [[*map(markdown_text, (row.name, row.value, row.interval))] for row in rows]
+        drawn = markdown_table(_MEASURED, cells, _NUMERIC)
+    return "\n\n".join(filter(None, (head, markdown_text(told), drawn, intervals_in_words(scenario.comparison))))
 
 
 def _compared(row: MeasurandLine) -> list[str]:
-    cells = row.name, row.baseline, row.value, row.change, row.verdict or "", row.evidence, row.resolves
-    return [markdown_text(cut(cell)) for cell in cells]
+    return [
+        *(markdown_text(cut(cell)) for cell in (row.title, row.baseline, row.number)), _cell(row.verdict, row.change)
+    ]  # fmt: skip
+
+
+def _cell(verdict: Verdict | None, change: str) -> str:
+    """The verdict above the change that it is of."""
+    word = verdict_in_words(verdict) if verdict is not None else ""
+    return "<br>".join(filter(None, (word, markdown_text(change))))
+
+
+def _grounds(scenario: ScenarioResult) -> str:
+    changed, besides = judged_first(measurand_rows(scenario))
+    if scenario.comparison is None:
+        return ""
+    told = [f"{markdown_text(cut(scenario.title))}:", _grounds_table(changed)]
+    if besides:
+        told += ["Told besides:", markdown_table(_COMPARED, [_compared(row) for row in besides], _NUMERIC)]
+    return "\n\n".join(told)
+
+
+def _grounds_table(rows: Sequence[MeasurandLine]) -> str:
+    cells = [
+        [markdown_text(cut(one)) for one in (row.name, row.interval, row.confidence, row.evidence, row.resolves)]
+        for row in rows
+    ]
+    return f"{markdown_table(_GROUNDS, cells, _NUMERIC)}\n\n{EVIDENCE}."
+
+
+def _folded(title: str, told: str) -> str:
+    """What is shown to who asks for it; nothing for nothing."""
+    return f"<details><summary>{title}</summary>\n\n{told}\n\n</details>" if told else ""
+
+
+def _way(scenario: ScenarioResult, of: str) -> str:
+    lines = packet_way(scenario)
+    return f"Instructions per packet{of}, with all that a function calls:\n\n{block_of(lines)}" if lines else ""
+
+
+def _link(address: str) -> str:
+    return f"[All of it on one page, with the flame graph]({address})" if address else ""
 
 
 def _functions(comparison: ComparisonResult, of: str) -> str:

@@ -16,9 +16,10 @@ from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import cost_lines
 from pdrgate.reports.words.drop_words import drops_lines
 from pdrgate.reports.words.frame_words import frames_lines
+from pdrgate.reports.words.headline import fault_in_words, headline, left_out, rests_on_a_change, scenario_headline
 from pdrgate.reports.words.latencies import latency_lines
 from pdrgate.reports.words.loss_words import loss_lines
-from pdrgate.reports.words.measurands import MeasurandLine, measurand_rows
+from pdrgate.reports.words.measurands import MeasurandLine, intervals_in_words, measurand_rows
 from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
@@ -29,13 +30,19 @@ _FILES = (
     "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "merged.json",
     "trials.jsonl", "allure-results", "plots",
 )  # fmt: skip
-_HEAD = ("MEASURAND", "VALUE", "95 % INTERVAL", "BASELINE", "CHANGE")
+_MEASURED = ("MEASURAND", "VALUE", "95 % INTERVAL")
+_COMPARED = ("MEASURAND", "BASE", "CANDIDATE", "CHANGE", "VERDICT")
 _MARGIN, _GAP = 2, 2
 
 
 def show_verdict(result: RunResult, screen: Screen) -> None:
-    """The verdict and its reason, then the evidence: each thing once."""
-    screen.line(Text.assemble(verdict_text(result.verdict), f": {printable(result.reason)}"))
+    """The headline, then the evidence: each thing once."""
+    told = headline(result)
+    screen.line(Text.assemble(verdict_text(result.verdict), told.removeprefix(str(result.verdict))))
+    for sentence in filter(
+        None, (fault_in_words(result), *(() if result.scenarios else left_out(told, result.reason)))
+    ):
+        screen.line(f"  {sentence}")
     shown = result.scenarios
     if is_portfolio(result):
         _show_paths(result, screen)
@@ -48,10 +55,14 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         if len(result.scenarios) > 1:
             title = Text.assemble(title, ": ", verdict_text(scenario.verdict))
         screen.line(title)
-        for told in _told(scenario, result):
+        for told in _builds(scenario):
             screen.line(f"  {told}")
         for line in columns.lines(measurand_rows(scenario)):
             screen.line(line, cut=True)
+        if in_brackets := intervals_in_words(scenario.comparison):
+            screen.line(f"  {in_brackets}")
+        for told in _told(scenario, result):
+            screen.line(f"  {told}")
         lines = (
             frames_lines(scenario), vectors_lines(scenario), cost_lines(scenario), latency_lines(scenario),
             arrivals_lines(scenario), starved_lines(scenario), loss_lines(scenario), drops_lines(scenario),
@@ -84,17 +95,17 @@ class _Columns:
         self._names = names
         self._units = units
         self._widths = widths_of([names, *(self._cells(row) for row in rows)])
+        self._numeric = frozenset(at for at, name in enumerate(names) if name not in ("MEASURAND", "VERDICT"))
 
     @classmethod
     def fitting(cls, rows: Sequence[MeasurandLine], width: int | None) -> _Columns:
-        """The columns that fit: all, else without units, else without the value's interval, else without the baseline
-        too."""
-        names = list(_HEAD) if any(row.change for row in rows) else list(_HEAD[:3])
+        """The columns that fit: all, else without units, else without the base."""
+        names = list(_COMPARED if any(row.change for row in rows) else _MEASURED)
         columns = cls(names, rows, units=True)
-        for left_out in ("", "95 % INTERVAL", "BASELINE"):
+        for dropped in ("", "BASE"):
             if width is None or columns.width <= width:
                 break
-            names = [name for name in names if name != left_out or "CHANGE" not in names]
+            names = [name for name in names if name != dropped]
             columns = cls(names, rows, units=False)
         return columns
 
@@ -105,18 +116,19 @@ class _Columns:
     def lines(self, rows: Sequence[MeasurandLine]) -> Iterator[str]:
         """The head, and a line per row; nothing without rows."""
         for cells in (self._names, *map(self._cells, rows)) if rows else ():
-            yield in_line(cells, self._widths, indent=" " * _MARGIN)
+            yield in_line(cells, self._widths, self._numeric, indent=" " * _MARGIN)
 
     def _cells(self, row: MeasurandLine) -> list[str]:
         value = row.value if self._units else row.number
-        known = dict(zip(_HEAD, (row.name, value, row.interval, row.baseline, row.change), strict=True))
+        known = {
+            "MEASURAND": row.name, "VALUE": value, "95 % INTERVAL": row.interval, "BASE": row.baseline,
+            "CANDIDATE": value, "CHANGE": row.change, "VERDICT": row.marked,
+        }  # fmt: skip
         return [printable(known[name]) or "-" for name in self._names]
 
 
-def _told(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
-    """What is said of a scenario in words, and not of the run already."""
-    if scenario.reason != result.reason:
-        yield scenario.reason
+def _builds(scenario: ScenarioResult) -> Iterator[str]:
+    """What was compared, and on how many boots."""
     if scenario.builds.sides:
         boots = [
             sum(not boot.failure for boot in scenario.builds.boots if boot.side == one.side)
@@ -127,8 +139,16 @@ def _told(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
             f"{one.side} {one.build}, {loads or f'{number} boots'}"
             for one, number in zip(scenario.builds.sides, boots, strict=True)
         ]
-        yield "; ".join(names)
+        yield "; ".join(reversed(names))  # the candidate is what the run is about
     yield from build_lines(scenario)
+
+
+def _told(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
+    """What is said of a scenario in words, and not in the run's headline."""
+    if len(result.scenarios) == 1 or rests_on_a_change(scenario):
+        yield from left_out(scenario_headline(scenario), scenario.reason)
+    else:
+        yield scenario.reason
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
         # The reason begins with it, where it is what the verdict rests on.

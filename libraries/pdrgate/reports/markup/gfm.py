@@ -36,9 +36,14 @@ def code(told: str) -> str:
 
 def block(told: str) -> str:
     """A block of code of one line, to be copied as it is."""
-    line = _line(told)
-    fence = "`" * max(3, _longest_run(line) + 1)
-    return f"{fence}\n{line}\n{fence}"
+    return block_of([_line(told)])
+
+
+def block_of(lines: Sequence[str]) -> str:
+    """A block of code whose lines keep their spaces."""
+    whole = "\n".join(printable(" ".join(one.split("\n"))) for one in lines)
+    fence = "`" * max(3, _longest_run(whole) + 1)
+    return f"{fence}\n{whole}\n{fence}"
 
 
 def cut(told: str, length: int = _LONGEST) -> str:

@@ -11,9 +11,10 @@ from markupsafe import Markup
 from pdrgate.cause import causes_in_words
 from pdrgate.printable import printable
 from pdrgate.reports.markup.html import rendered
-from pdrgate.reports.pages.html_tables import facts_table, measurands_table
+from pdrgate.reports.pages.html_tables import evidence_tables, facts_table, measurands_table
 from pdrgate.reports.pages.scenario_parts import Picture, further_tables, key_tables, main_picture
 from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.headline import left_out, scenario_headline
 from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial
 from pdrgate.units import Duration, Rate
@@ -32,7 +33,8 @@ class Fold:
 
 def evidence_html(scenario: ScenarioResult) -> str:
     """Verdict, numbers, the main picture, and the tables that they rest on."""
-    return _page(scenario, list(_open(scenario)), ())
+    said = Fold("What else was said", list(_said(scenario)))
+    return _page(scenario, list(_open(scenario)), [said] if said.fragments else [])
 
 
 def scenario_html(scenario: ScenarioResult, pictures: Sequence[Picture], trials: Sequence[Trial]) -> str:
@@ -40,6 +42,10 @@ def scenario_html(scenario: ScenarioResult, pictures: Sequence[Picture], trials:
     main = main_picture(scenario)
     others = [picture_html(one) for one in pictures if main is None or one.png != main.png]
     folds = [
+        Fold(
+            "What else was said, and what the verdict rests on",
+            [*_said(scenario), *map(Markup, evidence_tables(scenario))],
+        ),
         Fold("All pictures", others),
         Fold("Tables: cost by function, loads, search, boots", [Markup(one) for one in further_tables(scenario)]),
         trials_fold(trials),
@@ -69,9 +75,16 @@ def trials_fold(trials: Sequence[Trial]) -> Fold:
 
 def _page(scenario: ScenarioResult, open_: Sequence[Markup], folds: Sequence[Fold]) -> str:
     return rendered(
-        "evidence.html.j2", verdict=scenario.verdict, reason=scenario.reason,
+        "evidence.html.j2", verdict=scenario.verdict,
+        reason=scenario_headline(scenario).removeprefix(f"{scenario.verdict}: "),
         colour=_COLOURS[scenario.verdict.exit_code], open=open_, folds=folds,
     ).strip()  # fmt: skip
+
+
+def _said(scenario: ScenarioResult) -> Iterator[Markup]:
+    """What the headline leaves out of the reason."""
+    for clause in left_out(scenario_headline(scenario), scenario.reason):
+        yield Markup("<p>{}</p>").format(printable(clause))
 
 
 def _open(scenario: ScenarioResult) -> Iterator[Markup]:

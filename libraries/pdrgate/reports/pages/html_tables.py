@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pdrgate.measurands import Cost, described
@@ -11,8 +11,15 @@ from pdrgate.reports.markup.html import Cell, Column, Table
 from pdrgate.reports.words.arrival_words import below
 from pdrgate.reports.words.costs import INLINED, changes_table, cost_in_words, total_change
 from pdrgate.reports.words.latencies import latency_cells, share_in_words
-from pdrgate.reports.words.measurands import measurand_rows, value_in_words
-from pdrgate.reports.words.path_table import PATH_HEAD, path_lines
+from pdrgate.reports.words.measurands import (
+    EVIDENCE,
+    intervals_in_words,
+    judged_first,
+    measurand_rows,
+    value_in_words,
+    verdict_in_words,
+)
+from pdrgate.reports.words.path_table import path_lines
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import (
     ArrivalsResult,
@@ -29,6 +36,7 @@ from pdrgate.results.model import (
     SearchResult,
     TransfersResult,
 )
+from pdrgate.results.verdict import Verdict
 from pdrgate.units import Rate, Ratio
 
 _OUTCOMES: dict[bool | None, Cell] = {
@@ -45,27 +53,62 @@ _LEAST_DIFFERENCE = 1e-6
 """The least difference of two loss ratios that is worth a column."""
 
 
-def paths_table(result: RunResult) -> str:
-    """A row for each path of a portfolio, the worst first."""
-    columns = [Column("path", heads=True), *(Column(name, True) for name in PATH_HEAD[1:-1]), Column("verdict")]
-    rows = [[*map(Cell, one.cells[:-1]), Cell(one.verdict, _TONES.get(one.verdict, ""))] for one in path_lines(result)]
-    return Table("Paths, the worst first", columns, rows).html()
+def paths_table(result: RunResult, *, passing: bool) -> str:
+    """A row for each path of a portfolio that passes, or that does not, the worst first; empty without one."""
+    columns = [
+        Column("path", heads=True, wraps=True), Column("base", True, wraps=True), Column("candidate", True, wraps=True),
+        Column("change", True, wraps=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(one.path), Cell(_breakable(one.base)), Cell(_breakable(one.candidate)),
+            _change_cell(one.verdict, one.change),
+        ]
+        for one in path_lines(result)
+        if one.verdict.passes is passing
+    ]  # fmt: skip
+    caption = "The worst first; instructions per packet, where no unit is said"
+    return Table(caption, columns, rows).html() if rows else ""
 
 
 def measurands_table(scenario: ScenarioResult) -> str:
-    """Each measurand, and its change where there was something to compare with."""
-    comparison, rows = scenario.comparison, measurand_rows(scenario)
-    columns = [Column("measurand", heads=True), Column("value", True), Column("95 % interval", True)]
-    cells = [[Cell(row.name), Cell(row.value), Cell(row.interval)] for row in rows]
-    if comparison is not None:
-        columns += [Column("baseline", True), Column("change", True), Column("at confidence", True)]
-        for line, row in zip(cells, rows, strict=True):
-            line += [Cell(row.baseline), Cell(row.change), Cell(row.confidence)]
-    if any(row.verdict for row in rows):
-        columns.append(Column("verdict"))
-        for line, row in zip(cells, rows, strict=True):
-            line.append(Cell(row.verdict or "", _TONES.get(row.verdict or "", "")))
+    """Each measurand of both builds with its change and the verdict on it; of a build alone with its interval."""
+    rows = measurand_rows(scenario)
+    if scenario.comparison is None:
+        columns = [Column("measurand", heads=True, wraps=True), Column("value", True), Column("95 % interval", True)]
+        cells = [[Cell(row.name), Cell(row.value), Cell(row.interval)] for row in rows]
+        return Table("Measured", columns, cells).html()
+    columns = [
+        Column("measurand", heads=True, wraps=True), Column("base", True), Column("candidate", True),
+        Column("change", True, wraps=True),
+    ]  # fmt: skip
+    cells = [
+        [
+            Cell(_breakable(row.title)), Cell(row.baseline), Cell(row.number),
+            _change_cell(row.verdict, row.change),
+        ]
+        for row in judged_first(rows)[0]
+    ]  # fmt: skip
     return Table(_compared(scenario), columns, cells).html()
+
+
+def evidence_tables(scenario: ScenarioResult) -> Iterator[str]:
+    """What the verdict on each measurand rests on, and measurands that are not judged; nothing of one build alone."""
+    rows, besides = judged_first(measurand_rows(scenario))
+    if scenario.comparison is None:
+        return
+    if besides:
+        head = (Column("told besides", heads=True, wraps=True), Column("base", True), Column("candidate", True))
+        yield Table("", head, [[Cell(row.title), Cell(row.baseline), Cell(row.number)] for row in besides]).html()
+    columns = [
+        Column("measurand", heads=True, wraps=True), Column("candidate's 95 % interval", True),
+        Column("confidence of the change's", True), Column("evidence"), Column("resolvable change", True),
+    ]  # fmt: skip
+    cells = [
+        [Cell(row.name), Cell(row.interval), Cell(row.confidence), Cell(row.evidence), Cell(row.resolves)]
+        for row in rows
+    ]
+    yield Table(EVIDENCE, columns, cells).html()
 
 
 def losses_table(losses: LossResult, of: str = "") -> str:
@@ -253,6 +296,17 @@ def _outcomes(caption: str, checks: Sequence[CheckResult]) -> str:
     return Table(caption, (Column("check", heads=True), Column("outcome"), Column("why", wraps=True)), rows).html()
 
 
+def _change_cell(verdict: Verdict | None, change: str) -> Cell:
+    """The verdict above the change that it is of."""
+    word = verdict_in_words(verdict).replace(" ", "\N{NO-BREAK SPACE}") if verdict is not None else ""
+    return Cell("\n".join(filter(None, (word, change))), _TONES.get(verdict or "", ""))
+
+
+def _breakable(title: str) -> str:
+    """A unit may go on in the next line behind its stroke."""
+    return title.replace("/", "/\N{ZERO WIDTH SPACE}")
+
+
 def _begun(of: str, caption: str) -> str:
     """A caption that says of which build it is, where there are several."""
     whole = f"{of}: {caption}" if of else caption
@@ -265,7 +319,8 @@ def _compared(scenario: ScenarioResult) -> str:
         return "Measured"
     pairs = f", {comparison.pairs_in_words}" if comparison.pairs else ""
     rests = "" if comparison.accepted else f"; the verdict does not rest on it: {comparison.why_not}"
-    return f"Against {comparison.baseline}{pairs}, tolerance {Ratio(comparison.tolerance)}{rests}"
+    told = f"Against {comparison.baseline}{pairs}, tolerance {Ratio(comparison.tolerance)}{rests}"
+    return ". ".join(filter(None, (told, intervals_in_words(comparison))))
 
 
 def _numbers(point: LoadResult, steady: bool) -> list[str]:

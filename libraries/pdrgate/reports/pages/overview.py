@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pdrgate.gate.run.slower_paths import decisive_scenario
+from pdrgate.measurands import AT_THE_KNEE
 from pdrgate.reports.markup.robot_text import bold, link, picture, robot_table, robot_text
 from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import changes_table, largest_changes, total_change
+from pdrgate.reports.words.headline import fault_in_words, headline, left_out, scenario_headline
 from pdrgate.reports.words.loss_words import by_build
-from pdrgate.reports.words.measurands import PDR_ABOUT, measurand_rows
+from pdrgate.reports.words.measurands import PDR_ABOUT, intervals_in_words, judged_first, measurand_rows
 from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
@@ -39,12 +41,17 @@ class Overview:
 def overview(result: RunResult, main: Picture | None) -> Overview:
     """Verdict, numbers and evidence of a run; ``main`` is the picture of its `decisive_scenario`."""
     decisive = decisive_scenario(result.scenarios)
-    blocks = [f"{bold(result.verdict)}: {robot_text(result.reason)}"]
+    told = headline(result)
+    blocks = [f"{bold(result.verdict)}: {robot_text(told.removeprefix(f'{result.verdict}: '))}"]
+    if fault := fault_in_words(result):
+        blocks.append(robot_text(fault))
     blocks += _paths(result) if is_portfolio(result) else _numbers(result)
     if main is not None:
         blocks.append(picture(_fitting(main.png), f"{result.verdict}: {main.title}"))
     if decisive is not None:
         blocks += evidence(decisive)
+    if more := left_out(told, result.reason):
+        blocks.append("\n".join(f"- {robot_text(one)}" for one in more))
     return Overview("\n\n".join(blocks), dict(_metadata(result, decisive)))
 
 
@@ -107,22 +114,19 @@ def _paths(result: RunResult) -> Iterator[str]:
 
 
 def _numbers(result: RunResult) -> Iterator[str]:
-    """A row per measurand and scenario."""
-    several = len(result.scenarios) > 1
-    compared = any(one.comparison for one in result.scenarios)
-    head = ["scenario"] * several + ["measurand", "value", "95 % interval"]
-    head += ["baseline", "change", "verdict"] if compared else []
-    rows: list[Sequence[str]] = []
+    """A table of measurands for each scenario, its name above it where there are several."""
     for scenario in result.scenarios:
-        measured = measurand_rows(scenario)
-        for row in measured:
-            cells = [scenario.title] * several + [row.name, row.value, row.interval]
-            rows.append([*cells, row.baseline, row.change, row.verdict or ""] if compared else cells)
-        if several:
-            told = f"{scenario.verdict}: {scenario.reason}"
-            rows.append([scenario.title, told] if not measured else ["", told])
-    if rows:
-        yield robot_table(head, rows)
+        if len(result.scenarios) > 1:
+            yield f"{bold(scenario.title)}: {robot_text(scenario_headline(scenario))}"
+        rows, _ = judged_first(measurand_rows(scenario))
+        if rows and scenario.comparison is not None:
+            head = ("measurand", "base", "candidate", "change", "verdict")
+            yield robot_table(head, [(row.title, row.baseline, row.number, row.change, row.marked) for row in rows])
+            yield robot_text(intervals_in_words(scenario.comparison))
+        elif rows:
+            yield robot_table(
+                ("measurand", "value", "95 % interval"), [(row.name, row.value, row.interval) for row in rows]
+            )
 
 
 def _metadata(result: RunResult, decisive: ScenarioResult | None) -> Iterator[tuple[str, str]]:
@@ -135,7 +139,7 @@ def _metadata(result: RunResult, decisive: ScenarioResult | None) -> Iterator[tu
     if decisive is None:
         return
     rows = {row.name: row for row in measurand_rows(decisive)}
-    if (pdr := rows.get(PDR_ABOUT.name)) is not None:
+    if (pdr := rows.get(AT_THE_KNEE) or rows.get(PDR_ABOUT.name)) is not None:
         yield "PDR", robot_text(f"{pdr.value} ({pdr.interval})" if pdr.interval else pdr.value)
     if changes := [f"{row.name} {row.change}" for row in rows.values() if row.change]:
         yield "Change", robot_text("; ".join(changes))

@@ -12,10 +12,11 @@ from markupsafe import Markup
 
 from pdrgate.printable import printable
 from pdrgate.reports.markup.html import rendered
-from pdrgate.reports.pages.html_tables import facts_table, measurands_table, paths_table
+from pdrgate.reports.pages.html_tables import evidence_tables, facts_table, measurands_table, paths_table
 from pdrgate.reports.pages.scenario_parts import Picture, details, kernel_release
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.headline import builds_compared, fault_in_words, headline, left_out, scenario_headline
 from pdrgate.reports.words.path_table import is_portfolio, said_of_paths
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -31,6 +32,10 @@ class _Section:
     kernel: str
     beside: Sequence[str]
     """What must be known of two builds beside the verdict."""
+    left_out: Sequence[str]
+    """What its headline does not say of its reason."""
+    told: str
+    """The headline, where there are several scenarios."""
     measurands: Markup
     details: Sequence[Markup]
     facts: Sequence[Markup]
@@ -55,8 +60,12 @@ def summary_page(
         "summary.html.j2",
         run=result,
         tone=_tone(result.verdict.exit_code),
+        headline=headline(result).removeprefix(f"{result.verdict}: "),
+        fault=fault_in_words(result),
+        left_out=left_out(headline(result), result.reason) if not result.scenarios else (),
+        builds=" against ".join(builds_compared(result)),
         sections=sections,
-        paths=Markup(paths_table(result)) if is_portfolio(result) else None,
+        paths=[Markup(paths_table(result, passing=one)) for one in (False, True)] if is_portfolio(result) else (),
         shared=[printable(told) for told in said_of_paths(result)],
         shapes=shapes(),
         trial_head=HEAD,
@@ -83,9 +92,11 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
     return _Section(
         scenario=scenario,
         kernel=kernel_release(scenario),
+        left_out=left_out(scenario_headline(scenario), scenario.reason),
+        told=scenario_headline(scenario).removeprefix(f"{scenario.verdict}: "),
         beside=[printable(line) for line in build_lines(scenario)],
         measurands=Markup(measurands_table(scenario)),
-        details=[Markup(fragment) for fragment in details(scenario)],
+        details=[Markup(fragment) for fragment in (*evidence_tables(scenario), *details(scenario))],
         facts=[
             Markup(facts_table(caption, known))
             for caption, known in [("Differs from the baseline", shown), *facts]

@@ -9,12 +9,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pdrgate.measurands import MeasurandRole, PartialDropRate, described, unit_of
+from pdrgate.measurands import (
+    AT_THE_KNEE,
+    MeasurandRole,
+    PartialDropRate,
+    SaturationThroughput,
+    agree_at_the_knee,
+    described,
+    unit_of,
+)
 from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, Stamp, label, legend, page, png, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
 
 _MOST_MEASURANDS = 4
+_BAND = "its interval, 95 % for all together"
 _LABEL = 90
 """Characters of a build in the legend."""
 
@@ -45,6 +54,7 @@ def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = N
     figure = page(scenario.title, "pairs of boots, one of each build", judged=Stamp(scenario.verdict))
     comparison = scenario.comparison
     told = {one.measurand: one for one in (comparison.changes if comparison else ())}
+    knee = agree_at_the_knee(told.values())
     grid = figure.subplots(2, len(columns), sharex="col", squeeze=False)
     for column, (above, below) in zip(columns, grid.T, strict=True):
         baseline, candidate = labels.get("baseline", "baseline"), labels.get("candidate", "candidate")
@@ -54,11 +64,12 @@ def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = N
         unit = "" if spelled.prefixed else f" ({spelled.on_axis})"
         change = told.get(column.name)
         final = f"\n{change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})" if change else ""
-        above.set_title(f"{column.name}{unit}{final}", loc="left", fontsize=10.5, fontweight="bold")
+        name = AT_THE_KNEE if knee and column.name == PartialDropRate.name else column.name
+        above.set_title(f"{name}{unit}{final}", loc="left", fontsize=10.5, fontweight="bold")
         above.set_ylabel("each boot")
         if spelled.prefixed:
             above.yaxis.set_major_formatter(EngFormatter(spelled.on_axis))
-        _changes(below, column)
+        _changes(below, column, change.confidence if change else 0.95)
         below.set_xlabel("pair of boots")
         below.set_ylabel("change (%)")
         below.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -72,6 +83,8 @@ def _columns(scenario: ScenarioResult) -> list[_Column]:
     comparison = scenario.comparison
     tolerances = {change.measurand: change.tolerance for change in (comparison.changes if comparison else ())}
     names = dict.fromkeys([*known, *(name for boot in scenario.builds.boots for name in boot.values)])
+    if comparison is not None and agree_at_the_knee(comparison.changes):
+        names.pop(SaturationThroughput.name, None)
     columns = []
     for name in names:
         found = _in_pairs(scenario.builds.boots, name)
@@ -98,8 +111,12 @@ def _in_pairs(boots: Sequence[BootResult], name: str) -> list[tuple[int, float, 
     ]
 
 
-def _changes(axes: Axes, column: _Column) -> None:
-    """Each pair's change, and the mean with its interval as it was known after each pair."""
+def _changes(axes: Axes, column: _Column, confidence: float) -> None:
+    """Each pair's change, and the mean with its interval as it was known after each pair.
+
+    Args:
+        confidence: of the interval: that of the change that the title tells.
+    """
     changes = [100 * (value / base - 1) for value, base in zip(column.candidate, column.baseline, strict=True)]
     axes.axhline(0, color=FAINT, linewidth=0.7)
     tolerance = column.tolerance or 0.0
@@ -109,7 +126,7 @@ def _changes(axes: Axes, column: _Column) -> None:
         axes.axhline(bound, color=RED, linewidth=1.2, linestyle="--", label=f"tolerance, {tolerance:.1%} {worse}")
     axes.plot(column.numbers, changes, ".", color=BLUE, alpha=0.5, label="change of each pair")
     known = range(2, len(changes) + 1)
-    found = [paired_change_interval(column.candidate[:count], column.baseline[:count]) for count in known]
+    found = [paired_change_interval(column.candidate[:count], column.baseline[:count], confidence) for count in known]
     if found:
         lows = [100 * one.interval.low for one in found]
         highs = [100 * one.interval.high for one in found]
@@ -117,7 +134,13 @@ def _changes(axes: Axes, column: _Column) -> None:
             column.numbers[1:], [100 * one.estimate for one in found], color=INK, linewidth=1.4, label="change so far"
         )
         axes.fill_between(
-            column.numbers[1:], lows, highs, color=INK, alpha=0.12, linewidth=0, label="its 95 % interval"
+            column.numbers[1:],
+            lows,
+            highs,
+            color=INK,
+            alpha=0.12,
+            linewidth=0,
+            label="its interval, 95 % for all together",
         )
         # The first intervals, of two or three pairs, would make all else flat.
         room = 1.3 * max(10 * tolerance, *(abs(change) for change in changes), *(map(abs, (*lows[2:], *highs[2:]))), 1)

@@ -18,6 +18,7 @@ from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.reports.ci.allure import tell_allure
 from pdrgate.reports.ci.junit import XUNIT_FILE, junit, retold
 from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
+from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.markup.files import written
 from pdrgate.reports.pages.overview import Overview, overview
 from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
@@ -103,7 +104,7 @@ def make_summaries(
             yield written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
     charts = [trial_chart(one, trials.get(one.origin.run, ())) for one in result.scenarios]
     yield written(folder / SUMMARY_FILE, summary_page(result, drawn, charts).encode())
-    yield written(folder / MARKDOWN_FILE, run_markdown(result).encode())
+    yield written(folder / MARKDOWN_FILE, run_markdown(result, pipeline().pages).encode())
     return drawn
 
 

@@ -16,6 +16,17 @@ def by_build(scenario: ScenarioResult) -> Iterator[tuple[str, LossResult]]:
 
 def loss_lines(scenario: ScenarioResult) -> list[str]:
     """A sentence for each build, and one more where its account does not add up."""
+    silent = _overloaded(scenario)
     return lines_by_build(
-        scenario, lambda one: one.findings.losses, lambda found: filter(None, (found.sentence(), found.fault))
+        scenario,
+        lambda one: one.findings.losses,
+        lambda found: filter(None, (found.sentence() if found.lost or not silent else "", found.fault)),
     )
+
+
+def _overloaded(scenario: ScenarioResult) -> bool:
+    """Whether the SUT was offered more than it takes: where nothing was lost all the same, queues held what was left,
+    or the generator waited for each burst."""
+    found = scenario.findings.assessment
+    beyond = found is not None and any((one.steady_plr or one.plr) > found.pdr.plr_threshold for one in found.loads)
+    return scenario.comparison is not None or beyond

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE as _TOGETHER
 from pdrgate.gate.verdicts.change_verdict import odds
-from pdrgate.measurands import PartialDropRate, unit_of
+from pdrgate.measurands import AT_THE_KNEE, PartialDropRate, SaturationThroughput, agree_at_the_knee, unit_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 PDR_ABOUT = PartialDropRate.about
+EVIDENCE = (
+    "Evidence: how much likelier the pairs are of a build that is worse (better) by twice the tolerance than of one "
+    "that is unchanged, or the reverse. Resolvable change: the least tolerance that as many such pairs decide"
+)
+_MARKS = {Verdict.PASS: "✓", Verdict.IMPROVEMENT: "✓", Verdict.INCONCLUSIVE: "?"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,18 @@ class MeasurandLine:
     """The least tolerance that as many such pairs decide."""
     number: str = ""
     """The value where its unit is known, or there is no room for it; that of a rate is part of it."""
+    unit: str = ""
+    """The unit of both numbers, where it is no part of them."""
+
+    @property
+    def marked(self) -> str:
+        """The verdict as a mark and a word; empty where there is none."""
+        return verdict_in_words(self.verdict) if self.verdict is not None else ""
+
+    @property
+    def title(self) -> str:
+        """What is measured, with its unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
 def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
@@ -45,14 +65,47 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     names = sorted(
         {**measured, **bases, **changes}, key=lambda name: name != PDR_ABOUT.name
     )  # else as they were measured
-    return [
-        _row(name, measured.get(name), bases.get(name, ""), changes.get(name), scenario.comparison) for name in names
-    ]
+    return _told_once(
+        [_row(name, measured.get(name), bases.get(name, ""), changes.get(name), scenario.comparison) for name in names],
+        changes.values(),
+    )
 
 
 def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
     """The same of a comparison that no scenario holds."""
-    return [_row(one.measurand, None, _number(one.baseline, one.unit), one, comparison) for one in comparison.changes]
+    rows = [_row(one.measurand, None, _number(one.baseline, one.unit), one, comparison) for one in comparison.changes]
+    return _told_once(rows, comparison.changes)
+
+
+def judged_first(rows: Sequence[MeasurandLine]) -> tuple[list[MeasurandLine], list[MeasurandLine]]:
+    """The rows with a change, and those that are told besides; all are the former where nothing was compared."""
+    changed = [row for row in rows if row.change]
+    return (changed, [row for row in rows if not row.change]) if changed else (list(rows), [])
+
+
+def verdict_in_words(verdict: Verdict) -> str:
+    """``✗ REGRESSION``: what a reader without colours sees at once."""
+    return f"{_MARKS.get(verdict, '✗')} {verdict}" if verdict is not Verdict.NO_BASELINE else "not judged"
+
+
+def intervals_in_words(comparison: ComparisonResult | None) -> str:
+    """What stands in brackets beside each change, in a sentence; empty where nothing does."""
+    found = {one.confidence for one in comparison.changes} if comparison is not None else set()
+    if comparison is None or not found:
+        return ""
+    each = min(found)
+    if math.isclose(each, _TOGETHER):
+        return "In brackets: the 95 % interval of the change."
+    together = round((1 - _TOGETHER) / (1 - each))
+    return f"In brackets: the interval of the change, 95 % for all {together} comparisons together."
+
+
+def _told_once(rows: Sequence[MeasurandLine], changes: Iterable[ChangeResult]) -> list[MeasurandLine]:
+    """One row for PDR and saturation throughput where they agree."""
+    if not agree_at_the_knee(changes):
+        return list(rows)
+    left = [one for one in rows if one.name != SaturationThroughput.name]
+    return [replace(one, name=AT_THE_KNEE) if one.name == PDR_ABOUT.name else one for one in left]
 
 
 def value_in_words(value: float, unit: str) -> str:
@@ -88,6 +141,7 @@ def _row(
     # Results of older versions tell the PDR's change only.
     told = change or (comparison if name == PDR_ABOUT.name else None)
     value = number = interval = ""
+    unit = unit_of(one.unit if one is not None else change.unit if change is not None else "")
     if one is not None:
         value, number = value_in_words(one.value, one.unit), _number(one.value, one.unit)
         if one.lower is not None and one.upper is not None:
@@ -105,6 +159,7 @@ def _row(
         evidence=_evidence(change),
         resolves=f"{change.evidence.resolves:.1%}" if change and change.evidence else "",
         number=number,
+        unit="" if unit.quantity is not None else unit.name,
     )
 
 

@@ -57,6 +57,11 @@ def is_portfolio(result: RunResult) -> bool:
     return len(paths) > 1 and bool(compared) and all(map(_by_living_boots, compared))
 
 
+def is_path(scenario: ScenarioResult) -> bool:
+    """Whether two builds were compared on a path by boots that stay up: its test is called as the path is."""
+    return scenario.comparison is not None and bool(scenario.origin.test) and _by_living_boots(scenario.comparison)
+
+
 def _by_living_boots(comparison: ComparisonResult) -> bool:
     names = [change.measurand for change in comparison.changes]
     return _OF_LIVING_BOOTS.issuperset(name for name in names if described(name).role is not MeasurandRole.TOLD)
@@ -101,12 +106,10 @@ def said_of_paths(result: RunResult) -> list[str]:
 
 
 def _search_in_words(search: ScenarioResult, result: RunResult) -> str:
-    """A search's path and verdict in a line; the run's first line is not repeated."""
+    """A search's path and verdict in a line."""
     named = (result.scenarios[number].origin.test for number in _paths(result)
              if result.scenarios[number].name == search.name)  # fmt: skip
     path = next(named, "") or search.title
-    if (search.verdict, search.reason) == (result.verdict, result.reason):
-        return f"{path} was searched by pairs of boots: the run's first sentence is of that"
     return f"{path} by pairs of boots: {search.verdict}: {search.reason}"
 
 

@@ -22,13 +22,16 @@ from pdrgate.reports.ci.allure.settings import (
     configuration,
     environment,
     executor,
-    message,
+    job_links,
+    labelled,
     numbers,
     status,
 )
 from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.markup.files import written
 from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
+from pdrgate.reports.words.headline import scenario_headline
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial
@@ -81,14 +84,15 @@ def tell_allure(
         written(path, _json(test))
     put = folder / ALLURE_FOLDER
     written(put / "environment.properties", _properties(environment(result)))
-    written(put / "executor.json", _json(executor(result)))
+    written(put / "executor.json", _json(executor(result, pipeline())))
     written(put / "categories.json", _json(categories()))
     written(put / "performance.json", _json(list(_performance(result))))
     written(folder / CONFIGURATION_FILE, _json(configuration(result)))
 
 
 def _tell(test: dict[str, Any], result: RunResult, scenario: ScenarioResult, attached: list[Mapping[str, str]]) -> None:
-    told = f"{scenario.verdict}: {scenario.reason}"
+    told, job = f"{scenario.verdict}: {scenario.reason}", pipeline()
+    told_links = job_links(result, job)
     baseline, candidate = (scenario.builds.side(one) for one in ("baseline", "candidate"))
     lasting = {"testbed": result.testbed.name, "profile": result.profile, "scenario": scenario.name}
     lasting |= {"baseline": baseline.build} if baseline else {}
@@ -102,9 +106,11 @@ def _tell(test: dict[str, Any], result: RunResult, scenario: ScenarioResult, att
     ]
     if not scenario.verdict.passes:
         test["status"] = status(scenario.verdict)
-        test["statusDetails"] = {"message": message(scenario), "trace": printable(told)}
+        test["statusDetails"] = {"message": scenario_headline(scenario), "trace": printable(told)}
+    test["labels"] = labelled(test.get("labels") or [], scenario.verdict)
+    test["links"] = [*(one for one in test.get("links") or [] if one not in told_links), *told_links]
     alone = replace(result, scenarios=(scenario,), verdict=scenario.verdict, reason=scenario.reason)
-    test["description"] = run_markdown(alone)
+    test["description"] = run_markdown(alone, job.pages)
     test["attachments"] = attached
 
 

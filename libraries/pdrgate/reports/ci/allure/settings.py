@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.measurands import unit_of
 from pdrgate.printable import printable
 from pdrgate.reports.ci.export_figures import named, slug
+from pdrgate.reports.ci.pipeline import Pipeline
 from pdrgate.reports.pages.scenario_parts import kernel_release
-from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Verdict
 
 _LONGEST_KEY = 120
@@ -24,7 +24,10 @@ MEANINGS = {
     Verdict.GENERATOR_LIMITED: "the generator, not the SUT, was the limit",
     Verdict.ERROR: "the testbed or a tool failed",
 }
-"""What a verdict that fails means, whatever its numbers are: else each run had a category of its own."""
+"""What a verdict that fails means, whatever its numbers are: the name of its category."""
+_SEVERITIES = ("blocker", "critical", "normal", "minor", "trivial")
+_SEVERITY = {Verdict.CRASH: "blocker", Verdict.REGRESSION: "critical", Verdict.UNSTABLE: "critical"}
+"""How severe a verdict is where no tag says it; others are normal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +46,26 @@ def status(verdict: Verdict) -> str:
     return {0: "passed", 1: "failed"}.get(verdict.exit_code, "broken")
 
 
-def message(scenario: ScenarioResult) -> str:
-    """The verdict and what it is about, without a number: Allure puts tests of one message together."""
-    changes = scenario.comparison.changes if scenario.comparison else ()
-    about = [one.measurand for one in changes if one.verdict is scenario.verdict]
-    if scenario.verdict is Verdict.UNSTABLE and scenario.findings.assessment is not None:
-        about = [one.name for one in scenario.findings.assessment.checks if one.passed is False]
-    of = f" ({', '.join(about)})" if about else ""
-    return printable(f"{scenario.verdict}: {MEANINGS.get(scenario.verdict, 'passes')}{of}")
+def labelled(labels: Sequence[Mapping[str, str]], verdict: Verdict) -> list[Mapping[str, str]]:
+    """A test's labels with its owner and its severity, as tags say them (``owner:routing``, ``severity:blocker``)."""
+    known = {str(one.get("name")) for one in labels}
+    told = [str(one.get("value")) for one in labels if one.get("name") == "tag"]
+    found = list(labels)
+    for name in ("owner", "severity"):
+        values = [tag.partition(":")[2] for tag in told if tag.lower().startswith(f"{name}:")]
+        value = values[0].strip() if values else ""
+        if name == "severity":
+            value = value.lower() if value.lower() in _SEVERITIES else _SEVERITY.get(verdict, "normal")
+        if value and name not in known:
+            found.append({"name": name, "value": printable(value)})
+    return found
+
+
+def job_links(result: RunResult, job: Pipeline) -> list[Mapping[str, str]]:
+    """The pages of the job and of the commit that it judges."""
+    commit = job.page_of(result.commit)
+    found = [(f"{job.name} {job.number}".strip(), job.url), (f"Commit {commit.rpartition('/')[2][:12]}", commit)]
+    return [{"type": "link", "name": printable(name), "url": url} for name, url in found if url]
 
 
 def numbers(result: RunResult) -> Iterator[Number]:
@@ -82,24 +97,13 @@ def environment(result: RunResult) -> Mapping[str, str]:
     return {name: printable(" ".join(value.split())) for name, value in found.items() if value}
 
 
-def executor(result: RunResult, variables: Mapping[str, str] = os.environ) -> Mapping[str, Any]:
-    """The job of a CI that ran it, by what that tells its programs; else pdrgate itself."""
-    if "JENKINS_URL" in variables and "BUILD_URL" in variables:
-        kind, name, url, number = "jenkins", "Jenkins", variables["BUILD_URL"], variables.get("BUILD_NUMBER", "")
-    elif variables.get("GITHUB_ACTIONS") == "true":
-        number = variables.get("GITHUB_RUN_NUMBER", "")
-        url = "/".join(
-            (variables.get("GITHUB_SERVER_URL", "https://github.com"), variables.get("GITHUB_REPOSITORY", ""))
-        )
-        kind, name, url = "github", "GitHub Actions", f"{url}/actions/runs/{variables.get('GITHUB_RUN_ID', '')}"
-    elif variables.get("GITLAB_CI") == "true":
-        number = variables.get("CI_PIPELINE_IID", "")
-        kind, name, url = "gitlab", "GitLab CI", variables.get("CI_JOB_URL", "")
-    else:
-        kind, name, url, number = "pdrgate", "pdrgate", "", ""
-    told: dict[str, Any] = {"type": kind, "name": name, "buildName": f"{name} {number or result.run}"}
-    told |= {"buildUrl": url} if url.startswith(("https://", "http://")) else {}
-    return told | {"buildOrder": int(number) if number.isdecimal() else int(result.started)}
+def executor(result: RunResult, job: Pipeline) -> Mapping[str, Any]:
+    """The job of a CI that ran it, else pdrgate itself."""
+    told: dict[str, Any] = {
+        "type": job.kind, "name": job.name, "buildName": f"{job.name} {job.number or result.run}"
+    }  # fmt: skip
+    told |= {"buildUrl": job.url} if job.url else {}
+    return told | {"buildOrder": int(job.number) if job.number.isdecimal() else int(result.started)}
 
 
 def categories() -> list[dict[str, Any]]:

@@ -1,0 +1,181 @@
+"""The first line of every report: one sentence that says what got slower, by how much and where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pdrgate.gate.run.slower_paths import decisive_scenario
+from pdrgate.measurands import described, told_once
+from pdrgate.printable import printable
+from pdrgate.replication.samples import gravest_change
+from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
+from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
+from pdrgate.results.verdict import Verdict
+
+HEADLINE_LENGTH = 160
+"""Characters of a headline, its verdict included."""
+_WHERE = 48
+"""Characters of the name of a path or scenario in it."""
+_KNOWN = 40
+"""Characters by which a clause is known again, however it goes on."""
+_NOTICE = "notice: "
+_LEADS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster"}
+_TELLS_HOW_ON = frozenset({
+    Verdict.UNSTABLE, Verdict.CRASH, Verdict.ERROR, Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.NO_BASELINE
+})  # fmt: skip
+"""Verdicts whose reason goes on with what to do next."""
+_FAULTS = {
+    Verdict.REGRESSION: "The build is at fault: the change is larger than what equal builds differ by here.",
+    Verdict.CRASH: "The build is at fault: it fails where the baseline does not.",
+    Verdict.UNSTABLE: "No PDR can be told: the curve of losses does not repeat.",
+    Verdict.INCONCLUSIVE: "Neither build nor machine is at fault: what was measured does not decide.",
+    Verdict.DISTURBED: "The machine is at fault, not the build.",
+    Verdict.GENERATOR_LIMITED: "The testbed is at fault, not the build.",
+    Verdict.ERROR: "The testbed or a tool is at fault, not the build.",
+}
+
+
+def headline(result: RunResult) -> str:
+    """``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT, most of it in dst_release (+91)``.
+
+    Of several scenarios the worst of the gravest is told, after how many of them there are.
+    """
+    decisive = decisive_scenario(result.scenarios)
+    if decisive is None or decisive.verdict is not result.verdict or decisive.reason != result.reason:
+        # Whoever made the result had more to say than one scenario has, such as on which machine it was.
+        first, *parts = _split(result.reason)
+        return fitted(f"{result.verdict}: ", first, [f"; {one}" for one in parts])
+    if len(result.scenarios) == 1:
+        return scenario_headline(decisive)
+    if not is_portfolio(result):
+        number = sum(one.verdict is result.verdict for one in result.scenarios)
+        return _of_several(decisive, number, len(result.scenarios), "scenario")
+    lines = path_lines(result)
+    number = sum(one.verdict is result.verdict for one in lines)
+    if number == len(lines) and result.verdict is Verdict.PASS and lines[0].change:
+        place = where(result.scenarios[lines[0].number])
+        return fitted(f"{result.verdict}: ", f"none of {number} paths got slower; the most, {place}: {lines[0].change}")
+    if number:
+        decisive = result.scenarios[lines[0].number]
+    return _of_several(decisive, number, len(lines), "path")
+
+
+def scenario_headline(scenario: ScenarioResult) -> str:
+    """The same of one scenario alone."""
+    first, *parts = _parts(scenario)
+    return fitted(f"{scenario.verdict}: ", first, parts)
+
+
+def fault_in_words(result: RunResult) -> str:
+    """Whether build or machine is at fault; empty where nothing is."""
+    return _FAULTS.get(result.verdict, "")
+
+
+def rests_on_a_change(scenario: ScenarioResult) -> bool:
+    """Whether the table of its changes tells all that its verdict rests on."""
+    return _change(scenario) is not None
+
+
+def builds_compared(result: RunResult) -> list[str]:
+    """The candidate and the baseline, where all scenarios compare the same two builds; else nothing."""
+    found = {
+        tuple(side.build for side in sorted(one.builds.sides, key=lambda side: side.side, reverse=True))
+        for one in result.scenarios
+        if one.builds.sides
+    }
+    return list(found.pop()) if len(found) == 1 else []
+
+
+def left_out(told: str, reason: str) -> list[str]:
+    """The clauses of a reason that its headline does not tell."""
+    whole = not told.endswith("…")
+    return [one for one in _split(reason) if one not in told and not (whole and one[:_KNOWN] in told)]
+
+
+def fitted(begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = ()) -> str:
+    """As many parts as have room, in their order; the first is cut where it has none, at the end of a word.
+
+    Each part is a text, or several ways to say the same, of which the first that fits is taken.
+    """
+    told = _room(begin, first) or _line(begin + _ways(first)[-1])
+    if len(told) > HEADLINE_LENGTH:
+        return f"{told[: HEADLINE_LENGTH - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
+    for part in parts:
+        told = _room(told, part) or told
+    return told
+
+
+def _room(told: str, part: str | Sequence[str]) -> str:
+    """What was told and a part of it in the first way that fits; empty where none does."""
+    return next((whole for one in _ways(part) if len(whole := _line(told + one)) <= HEADLINE_LENGTH), "")
+
+
+def _ways(part: str | Sequence[str]) -> Sequence[str]:
+    return (part,) if isinstance(part, str) else part
+
+
+def where(scenario: ScenarioResult) -> str:
+    """What a reader calls it: of a path its test's name, else the data path."""
+    named = scenario.origin.test if is_path(scenario) else ""
+    told = _line(named or scenario.title.partition(", ")[0])
+    return told if len(told) <= _WHERE else f"{told[: _WHERE - 1]}…"
+
+
+def _of_several(scenario: ScenarioResult, number: int, of: int, what: str) -> str:
+    all_ = "both" if of == 2 else f"all {of}"
+    many = f"{number} of {of} {what}s" if number < of else f"{all_} {what}s"
+    first, *parts = _parts(scenario, placed=False)
+    slower = " got slower" if scenario.verdict is Verdict.REGRESSION and _change(scenario) is not None else ""
+    most = " most" if slower and number > 1 else ""
+    return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts)
+
+
+def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | Sequence[str]]:
+    """What must be said, and what may be."""
+    place = where(scenario) if placed else ""
+    change = _change(scenario)
+    if change is None or scenario.comparison is None:
+        first, clauses = _clauses(scenario.reason, scenario.verdict)
+        return first, *([f"; on {place}"] * bool(place and scenario.builds.sides and not clauses)), *clauses
+    about = described(change.measurand, change.unit, change.better)
+    lead = "" if about.sentence is not None and about.sentence.says_worse else f"{_LEADS[scenario.verdict]}: "
+    functions = scenario.comparison.functions
+    within = about.parts.within(change.candidate - change.baseline, functions) if about.parts is not None else ""
+    others = [one for one in told_once(scenario.comparison.changes) if one.verdict is scenario.verdict]
+    also = [f"; {one.measurand} {100 * one.change:+.1f} %" for one in others if one.measurand != change.measurand]
+    brief = f"{change.measurand} {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
+    return (f"{lead}{about.told(change, ())}", brief), f" on {place}" * bool(place), *_functions(within), *also
+
+
+def _functions(within: str) -> list[tuple[str, ...]]:
+    """Where a change lies, and the same with the first function alone."""
+    lead, _, named = within.partition(" in ")
+    first, *others = re.split(r"(?<=\)), ", named)
+    return [(f", {lead} in {named}", *([f", most in {first}"] if others else []))] if named else []
+
+
+def _change(scenario: ScenarioResult) -> ChangeResult | None:
+    """The change that a REGRESSION or an IMPROVEMENT rests on; None of what was found otherwise."""
+    if scenario.verdict not in _LEADS or scenario.comparison is None:
+        return None
+    found = [one for one in told_once(scenario.comparison.changes) if one.verdict is scenario.verdict]
+    return gravest_change(found) if found else None
+
+
+def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[str]]:
+    """The first clause of a reason, and those after it that belong to its headline; a notice is not the first."""
+    found = _split(reason)
+    if found[0].startswith(_NOTICE) and len(found) > 1:
+        found = [*found[1:], found[0]]
+    further = [part for one in found[1:] for part in re.split(r"(?=, or )", f"; {one}")]
+    return found[0], further if verdict in _TELLS_HOW_ON else []
+
+
+def _split(reason: str) -> list[str]:
+    """Clauses; a semicolon in brackets ends none."""
+    return re.split(r"; (?![^(]*\))", _line(reason))
+
+
+def _line(told: str) -> str:
+    return printable(" ".join(told.split()))

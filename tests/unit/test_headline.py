@@ -1,0 +1,124 @@
+"""The first line of every report: one sentence, at most 160 characters, with the number that matters."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from flat_values import changed
+from hypothesis import given
+from hypothesis import strategies as st
+from made_results import compared, result, scenario
+
+from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee
+from pdrgate.reports.words.headline import HEADLINE_LENGTH, headline, left_out, scenario_headline
+from pdrgate.reports.words.measurands import measurand_rows
+from pdrgate.results.model import ChangeResult, FunctionChange, ScenarioResult
+from pdrgate.results.verdict import Verdict
+
+NAMES = st.text(min_size=1, max_size=300)
+NUMBERS = st.floats(-0.99, 1e4, allow_nan=False)
+
+
+def change(measurand: str = "PDR", verdict: Verdict = Verdict.REGRESSION, **further: object) -> ChangeResult:
+    described = next(one for one in DESCRIPTIONS if one.name == measurand)
+    values: dict[str, object] = {
+        "measurand": measurand, "change": -0.1, "lower": -0.12, "upper": -0.08, "confidence": 0.975, "tolerance": 0.02,
+        "baseline": 1e6, "candidate": 0.9e6, "unit": described.unit, "better": described.better, "verdict": verdict,
+    }  # fmt: skip
+    return ChangeResult(**(values | further))  # type: ignore[arg-type]
+
+
+def found(*changes: ChangeResult, functions: tuple[FunctionChange, ...] = (), **further: object) -> ScenarioResult:
+    one = compared(str(changes[0].verdict))
+    assert one.comparison is not None
+    comparison = dataclasses.replace(one.comparison, changes=changes, functions=functions)
+    return changed(dataclasses.replace(one, comparison=comparison), **further)
+
+
+@st.composite
+def regressions(draw: st.DrawFn) -> ScenarioResult:
+    judged = [one for one in DESCRIPTIONS if one.role.name != "TOLD"]
+    picked = draw(st.lists(st.sampled_from(judged), min_size=1, max_size=4, unique_by=lambda one: one.name))
+    changes = [
+        change(
+            one.name, change=draw(NUMBERS), lower=draw(NUMBERS), upper=draw(NUMBERS),
+            baseline=draw(st.floats(1e-9, 1e15)), candidate=draw(st.floats(1e-9, 1e15)),
+        )
+        for one in picked
+    ]  # fmt: skip
+    functions = [
+        FunctionChange(function=draw(NAMES), before=1.0, after=2.0, change=draw(st.floats(0.1, 1e6)), sure=True)
+        for _ in range(draw(st.integers(0, 4)))
+    ]
+    return found(*changes, functions=tuple(functions), title=draw(NAMES), reason=draw(NAMES), test=draw(NAMES))
+
+
+@given(regressions())
+def test_a_regression_has_its_number_and_fits(one: ScenarioResult) -> None:
+    told = scenario_headline(one)
+    assert told.startswith("REGRESSION: ")
+    assert len(told) <= HEADLINE_LENGTH and "\n" not in told
+    assert re.search(r"\d %|\d%", told)
+    assert headline(result(one, reason=one.reason)) == told
+
+
+@given(st.sampled_from(Verdict), NAMES, NAMES, st.lists(regressions(), max_size=4))
+def test_no_headline_is_longer(word: Verdict, reason: str, title: str, others: list[ScenarioResult]) -> None:
+    one = dataclasses.replace(scenario(str(word)), reason=reason, title=title)
+    for run in (result(one, reason=reason), result(one, *others, reason=reason), result(reason=reason, verdict=word)):
+        told = headline(run)
+        assert len(told) <= HEADLINE_LENGTH and told.startswith(f"{run.verdict}: ")
+
+
+def test_of_several_the_worst_is_told_after_how_many_there_are() -> None:
+    one = found(change(), reason="slower: numbers")
+    other = dataclasses.replace(scenario("PASS"), reason="not slower", title="IPv4 routing")
+    told = headline(result(one, other, reason=one.reason))
+    assert told.startswith("REGRESSION: 1 of 2 scenarios got slower, IPv6 routing: slower: PDR 900 kpps against 1 Mpps")
+    told = headline(result(one, one, reason=one.reason))
+    assert told.startswith("REGRESSION: both scenarios got slower, IPv6 routing most: slower: PDR 900 kpps")
+
+
+def test_what_somebody_else_said_of_the_whole_run_is_its_headline() -> None:
+    assert headline(result(found(change()), reason="IPv6 routing on rack: slower; 3 of 6 came to no result")) == (
+        "REGRESSION: IPv6 routing on rack: slower; 3 of 6 came to no result"
+    )
+
+
+def test_functions_are_told_where_there_is_room_and_the_first_alone_where_there_is_little() -> None:
+    grown = [
+        FunctionChange(function=name, before=0.0, after=each, change=each, sure=True)
+        for name, each in (("hash_of_header", 822.0), ("a_function_with_a_name_that_is_rather_long", 700.0))
+    ]
+    cost = change("cost", change=0.3, lower=0.29, upper=0.31, baseline=4000.0, candidate=5200.0)
+    both = scenario_headline(found(cost, functions=tuple(grown[:1])))
+    assert both == (
+        "REGRESSION: a packet costs 30.0 % more instructions (+29.0 to +31.0 %) on IPv6 routing, most of it in "
+        "hash_of_header (+822)"
+    )
+    assert scenario_headline(found(cost, functions=tuple(grown))).endswith(
+        "on IPv6 routing, most in hash_of_header (+822)"
+    )
+
+
+def test_what_is_told_is_not_left_out_and_all_else_is() -> None:
+    reason = "a packet costs 8.3 % more instructions (+6.8 to +9.8 %); notice: one; 4 trials repeated (a; b)"
+    told = "REGRESSION: a packet costs 8.3 % more instructions (+6.8 to +9.8 %) on NAT"
+    assert left_out(told, reason) == ["notice: one", "4 trials repeated (a; b)"]
+    assert left_out("REGRESSION: a packet costs 8.3 % more…", reason)[0].startswith("a packet costs 8.3 %")
+
+
+@pytest.mark.parametrize(("saturation", "names"), [
+    ({}, ["PDR (at the knee)"]),
+    ({"change": -0.02, "lower": -0.03, "upper": -0.01}, ["PDR", "saturation throughput"]),
+    ({"baseline": 2e6, "candidate": 1.8e6}, ["PDR", "saturation throughput"]),
+    ({"verdict": Verdict.PASS}, ["PDR", "saturation throughput"]),
+])  # fmt: skip
+def test_pdr_and_saturation_throughput_are_one_row_where_they_agree(
+    saturation: dict[str, object], names: list[str]
+) -> None:
+    changes = (change(), change("saturation throughput", **saturation))  # type: ignore[arg-type]
+    assert agree_at_the_knee(changes) is (len(names) == 1)
+    assert [row.name for row in measurand_rows(found(*changes)) if row.change] == names
