@@ -11,6 +11,7 @@ from typing import Any
 from pdrgate.hosts.host import CommandError, Completed, Host, NoJsonError
 
 _COUNTED = ("link", "show", "dev", "lo")
+_END = "end of calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ def _made(host: Host, family: int, calls: Sequence[tuple[str, ...]]) -> tuple[in
 
 
 def _batch(host: Host, family: int, calls: Sequence[tuple[str, ...]], option: str) -> Completed:
-    lines = "".join(f"{shlex.join(words)}\n" for words in calls)
-    return host.script(f"printf %s {shlex.quote(lines)} | ip {option} -{family} -batch -")
+    lines = "\n".join(shlex.join(words) for words in calls)
+    return host.script(f"ip {option} -{family} -batch - <<'{_END}'\n{lines}\n{_END}")
 
 
 def _error(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
@@ -21,15 +21,23 @@ _FALLBACK_TUNNEL = re.compile(r"(tunl0|gre0|gretap0|erspan0|ip6tnl0|ip6gre0|sit0
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of what a kernel's network has, as a command lists it line by line."""
+    """A kind of what a kernel's network has, as a command lists it line by line.
+
+    Those of ``ip`` are listed by few starts of it: each takes an emulated guest longer than what it then tells.
+    """
 
     listed: str
+    """The command; of ``ip`` its words."""
     deleted: Callable[[str], str]
     """The command that takes away what a line tells of; empty where it goes with something else."""
     passing: re.Pattern[str] = _NEVER
     """What a line has that changes by itself."""
     made_by_kernel: re.Pattern[str] = _NEVER
     """Lines of what the kernel makes by itself, and takes away with what it was made for."""
+    family: str | None = None
+    """Options of ``ip``, where it lists them; None: another program does."""
+    told: Callable[[str], str] = str
+    """What is kept of a line."""
 
 
 def _link(line: str) -> str:
@@ -59,29 +67,42 @@ def _ipsec(what: str, form: re.Pattern[str]) -> Callable[[str], str]:
     return deleted
 
 
+def _address(line: str) -> str:
+    """``2: eth0    inet 10.0.0.1/24 brd ... `` as ip takes it."""
+    _, device, _, address, *_ = line.split()
+    return f"{address} dev {device}"
+
+
+def _link_name(line: str) -> str:
+    """``2: gate0@eth0: <BROADCAST> ...``: what stands before the device that it is on."""
+    return line.split(":")[1].strip().partition("@")[0]
+
+
+def _ipsec_state(line: str) -> str:
+    """Without keys, counters and lifetimes."""
+    return " ".join(line.replace("\\", " ").split()[:8])
+
+
 _POLICY = re.compile(r"(src \S+) (dst \S+).*?(dir \w+)")
 _STATE = re.compile(r"(src \S+) (dst \S+).*?(proto \w+) (spi \w+)")
 _KINDS: dict[str, _Kind] = {
     "nftables": _Kind("nft list tables", lambda line: f"nft delete {line}"),
     "qdisc": _Kind("tc qdisc show", _qdisc, re.compile(r" (qdisc_id|refcnt) \S+")),
     "IPsec policy": _Kind("ip -o xfrm policy", _ipsec("policy", _POLICY)),
-    "IPsec state": _Kind("ip -o xfrm state list nokeys | cut -d' ' -f1-8", _ipsec("state", _STATE)),
-    "rule": _Kind("ip -4 rule show", lambda line: f"ip -4 rule delete {line.partition(':')[2].strip()}"),
-    "IPv6 rule": _Kind("ip -6 rule show", lambda line: f"ip -6 rule delete {line.partition(':')[2].strip()}"),
-    "route": _Kind("ip -4 route show table all", _ip("route", 4), _EXPIRES, _ROUTES_OF_KERNEL),
-    "IPv6 route": _Kind("ip -6 route show table all", _ip("route", 6), _EXPIRES, _ROUTES_OF_KERNEL),
-    "neighbour": _Kind("ip neighbour show nud permanent", lambda line: f"ip neighbour delete {line}"),
-    "address": _Kind(
-        'ip -br address show | while read -r d s a; do for one in $a; do echo "$one dev ${d%%@*}"; done; done',
-        _ip("address"),
-        made_by_kernel=_LINK_LOCAL,
-    ),
+    "IPsec state": _Kind("ip -o xfrm state list nokeys", _ipsec("state", _STATE), told=_ipsec_state),
+    "rule": _Kind("rule show", lambda line: f"ip -4 rule delete {line.partition(':')[2].strip()}", family="-4"),
+    "IPv6 rule": _Kind("rule show", lambda line: f"ip -6 rule delete {line.partition(':')[2].strip()}", family="-6"),
+    "route": _Kind("route show table all", _ip("route", 4), _EXPIRES, _ROUTES_OF_KERNEL, family="-4"),
+    "IPv6 route": _Kind("route show table all", _ip("route", 6), _EXPIRES, _ROUTES_OF_KERNEL, family="-6"),
+    "neighbour": _Kind("neighbour show nud permanent", lambda line: f"ip neighbour delete {line}", family=""),
+    "address": _Kind("address show", _ip("address"), made_by_kernel=_LINK_LOCAL, family="", told=_address),
     "set": _Kind("ipset list -n", lambda line: f"ipset destroy {shlex.quote(line)}"),
-    "link": _Kind(
-        'ip -br link show | while read -r d s a f; do echo "${d%%@*}"; done', _link, made_by_kernel=_FALLBACK_TUNNEL
-    ),
+    "link": _Kind("link show", _link, made_by_kernel=_FALLBACK_TUNNEL, family="", told=_link_name),
 }
-"""What stands on another thing is before it."""
+"""What stands on another thing is before it. IPsec is asked alone: ip ends behind it, whatever else it is to list."""
+_BETWEEN = "link show dev lo"
+"""Tells the device of number 1, which each network has, and of no kind but links is told so."""
+_LO = re.compile(r"1: lo: <")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +114,20 @@ class NetworkState:
     @classmethod
     def of(cls, host: Host, kinds: Collection[str] = tuple(_KINDS)) -> NetworkState:
         """What the host has now of these kinds; what it has no tool for, nobody can have made there."""
-        script = "\n".join(f"echo '{_MARK}{name}'; {{ {_KINDS[name].listed}; }} 2>/dev/null" for name in kinds)
-        found: dict[str, set[str]] = {name: set() for name in kinds}
-        name = ""
+        found: dict[str, list[str]] = {name: [] for name in kinds}
+        ordered = sorted(found, key=lambda name: name == "link")  # the last one, for others end where lo is told
+        families = {_KINDS[name].family: [one for one in ordered if _KINDS[one].family == _KINDS[name].family]
+                    for name in ordered}  # fmt: skip
+        script = "\n".join(_listing(family, names) for family, names in families.items())
+        name, left = "", list[str]()
         for line in host.script(script, _TIMEOUT).stdout.splitlines():
             if line.startswith(_MARK):
-                name = line.removeprefix(_MARK)
-            elif name in found and line.strip() and not _KINDS[name].made_by_kernel.match(line):
-                found[name].add(" ".join(_KINDS[name].passing.sub("", line).split()))
-        return cls({name: frozenset(lines) for name, lines in found.items()})
+                name, *left = line.removeprefix(_MARK).split(",")
+            elif left and _LO.match(line):
+                name = left.pop(0)
+            elif name in found and line.strip():
+                found[name].append(_KINDS[name].told(line))
+        return cls({name: frozenset(_kept(_KINDS[name], lines)) for name, lines in found.items()})
 
     def new_in(self, later: NetworkState) -> Iterator[tuple[str, str]]:
         """Kind and line of what is there later and was not, of the kinds that are known then."""
@@ -112,6 +138,21 @@ class NetworkState:
     def of_kinds(self, kinds: Collection[str]) -> NetworkState:
         """What the host had of these kinds alone."""
         return NetworkState({name: self.lines[name] for name in kinds})
+
+
+def _listing(family: str | None, names: Sequence[str]) -> str:
+    """The commands that list several kinds, each of its own or all by one start of ``ip``."""
+    if family is None:
+        return "\n".join(f"echo '{_MARK}{name}'; {{ {_KINDS[name].listed}; }} 2>/dev/null" for name in names)
+    calls = f"\n{_BETWEEN}\n".join(_KINDS[name].listed for name in names)
+    return f"echo '{_MARK}{','.join(names)}'; ip -o {family} -force -batch - 2>/dev/null <<'END'\n{calls}\nEND"
+
+
+def _kept(kind: _Kind, lines: Iterable[str]) -> Iterator[str]:
+    """Lines of what the kernel has not made by itself, without what changes by itself."""
+    for line in lines:
+        if not kind.made_by_kernel.match(line):
+            yield " ".join(kind.passing.sub("", line).split())
 
 
 class KnownNetworks:

@@ -109,12 +109,13 @@ class Sysctls:
         self._old: list[str] | None = None
 
     def apply(self) -> None:
-        old = self._all()
-        if old is not None and self._set([knob.value for knob in self._wanted]):
+        wanted = [knob.value for knob in self._wanted]
+        old, new = self._told(f"{self._read} && {self._writing(wanted)} && {self._read}", 2)
+        if old is not None and new == wanted:
             self._old = old
             return
         if old is not None:
-            self._set(old)
+            self._told(f"{self._writing(old)} && {self._read}", 1)
         for knob in self._wanted:
             self._knobs.apply(self._host, knob)
 
@@ -125,25 +126,26 @@ class Sysctls:
         old, self._old = self._old, None
         if old is None:
             return self._knobs.restore()
-        if self._all() == [knob.value for knob in self._wanted] and self._set(old):
+        wanted = "\n".join(knob.value for knob in self._wanted)
+        still = f'[ "$({self._read})" = {shlex.quote(wanted)} ]'
+        if self._told(f"{still} && {self._writing(old)} && {self._read}", 1) == [old]:
             return ()
         undone = [put_back(self._host, knob, was, knob.value) for knob, was in zip(self._wanted, old, strict=True)]
         return [one.sentence for one in undone if one is not None and not one.is_back]
 
-    def _all(self) -> list[str] | None:
-        """Their values; None where one cannot be read."""
-        return self._told(f"cat {' '.join(shlex.quote(knob.path) for knob in self._wanted)}")
+    @property
+    def _read(self) -> str:
+        return f"cat {' '.join(shlex.quote(knob.path) for knob in self._wanted)}"
 
-    def _set(self, values: Sequence[str]) -> bool:
-        """Write them all; whether they read back."""
-        paths = [shlex.quote(knob.path) for knob in self._wanted]
-        writes = [f"echo {shlex.quote(value)} >{path}" for value, path in zip(values, paths, strict=True)]
-        return self._told(" && ".join([*writes, f"cat {' '.join(paths)}"])) == list(values)
+    def _writing(self, values: Sequence[str]) -> str:
+        pairs = zip(values, self._wanted, strict=True)
+        return " && ".join(f"echo {shlex.quote(value)} >{shlex.quote(knob.path)}" for value, knob in pairs)
 
-    def _told(self, script: str) -> list[str] | None:
-        completed = self._host.script(script)
-        lines = completed.stdout.split()
-        return lines if not completed.exit_code and len(lines) == len(self._wanted) else None
+    def _told(self, script: str, times: int) -> list[list[str] | None]:
+        """Their values, as often as a script tells them; None where it does not: one cannot be read, or written."""
+        lines, count = self._host.script(script).stdout.split(), len(self._wanted)
+        found = [lines[at : at + count] for at in range(0, count * times, count)]
+        return [one if len(one) == count else None for one in found]
 
 
 class _Closes(Protocol):

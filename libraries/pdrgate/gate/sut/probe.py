@@ -55,9 +55,11 @@ def probe_path(
     Raises:
         SutError: nobody does, or the kernel in place of the path's programs; the message says what happened instead.
     """
-    sent_on, before = None if path.by_kernel else path.redirected(), testbed.counters()
+    # To read its counters takes an emulated guest 15 ms, and what came back tells it all where its router forwards.
+    reads = not path.by_kernel or fate not in ("forwarded", "returned")
+    sent_on, before = None if path.by_kernel else path.redirected(), testbed.counters() if reads else {}
     sent = generator.trial(PROBE_LOAD, PROBE_DURATION, frames)
-    after = testbed.counters()
+    after = testbed.counters() if reads else {}
     seen = replace(
         sent.seen,
         counters_before={**nested(before), **sent.seen.counters_before},
