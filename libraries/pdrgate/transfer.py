@@ -121,6 +121,8 @@ class Transfer:
     """What the receiving program read."""
     seconds: float = 0.0
     """What that took."""
+    requests: int = 0
+    """Requests that were answered; 0: none was made, and bytes were moved."""
     senders: Senders = field(default_factory=Senders)
     cpu: EndsCpu = field(default_factory=EndsCpu)
     seen: Seen = field(default_factory=Seen)
@@ -129,7 +131,7 @@ class Transfer:
 
     def __post_init__(self) -> None:
         no_negative_times(self, "intended_duration", "intended_rate", "seconds")
-        no_negative_counts(self, "window", "streams", "delivered")
+        no_negative_counts(self, "window", "streams", "delivered", "requests")
 
     @property
     def throughput(self) -> float:

@@ -19,7 +19,7 @@ RESOURCE = ResourceFile.from_file_system(ROOT / "resources/gate.resource")
 FILES = {file.stem: file for file in sorted((ROOT / "robot/gate/portfolio").glob("*.robot")) if file.stem != "__init__"}
 """The file of each path, by its name."""
 _BEGIN = ("Given ", "When ", "Then ", "And ", "But ")
-_READ: Mapping[str, Callable[[str], Any]] = {"delay": Duration.parse, "loss": Ratio.parse}
+_READ: Mapping[str, Callable[[str], Any]] = {"delay": Duration.parse, "loss": Ratio.parse, "anew": "True".__eq__}
 """What Robot makes of arguments that are no plain numbers or words."""
 _PORTS = {"${IN}": "$IN", "${OUT}": "$OUT"}
 

@@ -72,6 +72,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "no_early_demux": ("sysctl -qw net.ipv4.ip_early_demux=1", "udp_v4_early_demux"),
     "no_gro": AT_PORT,
     "routes_1000": AT_PORT,
+    "routes_100000": AT_PORT,
     "packet_ring": AT_PORT,
     "packet_socket": AT_PORT,
     "rp_filter": AT_PORT,

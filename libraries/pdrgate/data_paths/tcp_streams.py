@@ -13,6 +13,8 @@ BUFFERS: tuple[Buffers, ...] = ("fixed", "kernel", "socket")
 DIRECTIONS: tuple[StreamDirection, ...] = ("receives", "sends")
 MOST_STREAMS = 128
 """iperf3's own limit."""
+MOST_OF_REQUEST = 16384
+"""Bytes."""
 LEAST_WINDOW, MOST_WINDOW = 16, 16384
 """KiB."""
 CONTROLS = (
@@ -41,6 +43,10 @@ class TcpStreams:
     buffers: Buffers = "fixed"
     """Who says how much both ends hold: pdrgate, so that the window decides; the kernel, as it comes; or the programs,
     by SO_RCVBUF and SO_SNDBUF."""
+    request: int = 0
+    """Bytes of each request that the station makes, and of its answer; 0: bytes are moved as fast as it goes."""
+    anew: bool = False
+    """Whether each request has a connection of its own."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_STREAMS:
@@ -55,6 +61,14 @@ class TcpStreams:
             raise UsageError(f"buffers cannot be {self.buffers!r}; they are {', '.join(BUFFERS)}")
         if self.direction not in DIRECTIONS:
             raise UsageError(f"the SUT cannot do {self.direction!r}; it {' or '.join(DIRECTIONS)}")
+        if not 0 <= self.request <= MOST_OF_REQUEST:
+            raise UsageError(
+                f"requests of {self.request} bytes are out of range; use 1 to {MOST_OF_REQUEST}, such as 64"
+            )
+        if self.request and (self.count > 1 or self.sends):
+            raise UsageError("requests are made by one stream to the SUT; leave out what is said of streams")
+        if self.anew and not self.request:
+            raise UsageError("connections anew are those of requests; say how many bytes a request has")
         if not 0 <= self.delay <= _LONGEST_DELAY:
             raise UsageError(f"a path delay of {self.delay:g} s is out of range; use 0 to 1 s, such as 10 ms")
         if not 0 <= self.loss < 1:
@@ -70,6 +84,9 @@ class TcpStreams:
         streams = f"{self.count} stream{'s' * (self.count > 1)} {'from' if self.sends else 'to'} the SUT"
         path = [f"{1e3 * self.delay:g} ms"] * bool(self.delay) + [f"{100 * self.loss:g} % loss"] * bool(self.loss)
         over = f", over a path of {' and '.join(path)}" if path else ""
+        if self.request:
+            where = "each on a connection of its own" if self.anew else "on one connection"
+            return f"requests of {self.request} bytes to the SUT, {where}, with {self._held}{over}"
         return f"{streams} with {self._held} by {self.congestion}{over}"
 
     @property

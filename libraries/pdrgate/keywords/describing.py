@@ -193,6 +193,8 @@ class ScenarioKeywords:
         delay: Duration | None = None,
         loss: Ratio | None = None,
         buffers: Buffers | None = None,
+        request: int | None = None,
+        anew: bool | None = None,
     ) -> None:
         """Sets the streams where the data path is TCP; an argument that is not given stays as it is.
 
@@ -204,6 +206,8 @@ class ScenarioKeywords:
         | ``delay`` | time that the path adds to each round trip, at most 1 s, such as ``10 ms`` | 0 s |
         | ``loss`` | part of the senders' packets that the path loses, such as ``0.1%`` | 0 % |
         | ``buffers`` | who says what both ends hold: ``fixed`` for the window, ``kernel``, ``socket`` | fixed |
+        | ``request`` | bytes of each request to the SUT, and of its answer; 0: as many bytes as it goes | 0 |
+        | ``anew`` | whether each request has a connection of its own | False |
 
         ``socket`` buffers are asked for by SO_RCVBUF and SO_SNDBUF, as many KiB as ``window`` says. Delay and loss are
         made by netem; a kernel without it fails with ERROR.
@@ -211,7 +215,7 @@ class ScenarioKeywords:
         given: dict[str, Any] = {
             "count": count, "window": window, "congestion": congestion, "direction": direction,
             "delay": None if delay is None else float(delay), "loss": None if loss is None else float(loss),
-            "buffers": buffers,
+            "buffers": buffers, "request": request, "anew": anew,
         }  # fmt: skip
         changed = {name: value for name, value in given.items() if value is not None}
         self._state.describe(tcp=dataclasses.replace(self._state.test.scenario.tcp, **changed))

@@ -29,6 +29,7 @@ from pdrgate.measurands.tcp import (
     Transmissions,
 )
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands.tcp_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better
 
@@ -39,6 +40,7 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (
     TcpThroughput, LoadedRoundTrip, Transmissions, UsedWindow, AdvertisedWindow, FullWindowTime, ByteCost,
+    RequestRate, RequestLatency, RequestCost,
 )  # fmt: skip
 """Told by transfers of a closed loop, the one that a run is about first."""
 

@@ -51,6 +51,8 @@ class TransferSetting:
     """Transfers in a replicate."""
     buffers: Buffers = "fixed"
     """Who says how much both ends hold; of ``fixed`` ones the window is `window` from the first."""
+    request: int = 0
+    """Bytes of each request; 0: none is made."""
 
 
 class TransferStep(Protocol):
@@ -210,6 +212,12 @@ def rest_rtt(transfers: Sequence[Transfer]) -> float | None:
 
 def kernel_cost(transfer: Transfer) -> float | None:
     """Instructions of the kernel for each byte; None where they were not counted."""
-    if not transfer.seen.functions or not transfer.delivered:
+    instructions = kernel_instructions(transfer)
+    return instructions / transfer.delivered if instructions is not None and transfer.delivered else None
+
+
+def kernel_instructions(transfer: Transfer) -> float | None:
+    """Instructions of the kernel in a transfer; None where they were not counted."""
+    if not transfer.seen.functions:
         return None
-    return sum(count for name, (count, _) in transfer.seen.functions.items() if name != USER_SPACE) / transfer.delivered
+    return sum(count for name, (count, _) in transfer.seen.functions.items() if name != USER_SPACE)

@@ -12,6 +12,7 @@ from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
 from pdrgate.data_paths.steps import KnobSetting, Started, Step, SteppedPath
+from pdrgate.data_paths.tcp_requests import TcpRequests
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
@@ -54,7 +55,7 @@ class TcpTransfer(SteppedPath):
         self._network = KernelNetwork(family)
         self._streams = streams
         self._changes = changes
-        self._started: Started[Iperf] | None = None
+        self._started: Started[Iperf | TcpRequests] | None = None
         self._window = 0
         """That is set, bytes."""
 
@@ -67,7 +68,7 @@ class TcpTransfer(SteppedPath):
         return False
 
     @property
-    def loop(self) -> Iperf:
+    def loop(self) -> Iperf | TcpRequests:
         """What transfers over it. Raises TestbedError when it is not applied."""
         if self._started is None or self._started.program is None:
             raise TestbedError(f"{self.name} is not set up")
@@ -107,7 +108,8 @@ class TcpTransfer(SteppedPath):
             if self._streams.buffers == "fixed":
                 self._advertise(receiver, window)
 
-        self._started = Started(lambda: Iperf(hop.host, station, ends, self._streams, advertise))
+        loop: type[Iperf] | type[TcpRequests] = TcpRequests if self._streams.request else Iperf
+        self._started = Started(lambda: loop(hop.host, station, ends, self._streams, advertise))
         yield self._started
 
     def _end(self, host: Host, port: Port, side: int) -> Iterator[Step]:

@@ -27,6 +27,7 @@ from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
 from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands.tcp_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stretch import AnyStretch
 from pdrgate.transfer import Transfer
@@ -41,6 +42,9 @@ due, and a guest takes more or fewer of them at a time."""
 
 _BYTES = replace(ByteCost.about, tolerance=replace(ByteCost.about.tolerance, least=0.03))
 """The cost of a byte on guests that share CPUs: others decide how long a transfer takes, and how many ticks it has."""
+
+_REQUESTS = replace(RequestCost.about, tolerance=replace(RequestCost.about.tolerance, least=0.03))
+"""The cost of a request on such guests, for the same reason."""
 
 
 class CountedTrials(ComparedTrials):
@@ -105,6 +109,16 @@ class CountedTransfers(ComparedTransfers):
         )  # fmt: skip
 
 
+class CountedRequests(CountedTransfers):
+    """Requests and their answers, on living boots."""
+
+    compared: ClassVar[tuple[Description, ...]] = (_REQUESTS, RequestLatency.about)
+    also_told: ClassVar[tuple[Description, ...]] = (RequestRate.about,)
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {
+        _REQUESTS.name: Deviation(0.01, 8.0), RequestLatency.about.name: Deviation(0.1, 8.0),
+    }  # fmt: skip
+
+
 class DelayedTransfers(CountedTransfers):
     """Transfers of living boots over a path with delay: a sender waits for its window, and not for a CPU."""
 
@@ -145,5 +159,7 @@ class CountedTransferComparison(LivingComparison[Transfer]):
 
     def _kind_of(self, task: ComparisonTask) -> CountedTransfers:
         streams = task.scenario.streams
-        kind = DelayedTransfers if streams is not None and streams.delay else CountedTransfers
+        kind = CountedTransfers
+        if streams is not None and (streams.delay or streams.request):
+            kind = CountedRequests if streams.request else DelayedTransfers
         return kind(task, self._suts)

@@ -56,7 +56,11 @@ class TransferBoots(Boots[TransferAsk, Transfer]):
         assert self.scenario.streams is not None
         streams, profile = self.scenario.streams, self.session.profile
         return TransferMeasurands.at(
-            streams.window * _KIB, profile.boot_trial, profile.boot_transfers, buffers=streams.buffers
+            streams.window * _KIB,
+            profile.boot_trial,
+            profile.boot_transfers,
+            buffers=streams.buffers,
+            request=streams.request,
         )
 
 

@@ -78,6 +78,8 @@ _WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
     (re.compile(r"([\d.]+)msdelay"), "tcp.delay", lambda ms: float(ms) / 1e3),
     (re.compile(r"pathloss([\d.]+)"), "tcp.loss", lambda percent: float(percent) / 100),
     (re.compile(r"(kernel|socket)buffers"), "tcp.buffers", str),
+    (re.compile(r"(\d+)Brequests"), "tcp.request", int),
+    (re.compile(r"(anew)"), "tcp.anew", bool),
 )
 """The words of a scenario's name, what they say, and how they are read."""
 
@@ -426,4 +428,8 @@ def _words_of(streams: TcpStreams) -> list[str]:
         words.append(f"pathloss{100 * streams.loss:g}")
     if streams.buffers != _USUAL_STREAMS.buffers:
         words.append(f"{streams.buffers}buffers")
+    if streams.request:
+        words.append(f"{streams.request}Brequests")
+    if streams.anew:
+        words.append("anew")
     return words

@@ -62,9 +62,11 @@ class TransferMeasurands:
     """The throughput first: it is what a run is about."""
 
     @classmethod
-    def at(cls, window: int, duration: float, count: int, *, buffers: Buffers = "fixed") -> TransferMeasurands:
+    def at(
+        cls, window: int, duration: float, count: int, *, buffers: Buffers = "fixed", request: int = 0
+    ) -> TransferMeasurands:
         """The measurands of ``count`` transfers of ``duration`` seconds at a window, bytes, or as ``buffers`` allow."""
-        return cls(of_transfers(TransferSetting(window, whole_seconds(duration), count, buffers)))
+        return cls(of_transfers(TransferSetting(window, whole_seconds(duration), count, buffers, request)))
 
     @property
     def steps(self) -> tuple[TransferStep, ...]:

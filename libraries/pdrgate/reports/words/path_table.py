@@ -10,6 +10,7 @@ from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import Cost, MeasurandRole, described
 from pdrgate.measurands.tcp import ByteCost
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands.tcp_requests import RequestCost, RequestLatency
 from pdrgate.reports.words.costs import total_change
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
@@ -29,7 +30,17 @@ _PAIRS = (
     "--scenario kernel-build"
 )
 
-_OF_LIVING_BOOTS = frozenset({Cost.name, ByteCost.name, UsedWindow.name, AdvertisedWindow.name, FullWindowTime.name})
+_OF_LIVING_BOOTS = frozenset(
+    {
+        Cost.name,
+        ByteCost.name,
+        UsedWindow.name,
+        AdvertisedWindow.name,
+        FullWindowTime.name,
+        RequestCost.name,
+        RequestLatency.name,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

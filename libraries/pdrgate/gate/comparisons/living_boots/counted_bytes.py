@@ -65,4 +65,12 @@ class CountedBytes:
         streams = self._scenario.streams
         assert streams is not None
         duration = _OVER_DELAY if streams.delay else _AT_ONCE
-        return of_transfers(TransferSetting(streams.window * _KIB, duration, _TRANSFERS, streams.buffers))
+        return of_transfers(
+            TransferSetting(
+                window=streams.window * _KIB,
+                duration=duration,
+                count=_TRANSFERS,
+                buffers=streams.buffers,
+                request=streams.request,
+            )
+        )

@@ -1,0 +1,76 @@
+"""Small requests by TCP, each answered before the next one: how many, how long one takes, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import ClassVar, Self
+
+from pdrgate.measurands.cost import TOLERANCE_OF_COST
+from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.tcp import TransferSetting, kernel_instructions, loaded_transfers
+from pdrgate.measurands.unit_spelling import SECONDS, Unit
+from pdrgate.transfer import Transfer
+
+
+class _OfRequests(ToldByOthers):
+    """A measurand of transfers that are requests and their answers."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self | None:
+        return cls() if setting.request else None
+
+
+class RequestRate(_OfRequests):
+    """Requests that are answered in a second, one after the other."""
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "request rate", Unit("requests/s"), "higher", "requests that are answered in a second, one after the other",
+        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.5, option=""),
+    )  # fmt: skip
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        found = _answered(transfers)
+        return median(one.requests / one.seconds for one in found) if found else None
+
+
+class RequestLatency(_OfRequests):
+    """Seconds from a request to its answer, the median: who asks waits for a machine that others use as well.
+
+    So little is told by a change of a fifth. A timer that an answer waits for makes a hundred of it.
+    """
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "latency of a request", SECONDS, "lower", "from a request to its answer, the median",
+        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.5, option=""),
+    )  # fmt: skip
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        told = [one.senders.rtt for one in _answered(transfers) if one.senders.rtt is not None]
+        return min(told) if told else None
+
+
+class RequestCost(_OfRequests):
+    """Instructions that the SUT's kernel executes for each request, where they are counted; see `ByteCost`."""
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "cost of a request", Unit("instructions/request"), "lower", "instructions of the SUT's kernel for each request",
+        role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_COST,
+    )  # fmt: skip
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        counted = [(kernel_instructions(one), one.requests) for one in _answered(transfers)]
+        costs = [instructions / requests for instructions, requests in counted if instructions is not None]
+        return median(costs) if costs else None
+
+
+def _answered(transfers: Sequence[Transfer]) -> list[Transfer]:
+    return [one for one in loaded_transfers(transfers) if one.requests and one.seconds]

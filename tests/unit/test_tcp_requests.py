@@ -1,0 +1,70 @@
+"""Small requests by TCP: what a scenario says of them, and what their transfers come to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pdrgate.data_paths.tcp_streams import TcpStreams
+from pdrgate.errors import UsageError
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.measurands import TransferSetting, of_transfers
+from pdrgate.measurands.tcp_requests import RequestCost, RequestLatency, RequestRate
+from pdrgate.phase import Phase
+from pdrgate.stretch import USER_SPACE, Occasion, Seen
+from pdrgate.transfer import Look, Senders, Transfer
+
+ASKED = TcpStreams(request=64, buffers="kernel")
+
+
+def answered(requests: int, latency: float, instructions: float | None) -> Transfer:
+    look = Look(
+        end=0.5, seconds=0.5, sent=64 * requests, retransmitted=0, rtt=latency, rtt_deviation=0.0, congestion_window=0
+    )
+    functions = {} if instructions is None else {"tcp_ack": (instructions, 1.0), USER_SPACE: (1e6, 0.0)}
+    return Transfer(
+        window=65536, streams=1, congestion="cubic", intended_duration=1.0, delivered=64 * requests, seconds=0.5,
+        requests=requests, senders=Senders(sent=64 * requests, looks=(look,)), seen=Seen(functions=functions),
+        occasion=Occasion(phase=Phase.REPEAT),
+    )  # fmt: skip
+
+
+def test_a_scenario_of_requests_has_a_name_of_its_own() -> None:
+    for streams in (ASKED, replace(ASKED, anew=True)):
+        scenario = Scenario("tcp-transfer", tcp=streams)
+        assert Scenario.named(scenario.name) == scenario
+        assert str(streams) in scenario.title
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({"request": 1 << 20}, "out of range"), ({"count": 2}, "one stream"), ({"direction": "sends"}, "one stream")],
+)
+def test_requests_that_cannot_be_made_are_refused(more: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        replace(ASKED, **more)
+
+
+def test_a_connection_of_its_own_is_that_of_a_request() -> None:
+    with pytest.raises(UsageError, match="how many bytes"):
+        TcpStreams(anew=True)
+
+
+def test_only_requests_have_their_measurands() -> None:
+    of_requests = {RequestRate.name, RequestLatency.name, RequestCost.name}
+    bulk, small = ({one.name for one in of_transfers(TransferSetting(65536, 1.0, 2, request=size))} for size in (0, 64))
+    assert not of_requests & bulk
+    assert of_requests <= small
+
+
+def test_their_transfers_come_to_rate_latency_and_cost() -> None:
+    made = [answered(500, 1e-3, 1.5e7), answered(400, 1.2e-3, 1.2e7)]
+    assert RequestRate().value(made) == pytest.approx(900)
+    assert RequestLatency().value(made) == pytest.approx(1e-3)
+    assert RequestCost().value(made) == pytest.approx(3e4)
+
+
+def test_what_was_not_counted_has_no_cost() -> None:
+    assert RequestCost().value([answered(500, 1e-3, None)]) is None
+    assert RequestRate().value([]) is None
