@@ -45,7 +45,7 @@ def _single(hop: Hop, steps: int) -> tuple[Knob, ...]:
 
 QUARTER = Slowdown("quarter-window", "a quarter of the buffer for the window", "the same {} times", 1, _quarter)
 SINGLE = Slowdown("no-gro", "segments one by one", "the same {} times", 1, _single)
-FILTERED = 4000
+FILTERED = EGRESS_FILTER.most
 """Instructions of a filter for each packet that leaves."""
 
 

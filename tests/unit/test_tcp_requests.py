@@ -59,7 +59,7 @@ def test_only_requests_have_their_measurands() -> None:
 
 
 def test_their_transfers_come_to_rate_latency_and_cost() -> None:
-    made = [answered(500, 1e-3, 1.5e7), answered(400, 1.2e-3, 1.2e7)]
+    made = [answered(500, 1e-3, 1.5e7), answered(400, 1.2e-3, 1.3e7)]
     assert RequestRate().value(made) == pytest.approx(900)
     assert RequestLatency().value(made) == pytest.approx(1e-3)
     assert RequestCost().value(made) == pytest.approx(3e4)

@@ -27,8 +27,11 @@ _WHAT = "requests"
 _GRACE = 20.0
 """Seconds that requests may take beyond their duration."""
 _NS = 1e9
-_LONGEST = 0.5
-"""Seconds of requests: some hundred of them in an emulated guest."""
+_OPEN, _ANEW = 1000, 300
+"""Requests of a transfer, on one connection and on new ones: half a second of an emulated guest. As many each time, so
+that what a transfer's beginning and end cost is divided by as much."""
+_LONGEST = 4.0
+"""Times the duration that they may take where a machine is busy."""
 _ATTEMPTS, _PAUSE = 100, 0.02
 
 
@@ -71,16 +74,16 @@ class TcpRequests:
 
     def transfer(self, window: int, duration: float, rate: float = 0.0) -> Transfer:
         self._advertise(window)
-        size, lasting = self._streams.request, min(duration, _LONGEST)
+        size, longest, anew = self._streams.request, _LONGEST * duration, self._streams.anew
         words = [
-            self._here, "ask", self._ends.station, self._ends.sut, str(PORT), str(size), str(round(lasting * _NS)),
-            "anew" if self._streams.anew else "open",
+            self._here, "ask", self._ends.station, self._ends.sut, str(PORT), str(size), str(_ANEW if anew else _OPEN),
+            str(round(longest * _NS)), "anew" if anew else "open",
         ]  # fmt: skip
         if self._station.cpu is not None:
             words = ["taskset", "-c", str(self._station.cpu), *words]
         for left in reversed(range(_ATTEMPTS)):
             started = time.time()
-            asked = self._station.host.run(*words, timeout=lasting + _GRACE, check=False)
+            asked = self._station.host.run(*words, timeout=longest + _GRACE, check=False)
             if not asked.exit_code or not left or "refused" not in asked.stderr:
                 break
             time.sleep(_PAUSE)  # nobody listens yet

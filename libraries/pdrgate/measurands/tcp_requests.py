@@ -57,7 +57,10 @@ class RequestLatency(_OfRequests):
 
 
 class RequestCost(_OfRequests):
-    """Instructions that the SUT's kernel executes for each request, where they are counted; see `ByteCost`."""
+    """Instructions that the SUT's kernel executes for each request, where they are counted; see `ByteCost`.
+
+    The least of the transfers tells: what a machine keeps waiting has ticks besides.
+    """
 
     __slots__ = ()
 
@@ -69,7 +72,7 @@ class RequestCost(_OfRequests):
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         counted = [(kernel_instructions(one), one.requests) for one in _answered(transfers)]
         costs = [instructions / requests for instructions, requests in counted if instructions is not None]
-        return median(costs) if costs else None
+        return min(costs, default=None)
 
 
 def _answered(transfers: Sequence[Transfer]) -> list[Transfer]:

@@ -2,11 +2,12 @@
 /* Small requests by TCP, and who answers them.
  *
  *   pdrgate-requests serve ADDRESS PORT SIZE
- *   pdrgate-requests ask OWN ADDRESS PORT SIZE DURATION open|anew
+ *   pdrgate-requests ask OWN ADDRESS PORT SIZE COUNT LIMIT open|anew
  *
- * A request has SIZE bytes, and so has its answer; one is made after the other, for DURATION ns. `open`: on one
- * connection, which is there before the first. `anew`: on one of its own each, which is part of its time. What came of it
- * is a line of JSON: how many were answered, in which time, and the median and the 99th percentile of what one took, ns.
+ * A request has SIZE bytes, and so has its answer; one is made after the other, COUNT in all, or as many as begin
+ * in LIMIT ns. `open`: on one connection, which is there before the first. `anew`: on one of its own each, which is part
+ * of its time. What came of it is a line of JSON: how many were answered, in which time, and the median and the 99th
+ * percentile of what one took, ns.
  *
  * No end sets TCP_NODELAY: what a kernel holds back, it holds back of these. It is linked statically: it has to run
  * wherever a kernel does.
@@ -133,12 +134,17 @@ static int later(const void *one, const void *other)
 static int ask(char **words)
 {
 	size_t size = atoi(words[3]);
-	bool anew = !strcmp(words[5], "anew");
-	int64_t duration = atoll(words[4]), begun, before, last;
-	uint32_t answered = 0;
-	int fd = anew ? -1 : connected(words[0], words[1], words[2]);
+	uint32_t answered = 0, count = atoi(words[4]);
+	bool anew = !strcmp(words[6], "anew");
+	int64_t limit = atoll(words[5]), begun, before, last;
+	int fd;
 
-	for (begun = last = now(); last - begun < duration && answered < MOST; took[answered++] = last - before) {
+	errno = ERANGE;
+	if (!count || count > MOST)
+		die("so many requests");
+	fd = anew ? -1 : connected(words[0], words[1], words[2]);
+
+	for (begun = last = now(); last - begun < limit && answered < count; took[answered++] = last - before) {
 		before = last;
 		if (anew)
 			fd = connected(words[0], words[1], words[2]);
@@ -162,7 +168,7 @@ int main(int count, char **words)
 		return USAGE;
 	if (count == 5 && !strcmp(words[1], "serve"))
 		return serve(words[2], words[3], size);
-	if (count == 8 && !strcmp(words[1], "ask"))
+	if (count == 9 && !strcmp(words[1], "ask"))
 		return ask(words + 2);
 	return USAGE;
 }
