@@ -22,7 +22,7 @@ from pdrgate.stretch import Occasion
 from pdrgate.traffic import native
 from pdrgate.transfer import Look, Senders, Transfer
 
-PORT = 5202
+_PORT = 5202
 _WHAT = "requests"
 _GRACE = 20.0
 """Seconds that requests may take beyond their duration."""
@@ -67,7 +67,7 @@ class TcpRequests:
         self._folders = {one: one.folder(_WHAT) for one in (station.host, host)}
         self._here = sent(station.host, program, self._folders[station.host], _WHAT)
         there = sent(host, program, self._folders[host], _WHAT)
-        self._server: Running | None = host.start(there, "serve", ends.sut, str(PORT), str(streams.request))
+        self._server: Running | None = host.start(there, "serve", ends.sut, str(_PORT), str(streams.request))
 
     def describe(self) -> dict[str, str]:
         return {"name": "pdrgate-requests", "engine": "tcp"}
@@ -76,7 +76,7 @@ class TcpRequests:
         self._advertise(window)
         size, longest, anew = self._streams.request, _LONGEST * duration, self._streams.anew
         words = [
-            self._here, "ask", self._ends.station, self._ends.sut, str(PORT), str(size), str(_ANEW if anew else _OPEN),
+            self._here, "ask", self._ends.station, self._ends.sut, str(_PORT), str(size), str(_ANEW if anew else _OPEN),
             str(round(longest * _NS)), "anew" if anew else "open",
         ]  # fmt: skip
         if self._station.cpu is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.cost import Cost
 from pdrgate.measurands.cycles import Cycles
@@ -29,7 +30,6 @@ from pdrgate.measurands.tcp import (
     Transmissions,
 )
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
-from pdrgate.measurands.tcp_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better
 

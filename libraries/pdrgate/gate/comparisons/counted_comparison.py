@@ -23,11 +23,11 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.measurands import Cost, Description
+from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
 from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
-from pdrgate.measurands.tcp_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stretch import AnyStretch
 from pdrgate.transfer import Transfer

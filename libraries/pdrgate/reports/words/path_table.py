@@ -8,9 +8,9 @@ from statistics import median
 
 from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import Cost, MeasurandRole, described
+from pdrgate.measurands.answered_requests import RequestCost, RequestLatency
 from pdrgate.measurands.tcp import ByteCost
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
-from pdrgate.measurands.tcp_requests import RequestCost, RequestLatency
 from pdrgate.reports.words.costs import total_change
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
