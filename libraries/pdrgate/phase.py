@@ -32,6 +32,8 @@ class Phase(StrEnum):
     """The trial has latency probes and is at 50 % of the PDR; the next two are likewise at their shares."""
     LATENCY_90 = "latency90"
     LATENCY_99 = "latency99"
+    REPLACEMENT = "replacement"
+    """Something is replaced on the SUT while packets pass."""
     PATH = "path"
     """Calls are followed, and nothing else is told: the SUT is slower for it."""
     MEMORY = "memory"

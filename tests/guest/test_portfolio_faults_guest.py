@@ -12,12 +12,15 @@ from portfolio_paths import FILES, scenario_of_path
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import SetUp, data_path
+from pdrgate.data_paths.replacing import Replaces
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet, batching
 from pdrgate.measurands.cost import packet_cost
+from pdrgate.measurands.replacement import per_replacement
+from pdrgate.observers.replacing_observer import ReplacingObserver
 from pdrgate.phase import Phase
 from pdrgate.stretch import Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
@@ -39,6 +42,8 @@ LEAVING = (
 AT_PORT = LEAVING[0].format("$OUT"), LEAVING[1]
 AT_TUNNEL = LEAVING[0].format("gate0"), LEAVING[1]
 AT_WAY_OUT = "tc filter add dev gate0 egress matchall action pass", LEAVING[1]
+REPLACED = "replaced with: "
+"""Begins what is done at each replacement, and not before all of them."""
 FAULTS: Mapping[str, tuple[str, str]] = {
     "bridge": ("ip link set gate0 type bridge vlan_filtering 1", "vlan|allowed"),
     "bridge_of_10000": ("ip link set gate0 type bridge vlan_filtering 1", "vlan|allowed"),
@@ -75,8 +80,11 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "routes_100000": AT_PORT,
     "packet_ring": AT_PORT,
     "packet_socket": AT_PORT,
+    "routes_replaced": ("ip monitor route >/dev/null 2>&1 &\nundo: killall ip", "do_one_broadcast|netlink_broadcast"),
     "rp_filter": AT_PORT,
+    "rules_replaced": ("nft monitor >/dev/null 2>&1 &\nundo: killall nft", "nf_tables_fill_rule_info"),
     "set_of_10000": ("nft add rule ip gate passing ip daddr @blocked drop", "nft_r?hash_lookup"),
+    "set_replaced": (f"{REPLACED}ipset create more hash:ip && ipset destroy more", "ip_set_create$"),
     "slow_egress": AT_PORT,
     "srv6_encapsulation": AT_PORT,
     "srv6_end": AT_PORT,
@@ -107,14 +115,19 @@ def metered(shared_testbed, cloud: KernelBuild) -> VmTestbed:
 
 
 def with_fault(scenario: Scenario, fault: str) -> SetUp:
-    plain, more = scenario.set_up or SetUp(()), set_up_of(fault.splitlines())
+    plain = scenario.set_up or SetUp(())
+    if fault.startswith(REPLACED):
+        assert plain.replacement is not None
+        command = f"{plain.replacement.command} && {fault.removeprefix(REPLACED)}"
+        return replace(plain, replacement=replace(plain.replacement, command=command))
+    more = set_up_of(fault.splitlines())
     return replace(plain, steps=(*plain.steps, *more.steps))
 
 
 def functions_on(
     testbed: VmTestbed, scenario: Scenario, set_up: SetUp | None, folder: Path
 ) -> Mapping[str, tuple[float, float]]:
-    """Instructions and calls per packet, by function, of the path with this set-up."""
+    """Instructions and calls, by function, of the path with this set-up: for a packet, or for a replacement."""
     if set_up is not None:
         testbed.furnish(set_up.programs, set_up.words)
     path = data_path(scenario.data_path, None, scenario.delivery, scenario.streams, set_up=set_up)
@@ -130,8 +143,11 @@ def functions_on(
             measurer = TrialMeasurer(
                 generator, scenario.frames, testbed.observers(), file, Belonging("fault", boot=testbed.boot_id, pair=1),
                 counting=testbed.executed.counting(), tracing=(), busy=testbed.executed.busy,
+                replacing=(ReplacingObserver(path.replace),) if isinstance(path, Replaces) else (),
             )  # fmt: skip
             generator.trial(LOAD, DURATION, scenario.frames)
+            if scenario.replaces:
+                return per_replacement(measurer.measure(LOAD / 8, DURATION, Phase.REPLACEMENT))
             found = packet_cost([measurer.measure(LOAD, DURATION, Phase.COST)])
         finally:
             generator.close()
@@ -156,5 +172,5 @@ def test_a_fault_is_named_by_the_function_that_it_is_in(metered: VmTestbed, tmp_
     costs = [
         sum(each for one, (each, _) in functions.items() if re.search(function, one)) for functions in (plain, slower)
     ]
-    print(f"{name}: {function} {costs[0]:.0f} -> {costs[1]:.0f} instructions/packet")
+    print(f"{name}: {function} {costs[0]:.0f} -> {costs[1]:.0f} instructions")
     assert costs[1] > 1.1 * costs[0]

@@ -9,6 +9,7 @@ from portfolio_paths import FILES, scenario_of_path
 
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.data_paths.network_state import NetworkState
+from pdrgate.data_paths.replacing import Replaces
 from pdrgate.gate.comparisons.living_boots.overload_step import LIGHT_FOR, LIGHT_LOAD
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
@@ -43,6 +44,10 @@ def test_its_packets_go_through_and_nothing_stays(testbed: VmTestbed, name: str)
         try:
             probe_path(path, testbed, generator, scenario.frames, scenario.counts)
             trial = generator.trial(LIGHT_LOAD, LIGHT_FOR, scenario.frames)
+            if scenario.replaces:
+                assert isinstance(path, Replaces)
+                assert path.replace()["done"] > 0
+                assert generator.trial(LIGHT_LOAD, LIGHT_FOR, scenario.frames).forwarded > 0
         finally:
             generator.close()
     finally:

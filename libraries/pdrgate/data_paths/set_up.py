@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from pdrgate.data_paths.replacing import REPLACING_SHELL, Replacement
 from pdrgate.errors import UsageError
 
 UNDO = "undo:"
@@ -56,6 +57,8 @@ class SetUp:
     files: tuple[SetUpFile, ...] = ()
     name: str = ""
     """What the user calls it: letters, digits, dots and underscores."""
+    replacement: Replacement | None = None
+    """What replaces what the steps made, while packets pass; None: nothing does."""
 
     @cached_property
     def digest(self) -> str:
@@ -63,6 +66,8 @@ class SetUp:
         sum_ = hashlib.sha256()
         for step in self.steps:
             sum_.update(f"{step.command}\0{step.undo}\0".encode())
+        if self.replacement:
+            sum_.update(f"{self.replacement}\0replacement\0".encode())
         for file in self.files:
             sum_.update(f"{file.name}\0{file.executable}\0{len(file.content)}\0".encode() + file.content)
         return sum_.hexdigest()[:12]
@@ -78,7 +83,10 @@ class SetUp:
             f"step {number}": f"{step.command}{step.undo and f' ({UNDO} {step.undo})'}"
             for number, step in enumerate(self.steps, 1)
         }
-        return steps | {file.name: f"SHA-256 {hashlib.sha256(file.content).hexdigest()}" for file in self.files}
+        replaced = {"replacement": str(self.replacement)} if self.replacement else {}
+        return (
+            steps | replaced | {file.name: f"SHA-256 {hashlib.sha256(file.content).hexdigest()}" for file in self.files}
+        )
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -99,6 +107,8 @@ class SetUp:
     def _texts(self) -> Iterator[str]:
         for step in self.steps:
             yield from (step.command, step.undo)
+        if self.replacement:
+            yield from (REPLACING_SHELL, self.replacement.command)
         yield from (file.text for file in self.files)
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.network_state import KnownNetworks
+from pdrgate.data_paths.replacing import replaced
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host
@@ -147,6 +148,15 @@ class SetUpPath:
             for position, step in enumerate(self._set_up.steps, 1):
                 self._run(one, position, step)
 
+    def replace(self) -> Mapping[str, int]:
+        """Replace what the set-up says, on the first hop; a `Replaces`."""
+        asked = self._set_up.replacement
+        assert asked is not None
+        completed = self._hops[0].run(asked.script)
+        if completed.exit_code:
+            raise SutError(_failed(self._hops[0].hop.host, "the replacement", asked.command, completed))
+        return replaced(completed.stdout, asked.times)
+
     def restore(self) -> list[str]:
         if self._networks is None:
             self._hops.clear()
@@ -179,10 +189,14 @@ class SetUpPath:
             for line in output[-_SHOWN:]:
                 self._told(f"    {line}")
         if completed.exit_code:
-            raise SutError(_failed(one.hop.host, position, step.command, completed))
+            raise SutError(_failed(one.hop.host, _step(position), step.command, completed))
 
 
-def _failed(host: Host, position: int, command: str, completed: Completed) -> str:
+def _step(position: int) -> str:
+    return f"step {position} of the set-up"
+
+
+def _failed(host: Host, what: str, command: str, completed: Completed) -> str:
     said = completed.stderr.strip() or completed.stdout.strip()
     why = next((line.strip() for line in said.splitlines() if _ERROR.search(line)), last_line(said))
     short = command if len(command) <= 80 else f"{command[:77]}…"
@@ -190,10 +204,7 @@ def _failed(host: Host, position: int, command: str, completed: Completed) -> st
         "is that program installed, or put on the SUT?" if completed.exit_code == 127
         else "has this kernel what the step needs?"
     )  # fmt: skip
-    return (
-        f"step {position} of the set-up, `{short}`, failed on {host.name} with exit code {completed.exit_code}"
-        f"{why and f': {why}'}; {hint}"
-    )
+    return f"{what}, `{short}`, failed on {host.name} with exit code {completed.exit_code}{why and f': {why}'}; {hint}"
 
 
 def _undone(one: _OnHop) -> list[str]:
@@ -203,7 +214,7 @@ def _undone(one: _OnHop) -> list[str]:
         while one.done:
             position, step = one.done.pop()
             if step.undo and (completed := one.run(step.undo)).exit_code:
-                told.append(_failed(one.hop.host, position, step.undo, completed))
+                told.append(_failed(one.hop.host, _step(position), step.undo, completed))
         one.hop.host.run("rm", "-rf", one.folder)
     except TestbedError as error:
         told.append(str(error))

@@ -11,7 +11,8 @@ from robot.api.deco import keyword
 
 from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.program_setup import Attach, Filling, ProgramSetup, filling_of_file, program_setup, variables
-from pdrgate.data_paths.catalogue import DATA_PATHS, Buffers, Call, SetUp, StreamDirection
+from pdrgate.data_paths.catalogue import DATA_PATHS, Buffers, Call, StreamDirection
+from pdrgate.data_paths.replacing import TIMES, Replacement
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
 from pdrgate.errors import UsageError
 from pdrgate.fate import Fate
@@ -66,7 +67,7 @@ class ScenarioKeywords:
         put = () if earlier.set_up is None else earlier.set_up.files
         made = set_up_of(steps, files or (), put)
         if earlier.set_up is not None:
-            made = SetUp((*earlier.set_up.steps, *made.steps), made.files, earlier.set_up.name)
+            made = dataclasses.replace(earlier.set_up, steps=(*earlier.set_up.steps, *made.steps), files=made.files)
         if name:
             made = named_set_up(name, made)
         self._state.describe(set_up=made, data_path=self._state.beneath(data_path))
@@ -78,6 +79,20 @@ class ScenarioKeywords:
         They keep their names and whether they are executable. They are part of what makes results comparable.
         """
         self.set_up_sut(files=list(files))
+
+    @keyword
+    def replace_while_packets_pass(self, command: str, times: int = TIMES) -> None:
+        """Has a ``command`` replace what `Set Up SUT` made, ``times`` times in a row while packets pass, a light load.
+
+        It is a line for the shell, as steps are, and leaves the SUT as it finds it: `Count Kernel Builds` compares what
+        the kernel takes for it, and whether packets are lost meanwhile, in place of what a packet costs.
+
+        | Replace While Packets Pass    nft -f rules
+        """
+        made = self._state.test.scenario.set_up
+        if made is None:
+            raise UsageError(f"`{command}` has nothing to replace; begin with Set Up SUT")
+        self._state.describe(set_up=dataclasses.replace(made, replacement=Replacement(command, times)))
 
     @keyword(name="Load EBPF Program")
     def load_ebpf_program(

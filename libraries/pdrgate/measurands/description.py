@@ -122,6 +122,8 @@ class Description:
     """How its change is told; None: by its numbers."""
     parts: Parts | None = None
     """How functions of the kernel have a part in it, where they have."""
+    each: str = "packet"
+    """What the numbers of functions beside it are of."""
 
     @property
     def unit(self) -> str:

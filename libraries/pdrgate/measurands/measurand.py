@@ -23,7 +23,7 @@ TOLD_IN = 2
 """The first replicates, in which is measured what is told and not judged."""
 PAST_TRIALS = 3, 3
 """Trials of a replicate at each load where receivers surely starve, where they do, and at each beyond."""
-_COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE))
+_COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE, Phase.REPLACEMENT))
 
 _OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.PAST, Phase.OVERLOAD, Phase.MEMORY, *LATENCY}
 

@@ -19,6 +19,7 @@ from pdrgate.measurands.measurand import Described, Measurand, Setting
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.receive_rate import RECEIVE_RATE
+from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.saturation import SaturationThroughput
 from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.measurands.tcp import (
@@ -35,7 +36,8 @@ from pdrgate.results.model import Better
 
 OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
-    TailLatency, Cost, Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory,
+    TailLatency, Cost, Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
+    ReplacementLoss,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (

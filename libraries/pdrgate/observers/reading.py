@@ -10,12 +10,12 @@ from typing import Literal, Self
 
 PlaceKind = Literal[
     "interface", "wire", "qdisc", "driver", "cpu", "vcpu", "backlog", "heartbeat", "ip", "ip6", "udp", "udp6",
-    "conntrack", "drops", "receiver", "program",
+    "conntrack", "drops", "receiver", "program", "replacement",
 ]  # fmt: skip
 
 _OF_PORTS: tuple[PlaceKind, ...] = ("wire", "qdisc", "driver")
 _OF_CPUS: tuple[PlaceKind, ...] = ("backlog", "heartbeat")
-_OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack", "drops", "program")
+_OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack", "drops", "program", "replacement")
 _SHORT: tuple[PlaceKind, ...] = ("backlog", "qdisc", "conntrack")
 """Places whose counters the kernel keeps, or tells, in 32 bits: at 1 Mpps they begin anew every 71 minutes."""
 _TURN = 1 << 32

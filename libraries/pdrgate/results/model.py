@@ -159,6 +159,8 @@ class CostResult:
     alone: bool = False
     """Whether it is of a program alone, in instructions per run on a packet, and ``trials`` are times that it was
     loaded."""
+    each: str = "packet"
+    """What it is the cost of: a packet, or a replacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

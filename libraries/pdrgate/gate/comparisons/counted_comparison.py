@@ -10,6 +10,7 @@ from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.build_comparison import ComparedTrials
 from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
+from pdrgate.gate.comparisons.living_boots.counted_replacements import CountedReplacements
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
@@ -22,14 +23,17 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
+from pdrgate.gate.verdicts.packet_cost import replacement_cost
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
+from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.results.model import SideResult
 from pdrgate.stats.pooled import Deviation
-from pdrgate.stretch import AnyStretch
+from pdrgate.stretch import AnyStretch, by_boot
 from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
@@ -54,6 +58,8 @@ class CountedTrials(ComparedTrials):
     also_told: ClassVar[tuple[Description, ...]] = (Calls.about, *(one.about for one in LOAD_COSTS))
     pairs_deviate: ClassVar[Mapping[str, Deviation]] = {Cost.about.name: _PAIRS_DEVIATE}
 
+    counts: ClassVar[type[CountedPackets]] = CountedPackets
+
     def __init__(self, task: ComparisonTask, suts: LivingSuts) -> None:
         super().__init__(task)
         self._suts = suts
@@ -65,7 +71,7 @@ class CountedTrials(ComparedTrials):
         self._boots = LivingBoots(  # type: ignore[assignment]
             task.session,
             self._suts,
-            CountedPackets(task.session, task.scenario, self._suts),
+            self.counts(task.session, task.scenario, self._suts),
             told=told,
             known=known,
             test=task.longname,
@@ -86,6 +92,22 @@ class PacedTrials(CountedTrials):
 
     compared: ClassVar[tuple[Description, ...]] = (_PACED,)
     pairs_deviate: ClassVar[Mapping[str, Deviation]] = {_PACED.name: Deviation(0.04, 8.0)}
+
+
+class ReplacedTrials(CountedTrials):
+    """Trials in which something of the set-up is replaced."""
+
+    compared: ClassVar[tuple[Description, ...]] = (ReplacementTime.about, ReplacementLoss.about)
+    also_told: ClassVar[tuple[Description, ...]] = ()
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {
+        ReplacementTime.about.name: Deviation(0.02, 8.0), ReplacementLoss.about.name: Deviation(0.001, 8.0),
+    }  # fmt: skip
+    counts: ClassVar[type[CountedPackets]] = CountedReplacements
+
+    def accounted(self, side: SideResult, stretches: Sequence[Trial]) -> SideResult:
+        """What the kernel does for a replacement, by function."""
+        found = super().accounted(side, stretches)
+        return found.but(replace(found.findings, cost=replacement_cost([*by_boot(stretches).values()])))
 
 
 class CountedTransfers(ComparedTransfers):
@@ -150,6 +172,8 @@ class CountedComparison(LivingComparison[Trial]):
     """Two builds compared by what a packet costs, on boots that stay up."""
 
     def _kind_of(self, task: ComparisonTask) -> CountedTrials:
+        if task.scenario.replaces:
+            return ReplacedTrials(task, self._suts)
         kind = PacedTrials if task.scenario.counts in INSIDE else CountedTrials
         return kind(task, self._suts)
 

@@ -236,6 +236,11 @@ class Scenario:
         return self.tcp if DATA_PATHS[self.data_path].transfers else None
 
     @property
+    def replaces(self) -> bool:
+        """Whether something of its set-up is replaced while packets pass, and compared by what that takes."""
+        return self.set_up is not None and self.set_up.replacement is not None
+
+    @property
     def starves(self) -> bool:
         """Whether packets end at programs, which starve past the PDR.
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from pdrgate.data_paths.catalogue import DataPath
+from pdrgate.data_paths.replacing import Replaces
 from pdrgate.errors import SutError, TestbedError, UsageError
 from pdrgate.gate.run.profile import Profile
 from pdrgate.gate.run.progress import Upcoming
@@ -20,6 +21,7 @@ from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
 from pdrgate.gate.sut.probe import PROBE_LOAD, lead_in, probe_path, warm_up
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.measurands import Ask
+from pdrgate.observers.replacing_observer import ReplacingObserver
 from pdrgate.phase import Phase
 from pdrgate.results.model import CalibrationResult
 from pdrgate.search.calibration import Calibration, calibrate
@@ -202,9 +204,14 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
         return TrialMeasurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             counting=self._counting, tracing=self._tracing, seeing_memory=self._seeing_memory,
-            earlier=record.earlier, told=self._told, kept=self._kept, check=self._check, lead_in=self._lead_in,
+            replacing=self._replacing, earlier=record.earlier, told=self._told, kept=self._kept, check=self._check,
+            lead_in=self._lead_in,
             busy=busy_of(self.testbed), fate=self.scenario.counts, can_probe=self._can_probe,
         )  # fmt: skip
+
+    @property
+    def _replacing(self) -> tuple[ReplacingObserver, ...]:
+        return (ReplacingObserver(self._path.replace),) if isinstance(self._path, Replaces) else ()
 
     def _lead_in(self, load: float, phase: Phase) -> None:
         """Near and past the PDR of an end host what was before shows, where the machine's speed does not hide it."""

@@ -29,6 +29,7 @@ class TrialMeasurer(Measurer[Trial]):
     """A `Measurer` of trials. Those that tell what a packet costs have their functions counted.
 
     Args:
+        replacing: what replaces something on the SUT besides, where a trial is to tell what that takes.
         tracing: what watches besides where a trial is to tell who called whom.
         seeing_memory: the same where it is to tell what is touched.
         kept: what of a fresh trial is worth keeping: the frames that a generator took whole are many.
@@ -49,6 +50,7 @@ class TrialMeasurer(Measurer[Trial]):
         counting: Sequence[Observer] = (),
         tracing: Sequence[Observer] = (),
         seeing_memory: Sequence[Observer] = (),
+        replacing: Sequence[Observer] = (),
         earlier: EarlierStretches[Trial] | None = None,
         told: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         kept: Callable[[Trial], Trial] = lambda trial: trial,
@@ -62,6 +64,7 @@ class TrialMeasurer(Measurer[Trial]):
         self._generator = generator
         self._frames = frames
         self._special = {Phase.PATH: tuple(tracing), Phase.MEMORY: tuple(seeing_memory)}
+        self._replacing = tuple(replacing)
         self._kept = kept
         self._lead_in = lead_in
         self._busy = busy
@@ -86,6 +89,7 @@ class TrialMeasurer(Measurer[Trial]):
             resting = phase == Phase.IDLE
             counted = is_counted(phase, max(self._belonging.pair, repeat))
             more = self._counting if counted else self._special.get(phase, ())
+            more = (*more, *self._replacing) if phase == Phase.REPLACEMENT else more
             frames = self._frames_of(load, phase)
             with self._busy() if resting else contextlib.nullcontext(), self._watching(more) as watch:
                 trial = _rest(duration) if resting else self._generator.trial(load, duration, frames)

@@ -146,7 +146,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     else:
         clauses += [told(one, functions) for one in others]
     clauses.insert(1, _evidence_in_words(decisive))
-    notice = _noticed(functions)
+    notice = _noticed(functions, changes)
     first = decisive.verdict in (Verdict.PASS, Verdict.NO_BASELINE)  # else the verdict has more to say
     clauses.insert(0 if first else len(clauses), notice)
     reason = "; ".join(filter(None, [*clauses, at_odds(changes)]))
@@ -155,9 +155,14 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     return Judgement(decisive.verdict, reason)
 
 
-def _noticed(functions: Sequence[FunctionChange]) -> str:
-    notice = notice_of_calls(functions)
+def _noticed(functions: Sequence[FunctionChange], changes: Sequence[ChangeResult]) -> str:
+    notice = _notice(functions, changes)
     return f"notice: {notice}" if notice else ""
+
+
+def _notice(functions: Sequence[FunctionChange], changes: Sequence[ChangeResult]) -> str:
+    """What surely changed of a packet. What is called for a replacement depends on how long that takes."""
+    return notice_of_calls(functions) if _of(changes[0]).each == "packet" else ""
 
 
 def proven(found: Judgement, spike_in: SpikeInResult | None) -> Judgement:
@@ -270,7 +275,7 @@ def comparison(
         baseline=baseline, tolerance=first.tolerance, change=first.change, lower=first.lower, upper=first.upper,
         confidence=first.confidence, changes=tuple(changes), pairs=pairs, earlier=earlier, tries=tries,
         accepted=not why_not, why_not=why_not, differs=dict(differs), functions=tuple(functions),
-        notice=notice_of_calls(functions), build_differences=pair.differences, unknown_configs=pair.unknown,
+        notice=_notice(functions, changes), build_differences=pair.differences, unknown_configs=pair.unknown,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from statistics import median
 
 from pdrgate.measurands import Cost, PartialDropRate
 from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
+from pdrgate.measurands.replacement import per_replacement, replacing_trials
 from pdrgate.observers.function_names import condensed_stacks, with_callees, with_callers
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionChange, FunctionResult
@@ -51,6 +52,18 @@ def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> Cos
         lossless_batch=median(small) if small else None,
         path=_path([trial for trials in replicates for trial in trials if trial.seen.stacks and trial.forwarded]),
     )
+
+
+def replacement_cost(replicates: Sequence[Sequence[Trial]]) -> CostResult | None:
+    """What the kernel does for a replacement, and packets meanwhile; None where it was not counted."""
+    found = [[per_replacement(trial) for trial in own] for one in replicates if (own := replacing_trials(one))]
+    trials = [functions for own in found for functions in own]
+    if not trials:
+        return None
+    return CostResult(
+        instructions=median(sum(each for each, _ in functions.values()) for functions in trials), batch=None,
+        trials=len(trials), functions=functions_of(found), each="replacement",
+    )  # fmt: skip
 
 
 PathCost = Mapping[str, tuple[float, float]]

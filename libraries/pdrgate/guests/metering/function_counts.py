@@ -16,6 +16,8 @@ from pdrgate.stretch import Functions
 
 LEAST_FUNCTION = 2e-6
 """Share of a trial's instructions: a hundredth of an instruction per packet. What has less is not kept by itself."""
+_FEW = 64
+"""Instructions that keep a function in any trial: one that is called once for each replacement leads to a cause."""
 
 _SETTLED = 0.05
 """Seconds after a program was told to go on in which the kernel may still have work of that."""
@@ -57,7 +59,9 @@ class FunctionObserver:
 
     def _named(self, executed: Executed) -> Observation:
         self.symbols = self._naming(executed)
-        self.latest = functions = condensed(self.symbols.functions(executed), LEAST_FUNCTION)
+        named = self.symbols.functions(executed)
+        whole = sum(instructions for instructions, _ in named.values())
+        self.latest = functions = condensed(named, min(LEAST_FUNCTION, _FEW / max(whole, 1)))
         return Observation(functions=functions)
 
 

@@ -352,7 +352,7 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
     ))  # fmt: skip
     if one.cost is not None:
         told = dataclasses.asdict(one.cost)
-        del told["alone"]  # its scenario says so
+        del told["alone"], told["each"]  # its scenario says so
         functions = told.pop("functions")
         del told["path"]
         _insert(connection, CostRow, {"side_id": side_id, **told})

@@ -228,7 +228,7 @@ def cost_table(cost: CostResult, of: str = "") -> str:
     if left := cost.functions[_FUNCTIONS:]:
         rest = f"{len(left)} smaller ones"
         rows.append([Cell(rest), Cell(f"{sum(one.instructions for one in left):.1f}"), Cell("")])
-    caption = _begun(of, f"{cost_in_words(cost)}; by function, per packet ({INLINED})")
+    caption = _begun(of, f"{cost_in_words(cost)}; by function, per {cost.each} ({INLINED})")
     return Table(caption, columns, rows).html()
 
 

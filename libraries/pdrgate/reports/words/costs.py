@@ -18,6 +18,8 @@ def cost_in_words(cost: CostResult) -> str:
     """``5370 instructions per packet at saturation, 64 packets a poll; 6100 at 8 kpps, 12 packets a poll``."""
     if cost.alone:
         return f"{cost.instructions:.1f} instructions per packet in the program and what it calls"
+    if cost.each != "packet":
+        return f"{cost.instructions:.0f} instructions of the kernel per {cost.each}"
     told = f"{cost.instructions:.0f} instructions per packet at saturation{_batch(cost.batch)}"
     if cost.lossless_instructions is not None and cost.lossless_load is not None:
         told += f"; {cost.lossless_instructions:.0f} at {Rate(cost.lossless_load)}{_batch(cost.lossless_batch)}"
@@ -31,7 +33,10 @@ def cost_lines(scenario: ScenarioResult) -> list[str]:
         lines.append(cost_in_words(scenario.findings.cost))
     comparison = scenario.comparison
     lines += notice_lines(scenario)
-    return lines + (change_lines(comparison.functions, total_change(comparison)) if comparison is not None else [])
+    each = scenario.findings.cost.each if scenario.findings.cost is not None else "packet"
+    if comparison is None:
+        return lines
+    return lines + change_lines(comparison.functions, total_change(comparison), each)
 
 
 def notice_lines(scenario: ScenarioResult) -> list[str]:
@@ -40,7 +45,9 @@ def notice_lines(scenario: ScenarioResult) -> list[str]:
     return [f"notice: {notice}"] if notice and notice not in scenario.reason else []
 
 
-def change_lines(changes: Sequence[FunctionChange], total: ChangeResult | None = None) -> list[str]:
+def change_lines(
+    changes: Sequence[FunctionChange], total: ChangeResult | None = None, each: str = "packet"
+) -> list[str]:
     """A table of the functions whose cost changed most; empty where none surely did."""
     largest, number = largest_changes(changes)
     if not largest:
@@ -49,7 +56,7 @@ def change_lines(changes: Sequence[FunctionChange], total: ChangeResult | None =
     most = f", the largest {len(largest)} changes" if number > len(largest) else ""
     table = changes_table(largest, changes, total)
     rows = [tuple(name.upper() for name in table.head), *table.rows]
-    return [f"instructions per packet changed in {what}{most}:", *aligned(rows, indent="  ")]
+    return [f"instructions per {each} changed in {what}{most}:", *aligned(rows, indent="  ")]
 
 
 def largest_changes(changes: Sequence[FunctionChange]) -> tuple[Sequence[FunctionChange], int]:
