@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from importlib import resources
 
 import jsonschema
 import pytest
@@ -14,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus_families
 
 from pdrgate.cli import main
+from pdrgate.measurands import DESCRIPTIONS
 from pdrgate.reports.ci.exports import EXPORTS, exported
 from pdrgate.reports.ci.exports.benchstat import go_benchmarks
 from pdrgate.reports.ci.exports.bmf import bencher_metrics
@@ -152,3 +154,26 @@ def test_the_command_prints_it_and_makes_no_file(form: str, tmp_path, capsys: py
     assert main(["report", str(folder), "--format", form]) == 0
     assert capsys.readouterr().out == exported(form, result(compared(), run="run"))
     assert sorted(folder.rglob("*")) == before
+
+
+def test_each_metric_of_the_grafana_dashboard_is_one_that_is_exported() -> None:
+    one = compared()
+    measurands = tuple(
+        MeasurandResult(name=each.name, unit=each.unit, better=each.better, value=1.0, lower=0.9, upper=1.1)
+        for each in DESCRIPTIONS
+    )
+    told = open_metrics(result(changed(one, measurands=measurands)))
+    exported = set(re.findall(r"^# TYPE (\w+) gauge$", told, re.MULTILINE))
+    dashboard = json.loads((resources.files("pdrgate") / "resources/grafana/pdrgate.json").read_text(encoding="utf-8"))
+    asked = [each["expr"] for panel in dashboard["panels"] for each in panel["targets"]]
+    asked += [each["query"]["query"] for each in dashboard["templating"]["list"] if each["type"] == "query"]
+    assert len(asked) >= 18
+    for expression in asked:
+        names = set(re.findall(r"\bpdrgate_\w+", expression))
+        assert names and names <= exported, expression
+    labels = set(re.findall(r"(\w+)=\"", told))
+    used = {name for one in asked for name in re.findall(r"(\w+)=~", one)}
+    used |= {name.strip() for one in asked for group in re.findall(r"by \(([^)]*)\)", one) for name in group.split(",")}
+    assert used <= labels
+    places = [panel["gridPos"] for panel in dashboard["panels"]]
+    assert all(place["x"] + place["w"] <= 24 for place in places)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pdrgate.gate.judged_again.trend_costs import CostAt
     from pdrgate.trend import Move, Series
 
-    Alarm = Callable[[Sequence[Series], CostAt], tuple[Move, ...]]
+    Alarm = Callable[[Sequence[Series], CostAt], tuple[tuple[Move, ...], tuple[Move, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,9 @@ class _Seen:
 
     series: Sequence[Series]
     moves: Sequence[Move]
+    """Without those that somebody has looked at."""
+    quiet: Sequence[Move]
+    """Those."""
     runs: int
     baselines: Mapping[str, str] = field(default_factory=dict)
     """Names that builds are pinned by, by the digest of the build."""
@@ -39,6 +42,12 @@ class _Seen:
 @click.option(
     "--last", metavar="N", type=click.IntRange(1), help="Tell only what moved within the last N runs of its series."
 )
+@click.option(
+    "--acknowledged",
+    metavar="FILE",
+    type=PathType(),
+    help="Be silent on what moved at the builds that FILE names, one a line; '# why' may follow.",
+)
 @forms("text", "json", "markdown")
 @click.option("--page", metavar="FILE", type=PathType(), help="Draw all of it on one HTML page.")
 @click.pass_context
@@ -49,6 +58,7 @@ def trend(
     where: Address | None,
     least: Ratio,
     last: int | None,
+    acknowledged: Path | None,
     form: str,
     page: Path | None,
 ) -> int:
@@ -61,15 +71,17 @@ def trend(
     """
     from pdrgate.gate.judged_again.trend_costs import with_functions
     from pdrgate.reports.words.trend_lines import trend_lines, trend_markdown, trend_record
-    from pdrgate.trend import moves
+    from pdrgate.trend import Acknowledged, moves
 
     if folders and context.get_parameter_source("where") is not click.core.ParameterSource.COMMANDLINE:
         where = None
     if bool(folders) == (where is not None):
         raise UsageError("name folders of runs, or a history with --history FILE_OR_URL, and not both")
 
-    def alarm(series: Sequence[Series], cost: CostAt) -> tuple[Move, ...]:
-        return with_functions(moves(series, float(least), last), cost)
+    known = Acknowledged() if acknowledged is None else Acknowledged.read(acknowledged)
+
+    def alarm(series: Sequence[Series], cost: CostAt) -> tuple[tuple[Move, ...], tuple[Move, ...]]:
+        return known.divided(with_functions(moves(series, float(least), last), cost))
 
     seen = _of_results(folders, alarm) if where is None else _of_history(where, alarm)
     series, found = seen.series, seen.moves
@@ -77,7 +89,7 @@ def trend(
         from pdrgate.reports.markup.files import written
         from pdrgate.reports.pages.trend_page import trend_page
 
-        written(page, trend_page(series, found, seen.runs, seen.baselines).encode())
+        written(page, trend_page(series, found, seen.runs, seen.baselines, seen.quiet).encode())
     if form == "json":
         echo_json(trend_record(series, found))
     elif form == "markdown":
@@ -97,7 +109,8 @@ def _of_results(folders: tuple[Path, ...], alarm: Alarm) -> _Seen:
     if not results:
         raise DataError(f"there is no result in {' or '.join(map(str, folders))}; name a folder of runs")
     series = series_of(results.values())
-    return _Seen(series, alarm(series, lambda one, point: cost_at(results.values(), one, point)), len(results))
+    found = alarm(series, lambda one, point: cost_at(results.values(), one, point))
+    return _Seen(series, *found, len(results))
 
 
 def _of_history(where: Address, alarm: Alarm) -> _Seen:
@@ -115,4 +128,4 @@ def _of_history(where: Address, alarm: Alarm) -> _Seen:
     if not series:
         raise DataError(f"there is no result in {where}; put some in with 'pdrgate history import RUN...'")
     runs = len({point.run for one in series for point in one.points})
-    return _Seen(series, found, runs, {build: ", ".join(dict.fromkeys(own)) for build, own in names.items()})
+    return _Seen(series, *found, runs, {build: ", ".join(dict.fromkeys(own)) for build, own in names.items()})

@@ -1,7 +1,8 @@
 """Floor 3: what moved over a series of builds, and between which of them. A trend alarm; the gate judges one build."""
 
+from pdrgate.trend.acknowledged import Acknowledged
 from pdrgate.trend.moves import MOVE_CONFIDENCE, Move, moves
 from pdrgate.trend.run_series import cost_at, series_of
 from pdrgate.trend.series import LEFT_OUT, Point, Series
 
-__all__ = ["LEFT_OUT", "MOVE_CONFIDENCE", "Move", "Point", "Series", "cost_at", "moves", "series_of"]
+__all__ = ["LEFT_OUT", "MOVE_CONFIDENCE", "Acknowledged", "Move", "Point", "Series", "cost_at", "moves", "series_of"]

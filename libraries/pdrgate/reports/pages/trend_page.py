@@ -1,9 +1,11 @@
-"""trend.html: many runs on one page that needs nothing else, no network and no script."""
+"""trend.html: many runs on one page that needs nothing else. What is pointed at is told, and charts grow, without a
+script; where scripts are allowed, one zooms into a chart besides."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,11 +17,11 @@ from pdrgate.reports.markup.gfm import cut
 from pdrgate.reports.markup.html import Cell, Column, Table, rendered
 from pdrgate.reports.pages.round_values import round_values
 from pdrgate.reports.words.measurands import value_in_words
-from pdrgate.reports.words.trend_lines import day, measuring_again
+from pdrgate.reports.words.trend_lines import day, measuring_again, what_moved
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 190.0, 78.0, 470.0, 22.0, 162.0
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 226.0, 78.0, 470.0, 22.0, 162.0
 """A chart's size, in units that are about a pixel each on a screen, and somewhat less on a telephone."""
 _FLATTEST = 0.02
 """A chart shows at least as much above and below the middle: what deviates by little shall look as if it did."""
@@ -27,7 +29,10 @@ _ALONE, _ROOM = 0.02, 0.15
 """A share of the ends of intervals that a chart need not show, and the room beyond the others."""
 _CROWD = 60
 """Points beyond which the marks are smaller."""
-_LONGEST = 24
+_BUILDS = 6
+"""Builds that are named below a chart, at most."""
+_BUILD = 15
+"""Characters of such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,17 @@ class _Band:
     middle: float
     anchor: str
     label: str
-    worse: bool
+    tone: Literal["worse", "better", "quiet"]
+    """Quiet where somebody has looked at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The level of a baseline, from its build on."""
+
+    x: float
+    y: float
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +89,20 @@ class _Mark:
     x: float
     y: float
     verdict: Verdict
-    title: str
+    lines: Sequence[str]
+    """What is told of it where it is pointed at."""
     pinned: bool
     """Whether a name stands for its build."""
+
+    @property
+    def anchor(self) -> str:
+        """The side of the point on which there is room for words."""
+        return "start" if self.x < (_LEFT + _RIGHT) / 2 else "end"
+
+    @property
+    def tip(self) -> float:
+        """Where the words begin, or end."""
+        return round(self.x + (12 if self.anchor == "start" else -12), 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +116,10 @@ class _Chart:
     bands: Sequence[_Band]
     intervals: str
     marks: Sequence[_Mark]
+    level: _Level | None
     scale: float
+    builds: Sequence[tuple[float, str]]
+    """Builds that are named below the chart, each at its place."""
     first: str
     last: str
     width: float = _WIDTH
@@ -133,28 +162,33 @@ class _Scale:
 
 
 def trend_page(
-    all_series: Sequence[Series], found: Sequence[Move], runs: int, baselines: Mapping[str, str] | None = None
+    all_series: Sequence[Series],
+    found: Sequence[Move],
+    runs: int,
+    baselines: Mapping[str, str] | None = None,
+    quiet: Sequence[Move] = (),
 ) -> str:
     """The page: what moved first, then a chart of each series.
 
     Args:
         runs: how many were read.
         baselines: by the digest of a build, the names that it is pinned by.
+        quiet: what moved and somebody has looked at: it is drawn, and told nowhere else.
     """
     pinned = baselines or {}
     worse = sum(move.worse for move in found)
     failing = max((_failing(one) for one in all_series), default=0)
-    headline = f"{worse or 'Nothing'} got worse"
+    headline = what_moved(found)
     if failing and not worse:
         headline = f"The newest {'run is' if failing == 1 else f'{failing} runs are'} a REGRESSION"
     better = len(found) - worse
     ordered = sorted(all_series, key=lambda one: (one.scenario, one.title, one.testbed, one.fingerprint))
     sections = [
-        _Section(title, list(_by_place(list(members), found, pinned)))
+        _Section(title, list(_by_place(list(members), found, pinned, quiet)))
         for (_, title), members in itertools.groupby(ordered, key=lambda one: (one.scenario, one.title))
     ]
     told = f"{runs} runs, {len(sections)} scenarios, {len(all_series)} series" + (
-        f"; {better} got better" * bool(better)
+        f"; {better} got better" * bool(better) + f"; {len(quiet)} acknowledged" * bool(quiet)
     )
     return rendered(
         "trend.html.j2",
@@ -165,6 +199,7 @@ def trend_page(
         overview=Markup(_overview(found)) if found else None,
         shapes={str(verdict): shape for verdict, shape in _SHAPES.items()},
         sections=sections,
+        has_levels=any(chart.level for one in sections for place in one.places for chart in place.charts),
         has_baselines=any(mark.pinned for one in sections for place in one.places for chart in place.charts
                           for mark in chart.marks),
     )  # fmt: skip
@@ -176,7 +211,9 @@ def _failing(series: Series) -> int:
     return sum(1 for _ in itertools.takewhile(lambda one: one.verdict is Verdict.REGRESSION, reversed(counting)))
 
 
-def _by_place(members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str]) -> Iterator[_Place]:
+def _by_place(
+    members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str], quiet: Sequence[Move]
+) -> Iterator[_Place]:
     for (testbed, fingerprint), group in itertools.groupby(members, key=lambda one: (one.testbed, one.fingerprint)):
         own = list(group)
         moved = [move for move in found if any(move.series is one for one in own)]
@@ -184,14 +221,19 @@ def _by_place(members: Sequence[Series], found: Sequence[Move], pinned: Mapping[
             f"Testbed {testbed} ({fingerprint})",
             moved,
             measuring_again(moved),
-            [_chart(one, found, pinned) for one in own],
+            [_chart(one, found, pinned, quiet) for one in own],
         )
 
 
 def _overview(found: Sequence[Move]) -> str:
     """A row for each scenario and testbed where anything moved, with each measurand's latest change."""
     measurands = list(dict.fromkeys(move.series.measurand for move in found))
-    columns = [Column("what moved", heads=True, wraps=True), *map(Column, measurands), Column("on"), Column("testbed")]
+    columns = [
+        Column("what moved", heads=True, wraps=True),
+        *(Column(name, wraps=True) for name in measurands),
+        Column("on"),
+        Column("testbed"),
+    ]
     rows = []
     for (title, testbed, _), group in _grouped(found).items():
         cells = [Cell(title)]
@@ -217,7 +259,7 @@ def _arrow(move: Move) -> str:
     return f"{'▼' if move.change < 0 else '▲'} {move.change:+.1%}"
 
 
-def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str]) -> _Chart:
+def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str], quiet: Sequence[Move]) -> _Chart:
     points = [point for point in series.points if math.isfinite(point.value)]
     scale = _scale(points)
     step = (_RIGHT - _LEFT) / max(len(points) - 1, 1)
@@ -226,6 +268,7 @@ def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str]) -> 
         for number, point in enumerate(points)
     }
     own = [move for move in found if move.series is series]
+    seen = [move for move in quiet if move.series is series]
     last = points[-1] if points else None
     latest = f"latest {value_in_words(last.value, series.unit)}" if last else "never measured"
     return _Chart(
@@ -234,21 +277,24 @@ def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str]) -> 
         alternative=f"{series.measurand} of {len(points)} runs, {latest}. "
         + ("; ".join(move.sentence for move in own) or "It did not move") + ".",
         ticks=[(scale.y(value), _bare(value, series.unit)) for value in round_values(scale.low, scale.high, 4)],
-        bands=[_band(move, places[id(move.before)], places[id(move.after)]) for move in own],
+        bands=[
+            _band(move, places[id(move.before)], places[id(move.after)], quiet=move in seen) for move in (*own, *seen)
+        ],
         intervals="".join(
             f"M{places[id(one)]} {scale.y(one.lower)}V{scale.y(one.upper)}"
             for one in points if one.lower is not None and one.upper is not None
         ),
         marks=[
-            _Mark(places[id(one)], scale.y(one.value), one.verdict,
-                  f"{one.build}, {day(one)}: {_value(one, series.unit)}, {one.verdict}"
-                  + (f"; baseline {pinned[one.digest]}" if one.digest in pinned else ""),
-                  one.digest in pinned)
+            _Mark(
+                places[id(one)], scale.y(one.value), one.verdict, _lines(one, series, pinned), one.digest in pinned
+            )
             for one in points
         ],
+        level=_level(points, places, scale, pinned, series.unit),
+        builds=[(places[id(one)], name) for one, name in _named(points)],
         scale=0.8 if len(points) <= _CROWD else 0.5,
-        first=_end(points[0]) if points else "",
-        last=_end(points[-1]) if len(points) > 1 else "",
+        first=day(points[0]) if points else "",
+        last=day(points[-1]) if len(points) > 1 else "",
     )  # fmt: skip
 
 
@@ -264,10 +310,42 @@ def _scale(points: Sequence[Point]) -> _Scale:
     return _Scale(low, high) if low < high else _Scale(low, low + 1.0)
 
 
-def _band(move: Move, before: float, after: float) -> _Band:
+def _band(move: Move, before: float, after: float, *, quiet: bool) -> _Band:
     middle = (before + after) / 2
     anchor = "start" if middle < _LEFT + 30 else "end" if middle > _RIGHT - 30 else "middle"
-    return _Band(before, round(max(after - before, 1.5), 1), round(middle, 1), anchor, _arrow(move), move.worse)
+    tone: Literal["worse", "better", "quiet"] = "quiet" if quiet else "worse" if move.worse else "better"
+    return _Band(before, round(max(after - before, 1.5), 1), round(middle, 1), anchor, _arrow(move), tone)
+
+
+def _level(
+    points: Sequence[Point], places: Mapping[int, float], scale: _Scale, pinned: Mapping[str, str], unit: str
+) -> _Level | None:
+    """The level of the newest build that is pinned, else of the newest one that was compared with none."""
+    chosen = [one for one in points if one.digest in pinned] or [
+        one for one in points if one.verdict is Verdict.NO_BASELINE and one.counts
+    ]
+    if not chosen:
+        return None
+    one = chosen[-1]
+    return _Level(places[id(one)], scale.y(one.value), f"baseline {one.build}, {day(one)}: {_value(one, unit)}")
+
+
+def _named(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
+    """Builds at equal distances, the newest among them, each without what all have in common."""
+    step = max(1, math.ceil(len(points) / _BUILDS))
+    names = {one.build for one in points}
+    letters = itertools.takewhile(lambda each: len(set(each)) == 1, zip(*names, strict=False))
+    shared = "".join(each[0] for each in letters) if len(names) > 1 else ""
+    begins = len(shared) - len(re.split(r"[^A-Za-z0-9.]", shared)[-1])
+    for number, one in enumerate(reversed(points)):
+        if number % step == 0:
+            yield one, cut(one.build[begins:], _BUILD)
+
+
+def _lines(one: Point, series: Series, pinned: Mapping[str, str]) -> list[str]:
+    """What is told of a point: its build, when it was measured, its value, and the verdict of its run."""
+    told = [cut(one.build, 60), f"{day(one)}: {_value(one, series.unit)}", str(one.verdict)]
+    return told + ([f"baseline {pinned[one.digest]}"] if one.digest in pinned else [])
 
 
 def _value(point: Point, unit: str) -> str:
@@ -280,9 +358,3 @@ def _value(point: Point, unit: str) -> str:
 def _bare(value: float, unit: str) -> str:
     """A value without its unit: at an axis it would take too much room."""
     return value_in_words(value, unit).removesuffix(f" {unit}")
-
-
-def _end(point: Point) -> str:
-    """What stands below an end of a chart; two of them side by side."""
-    whole = f"{point.build}, {day(point)}"
-    return whole if len(whole) <= _LONGEST else cut(point.build, _LONGEST)

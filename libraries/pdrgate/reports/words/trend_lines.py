@@ -36,13 +36,22 @@ def trend_markdown(found: Sequence[Move]) -> str:
         ]
         for move in found
     ]  # fmt: skip
-    worse = sum(move.worse for move in found)
     within = dict.fromkeys(markdown_text(f"{move.series.title}: {move.sentence}") for move in found if move.within)
     blocks = [
-        f"**{worse or 'Nothing'} got worse**, {len(found) - worse} got better.",
+        f"**{what_moved(found)}**, {sum(not move.worse for move in found)} got better.",
         markdown_table(head, rows, _NUMERIC),
     ]
     return "\n\n".join([*blocks, *within, *map(block, measuring_again(found))]) + "\n"
+
+
+def what_moved(found: Sequence[Move]) -> str:
+    """``2 scenarios got slower (7 measurands)``: how many places a person has to look at."""
+    series = {id(move.series): move.series for move in found if move.worse}.values()
+    places = len({(one.title, one.testbed, one.fingerprint) for one in series})
+    if not places:
+        return "Nothing got slower"
+    what = f"{len(series)} measurand{'s' * (len(series) > 1)}"
+    return f"{places} scenario{'s' * (places > 1)} got slower ({what})"
 
 
 def measuring_again(found: Sequence[Move]) -> list[str]:
