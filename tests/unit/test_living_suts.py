@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -47,3 +48,20 @@ def test_the_first_pairs_stay_up_and_further_ones_end_when_others_are_wanted() -
     assert session.begun == 2 * 12
     suts.close()
     assert session.up == []
+
+
+def test_who_wants_a_sut_waits_for_what_is_done_there_meanwhile() -> None:
+    suts, done = living(BootsNothing()), list[str]()
+    suts.pairs((1, 2))
+    begun = threading.Event()
+
+    def slow() -> None:
+        begun.wait(10)
+        done.append("put back")
+
+    suts.meanwhile([slow, slow])
+    assert done == []
+    begun.set()
+    suts.pairs((1, 2))
+    assert done == ["put back", "put back"]
+    suts.close()

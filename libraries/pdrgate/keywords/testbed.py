@@ -165,6 +165,8 @@ class TestbedKeywords:
         for one in reversed(testbeds):
             if self._shared is not None:
                 self._shared.end()
+            if (living := self._state.living.pop(one.session, None)) is not None:
+                living.settle()  # what is being put back there need not fail because its guest goes
             try:
                 one.session.close()
             except PdrGateError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Generic
 
 from pdrgate.builds.bpf_build import BpfRefusedError
@@ -85,7 +86,7 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
             self._suts.lost(failed.side, pair)
             return Replicates((failed.result(pair),))
         finally:
-            list(self._suts.workers.map(self._release, suts.values()))
+            self._suts.meanwhile([partial(self._release, sut) for sut in suts.values()])
         return Replicates(results, made)
 
     def close(self) -> None:

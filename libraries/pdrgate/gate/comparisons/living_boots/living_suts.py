@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from pdrgate.errors import PdrGateError, TestbedError
@@ -42,6 +42,7 @@ class LivingSuts:
         """What each SUT is without a scenario."""
         self._session = session
         self._up: dict[OfPair, Testbed] = {}
+        self._going_on: list[Future[object]] = []
 
     def are_of(self, builds: Mapping[Side, Build]) -> bool:
         """Whether they are boots of these builds."""
@@ -51,6 +52,7 @@ class LivingSuts:
 
     def pairs(self, numbers: Sequence[int]) -> Mapping[OfPair, Testbed]:
         """Both SUTs of some pairs; what is not up is booted, all at once. Raises BootError."""
+        self.settle()
         for side, number in [one for one in self._up if one[1] > _KEPT and one[1] not in numbers]:
             self.lost(side, number)
         wanted: list[OfPair] = [(side, number) for number in numbers for side in SIDES]
@@ -75,6 +77,15 @@ class LivingSuts:
             raise failed[0]
         return {one: self._up[one] for one in wanted}
 
+    def meanwhile(self, done: Iterable[Callable[[], object]]) -> None:
+        """Have something done on SUTs while what they have told is judged; whoever wants one next waits for it."""
+        self._going_on += map(self.workers.submit, done)
+
+    def settle(self) -> None:
+        """Wait until all of that is done."""
+        wait(self._going_on)
+        self._going_on.clear()
+
     def lost(self, side: Side, number: int) -> None:
         """End a SUT, whose next scenario shall have another."""
         testbed = self._up.pop((side, number), None)
@@ -84,6 +95,7 @@ class LivingSuts:
     def close(self) -> None:
         """End all of them; may be called twice."""
         self.workers.shutdown()
+        self.settle()
         while self._up:
             self._leave(self._up.popitem()[1])
 
