@@ -13,6 +13,10 @@ _MOST = 1.25
 took 2593 MHz for 39.5, and ticked 65 times too often."""
 
 
+class WrongClockError(TestbedError):
+    """A guest's kernel measured its clock wrongly while it booted."""
+
+
 class GuestClock:
     """Looks at the clock at `__init__`, and once more to check it."""
 
@@ -21,13 +25,13 @@ class GuestClock:
         self._first = self._look()
 
     def check(self) -> None:
-        """Raises TestbedError when it has gone too fast or too slow since: another boot measures it anew."""
+        """Raises WrongClockError when it has gone too fast or too slow since: another boot measures it anew."""
         (before, then, after), (later_before, now, later_after) = self._first, self._look()
         # How long an answer takes is not known: only what no delay explains counts.
         at_least = (now - then) / (later_after - before)
         at_most = (now - then) / max(later_before - after, 1e-9)
         if at_least > _MOST or at_most < 1 / _MOST:
-            raise TestbedError(
+            raise WrongClockError(
                 f"{self._guest.name}: its clock goes {at_least if at_least > 1 else at_most:.2g} times as fast as it "
                 "should: the machine kept it waiting while it measured its clock in its boot"
             )

@@ -86,6 +86,10 @@ class GuestStart:
             if choice.patience is not None:
                 self._record.write(True, "it has booted a guest since this machine was started")
 
+    def again(self) -> None:
+        """Boot the guest anew, in place of one that is up. Raises TestbedError and BuildError."""
+        self._restart(self._choose())
+
     def end(self) -> None:
         """End the guest; may be called twice."""
         if self._guest is not None:
