@@ -17,13 +17,14 @@ from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
+from pdrgate.launch.stopping import StoppedError, Stopping
 from pdrgate.launch.suites import ALL, PACKAGE, found
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.model import RunResult
 from pdrgate.streams import told_to
 
 _INTERRUPTED = 130
-_NO_TEST, _ROBOT_INTERRUPTED = 252, 253
+_NO_TEST, _STOPPED = 252, 253
 """Robot's exit codes."""
 _LITTLE_SPACE = 64 << 10
 """Bytes: with less, a full disk is why anything went wrong."""
@@ -66,7 +67,7 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
     from pdrgate.results.verdict import INTERRUPTED, Verdict
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
-    screen = Screen(sys.stdout)
+    screen, stopping = Screen(sys.stdout), Stopping()
     with told_to(None if quiet else sys.stdout):
         begun = Screen(sys.stdout)
         begun.line(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}")
@@ -74,19 +75,20 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
             begun.line(f"  {why}")
         if options.order is not None:
             begun.line(f"  paths are measured in an order that was drawn; the same once more: --order {options.order}")
-        code = _measured(options, folder, resume)
+        code = _measured(options, folder, resume, stopping)
     try:
         result: RunResult | None = read_result(folder / RESULT_FILE)
     except DataError:
         result = None
     if not quiet:
         screen.line("")
+    if result is None and stopping.count:
+        screen.line(f"interrupted before a verdict; all trials are kept, continue with: --resume {folder}")
+        return _INTERRUPTED
     if result is None:
         reason = "no test was run" if code == _NO_TEST else "Robot ended without a result"
         told = f": {reason}; see the messages above and {folder / 'log.html'}"
         screen.line(Text.assemble(verdict_text(Verdict.ERROR), told))
-        if code == _ROBOT_INTERRUPTED:
-            return _INTERRUPTED
         return EXIT_UNTESTABLE if options.bisect else EXIT_FAULT
     show_verdict(result, screen)
     for sentence in _page(folder, result):
@@ -94,7 +96,7 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
     if not quiet:
         screen.line("")
         show_files(folder, screen)
-    if code == _ROBOT_INTERRUPTED or result.reason.startswith(INTERRUPTED):
+    if stopping.count or result.reason.startswith(INTERRUPTED):
         screen.line("")
         screen.line(f"interrupted; continue with: --resume {folder}")
         return _INTERRUPTED
@@ -105,10 +107,13 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
     return exit_code if exit_code != EXIT_PASS or code == 0 else 1
 
 
-def _measured(options: RunOptions, folder: Path, resume: bool) -> int:
+def _measured(options: RunOptions, folder: Path, resume: bool, stopping: Stopping) -> int:
     """What Robot ends with; whatever becomes of it, the files are the caller's."""
     try:
-        return _robot(options, folder, resume)
+        with stopping.watching():
+            return _robot(options, folder, resume, stopping)
+    except StoppedError:
+        return _STOPPED
     except Exception:
         # Robot's own output is on the same disk as ours.
         if shutil.disk_usage(folder).free < _LITTLE_SPACE:
@@ -140,7 +145,7 @@ def _page(folder: Path, result: RunResult) -> Iterator[str]:
     give_to_caller(folder)
 
 
-def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
+def _robot(options: RunOptions, folder: Path, resume: bool, stopping: Stopping) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
@@ -155,7 +160,7 @@ def _robot(options: RunOptions, folder: Path, resume: bool) -> int:
         prerunmodifier=[] if options.order is None else [DrawnOrder(options.order)],
         variablefile=[variable_file(folder)],
         variable=[f"RESUME:{resume}"],
-        listener=[f"allure_robotframework:{folder / 'allure-results'}"],
+        listener=[stopping, f"allure_robotframework:{folder / 'allure-results'}"],
         outputdir=str(folder),
         xunit="xunit.xml",
         console="none",
