@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -187,17 +188,32 @@ ASSERTIONS = {
 }
 
 
+def test_an_assertion_that_fails_beside_a_verdict_leaves_it_told(suite):
+    ended = suite({"Asks More": [
+        "Search Partial Drop Rate", "Measurement Should Be Stable", "PDR Should Not Have Regressed",
+        "Get PDR    >=    9 Mpps",
+    ]})  # fmt: skip
+    assert (ended.code, ended.result["verdict"]) == (1, "ASSERTION_FAILED"), ended.stdout
+    (entry,) = ended.result["scenarios"]
+    assert re.fullmatch(r"PDR '.*' \(rate\) should be .*; the gate itself says NO_BASELINE", entry["reason"])
+
+
 @pytest.mark.parametrize(
-    ("steps", "verdict", "code"), [(MISTAKES, "ERROR", 2), (ASSERTIONS, "INCONCLUSIVE", 1)], ids=["mistakes", "asserts"]
+    ("steps", "verdict", "code", "tag", "status"),
+    [(MISTAKES, "ERROR", 2, "error", "broken"), (ASSERTIONS, "ASSERTION_FAILED", 1, "failure", "failed")],
+    ids=["mistakes", "asserts"],
 )
-def test_whose_fault_it_is_when_a_test_fails_after_its_first_trial(suite, steps, verdict, code):
+def test_whose_fault_it_is_when_a_test_fails_after_its_first_trial(suite, steps, verdict, code, tag, status):
     """A mistyped unit once was INCONCLUSIVE with exit code 1: to a pipeline, the build's fault."""
     before = ["Search Partial Drop Rate", "Measure Load    1.5 Mpps    100 ms"]
     ended = suite({f"Step {number}": [*before, step] for number, step in enumerate(steps)})
     assert (ended.code, ended.result["verdict"]) == (code, verdict), ended.stdout
+    assert set(ended.xunit_tags) == {tag}
+    assert all(one.startswith(f"{verdict}: ") for one in ended.xunit_failures)
+    assert {one for one, _ in ended.allure_statuses} == {status}
     told = list(ended.robot_messages.values())
-    for (status, message), scenario, says in zip(told, ended.result["scenarios"], steps.values(), strict=True):
-        assert (status, scenario["verdict"]) == ("FAIL", verdict)
+    for (robot, message), scenario, says in zip(told, ended.result["scenarios"], steps.values(), strict=True):
+        assert (robot, scenario["verdict"]) == ("FAIL", verdict)
         assert says in message
         assert message == f"{verdict}: {scenario['reason']}"
         assert "\n" not in message

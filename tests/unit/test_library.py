@@ -81,7 +81,8 @@ def test_all_profiles_are_named_where_one_is_chosen() -> None:
         (PASSED, "ERROR: no answer", "", Verdict.ERROR, "no answer"),
         (PASSED, "No keyword with name 'Get PRD' found.", "", Verdict.ERROR, "No keyword with name 'Get PRD' found."),
         (PASSED, "PASS: as it was", "", Verdict.ERROR, "PASS: as it was"),
-        (PASSED, "2 != 3", "2 != 3", Verdict.INCONCLUSIVE, "2 != 3"),
+        (PASSED, "2 != 3", "2 != 3", Verdict.ASSERTION_FAILED, f"2 != 3; the gate itself says {PASSED.verdict}"),
+        (None, "2 != 3", "2 != 3", Verdict.ASSERTION_FAILED, "2 != 3"),
     ],
 )
 def test_the_verdict_of_a_test_that_failed(

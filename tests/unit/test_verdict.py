@@ -14,7 +14,8 @@ from pdrgate.stability import StabilityVerdict as Stability
     ("verdict", "code"),
     [
         ("PASS", 0), ("IMPROVEMENT", 0), ("NO_BASELINE", 0), ("REGRESSION", 1), ("UNSTABLE", 1), ("INCONCLUSIVE", 1),
-        ("CRASH", 1),        ("DISTURBED", 2), ("GENERATOR_LIMITED", 2), ("ERROR", 2),
+        ("CRASH", 1),
+        ("ASSERTION_FAILED", 1), ("DISTURBED", 2), ("GENERATOR_LIMITED", 2), ("ERROR", 2),
     ],
 )  # fmt: skip
 def test_exit_codes(verdict: str, code: int) -> None:
@@ -22,8 +23,8 @@ def test_exit_codes(verdict: str, code: int) -> None:
     assert Verdict(verdict).passes == (code == 0)
 
 
-def test_there_are_ten() -> None:
-    assert len(Verdict) == 10
+def test_there_are_eleven() -> None:
+    assert len(Verdict) == 11
 
 
 def test_every_stability_verdict_but_stable_is_one_of_the_gates() -> None:
@@ -34,8 +35,9 @@ def test_every_stability_verdict_but_stable_is_one_of_the_gates() -> None:
 
 def test_evidence_against_the_build_outranks_the_testbed_which_outranks_doubt() -> None:
     order = [
-        Verdict.CRASH, Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ERROR, Verdict.GENERATOR_LIMITED,
-        Verdict.DISTURBED, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.PASS, Verdict.IMPROVEMENT,
+        Verdict.CRASH, Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ASSERTION_FAILED, Verdict.ERROR,
+        Verdict.GENERATOR_LIMITED, Verdict.DISTURBED, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.PASS,
+        Verdict.IMPROVEMENT,
     ]  # fmt: skip
     assert set(order) == set(Verdict)
     for (place, one), (other_place, other) in itertools.product(enumerate(order), repeat=2):

@@ -62,7 +62,8 @@ def gate(
     """Measure the data path and say whether it is stable, and as fast as its baseline.
 
     Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
-    CRASH, UNSTABLE, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED, GENERATOR_LIMITED, ERROR).
+    CRASH, UNSTABLE, ASSERTION_FAILED, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED,
+    GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, run_gate

@@ -35,8 +35,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
 
     A suite opens a testbed. Each test describes a scenario, searches its partial drop rate (PDR, the highest load with
     at most 0.5 % loss), repeats trials around it, and asks two questions: is the measurement stable, and has the PDR
-    regressed? A test that fails says its verdict first: UNSTABLE, REGRESSION, CRASH, INCONCLUSIVE, DISTURBED,
-    GENERATOR_LIMITED or ERROR.
+    regressed? A test that fails says its verdict first: UNSTABLE, REGRESSION, CRASH, INCONCLUSIVE, ASSERTION_FAILED,
+    DISTURBED, GENERATOR_LIMITED or ERROR.
 
     == Example ==
 
@@ -179,8 +179,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
 def _judged(judgement: Judgement | None, passed: bool, message: str, asserted: bool) -> Judgement:
     """The verdict of a test that has ended, also when it ended before a verdict was asked for, or otherwise than by it.
 
-    What a suite itself asserts may fail because of the build. Everything else that ends a test, a typing error for one,
-    is no verdict of ours and not the build's fault.
+    What a suite itself asserts may fail because of the build, and has a word of its own. Everything else that ends a
+    test, a typing error for one, is no verdict of ours and not the build's fault.
 
     Args:
         asserted: whether it failed by nothing else than what the suite asserts.
@@ -192,7 +192,8 @@ def _judged(judgement: Judgement | None, passed: bool, message: str, asserted: b
     if message == STOPPED:
         return Judgement(Verdict.ERROR, INTERRUPTED)
     if asserted:
-        return Judgement(Verdict.INCONCLUSIVE, _one_line(message))
+        found = "" if judgement is None else f"the gate itself says {judgement.verdict}"
+        return Judgement(Verdict.ASSERTION_FAILED, _one_line(message)).remarked(found)
     word, _, reason = message.partition(": ")
     told = next((one for one in Verdict if one == word and not one.passes), None)
     return Judgement(Verdict.ERROR, _one_line(message)) if told is None else Judgement(told, _one_line(reason))

@@ -10,12 +10,13 @@ from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE
 
 
 class Verdict(StrEnum):
-    """The ten words that a run ends with; see the README's table for what each asks of its reader."""
+    """The eleven words that a run ends with; see the README's table for what each asks of its reader."""
 
     PASS = "PASS"
     IMPROVEMENT = "IMPROVEMENT"
     NO_BASELINE = "NO_BASELINE"
     INCONCLUSIVE = "INCONCLUSIVE"
+    ASSERTION_FAILED = "ASSERTION_FAILED"
     UNSTABLE = "UNSTABLE"
     REGRESSION = "REGRESSION"
     CRASH = "CRASH"
@@ -44,14 +45,16 @@ class Verdict(StrEnum):
 
 
 STABLE = frozenset({
-    Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.REGRESSION, Verdict.INCONCLUSIVE
+    Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.REGRESSION, Verdict.INCONCLUSIVE,
+    Verdict.ASSERTION_FAILED,
 })  # fmt: skip
 """Verdicts of measurements that can be trusted, whatever they came to."""
 
 # Evidence against the build outranks a fault of the testbed, which outranks doubt.
 _GRAVITY = (
-    Verdict.CRASH, Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ERROR, Verdict.GENERATOR_LIMITED, Verdict.DISTURBED,
-    Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.PASS, Verdict.IMPROVEMENT,
+    Verdict.CRASH, Verdict.REGRESSION, Verdict.UNSTABLE, Verdict.ASSERTION_FAILED, Verdict.ERROR,
+    Verdict.GENERATOR_LIMITED, Verdict.DISTURBED, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.PASS,
+    Verdict.IMPROVEMENT,
 )  # fmt: skip
 
 

@@ -45,7 +45,8 @@ _OUTCOMES: dict[bool | None, Cell] = {
     None: Cell("? undecided", "warn"),
 }
 _TONES: dict[str, Literal["pass", "fail", "warn"]] = {
-    "PASS": "pass", "IMPROVEMENT": "pass", "REGRESSION": "fail", "INCONCLUSIVE": "warn",
+    "PASS": "pass", "IMPROVEMENT": "pass", "REGRESSION": "fail", "ASSERTION_FAILED": "fail",
+    "INCONCLUSIVE": "warn",
 }  # fmt: skip
 _FUNCTIONS = 40
 """Rows of a table of functions."""

@@ -22,7 +22,7 @@ BLUE, RED, BROWN = "#0057b8", "#c8102e", "#7d5600"
 GREEN, ORANGE, VERMILION, PURPLE, SKY = "#00795a", "#e69f00", "#d55e00", "#8f4a86", "#56b4e9"
 _VERDICT_COLOURS = (
     dict.fromkeys(("STABLE", "PASS", "IMPROVEMENT", "NO_BASELINE"), GREEN)
-    | dict.fromkeys(("UNSTABLE", "REGRESSION", "CRASH"), "#b3261e")
+    | dict.fromkeys(("UNSTABLE", "REGRESSION", "CRASH", "ASSERTION_FAILED"), "#b3261e")
     | dict.fromkeys(("GENERATOR_LIMITED", "DISTURBED", "ERROR"), "#5b5f97")
     | {"INCONCLUSIVE": "#8a6100"}
 )

@@ -11,7 +11,9 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import by_boot
 from pdrgate.trial import Trial
 
-_TELLING = frozenset({Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE})
+_TELLING = frozenset({
+    Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.ASSERTION_FAILED
+})  # fmt: skip
 """What a comparison ends with that tells how boots of its testbed deviate."""
 
 

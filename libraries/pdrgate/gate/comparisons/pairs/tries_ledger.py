@@ -20,7 +20,8 @@ from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 
 COUNTING = frozenset({
-    Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.UNSTABLE
+    Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.UNSTABLE,
+    Verdict.ASSERTION_FAILED,
 })  # fmt: skip
 """What a try ends with that counts for the next one: what the builds did, and not what machine or testbed did."""
 

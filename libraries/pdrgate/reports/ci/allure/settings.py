@@ -18,6 +18,7 @@ _LONGEST_KEY = 120
 MEANINGS = {
     Verdict.REGRESSION: "slower than the baseline beyond the tolerance",
     Verdict.CRASH: "the candidate does not boot or load, or dies under load, and the baseline does not",
+    Verdict.ASSERTION_FAILED: "an assertion of the suite's own failed",
     Verdict.UNSTABLE: "the curve does not support a PDR",
     Verdict.INCONCLUSIVE: "the values scatter too much to say",
     Verdict.DISTURBED: "the machine, not the build, kept the measurement from an answer",

@@ -1,0 +1,92 @@
+"""Ctrl-C at several moments of a run with a simulated SUT: exit code 130, and not a word of Robot's or Python's."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import ROOT, Started, started
+
+SUITE = f"""\
+*** Settings ***
+Resource          {ROOT}/resources/gate.resource
+Suite Setup       The Testbed Is Open
+
+
+*** Test Cases ***
+Measures
+    Measure Load    100 kpps    100 ms
+
+Waits
+    Measure Load    200 kpps    100 ms
+    Sleep    10 min
+"""
+OTHERS = ("Second signal", "Execution", "forcefully", "Traceback", "KeyboardInterrupt", "Robot ended")
+
+
+def begun(place: Path) -> Started:
+    """A run that waits in its second test, and has told what the first came to."""
+    suite = place / "mine.robot"
+    suite.write_text(SUITE)
+    options = (
+        "gate",
+        "--output",
+        str(place / "results"),
+        "--profile",
+        "smoke",
+        "--scenario",
+        "all",
+        "--suite",
+        str(suite),
+    )
+    run = started([*options], place, simulation={})
+    run.until_told("load +200 kpps")
+    return run
+
+
+def test_after_a_verdict_it_is_an_interruption_all_the_same(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    run.send_signal(signal.SIGINT)
+    assert run.code() == 130, run.told
+    (folder,) = (path for path in (tmp_path / "results").iterdir() if path.is_dir() and not path.is_symlink())
+    assert "pdrgate: stopping: what was changed is put back first" in run.told
+    assert f"continue with: --resume {folder}" in run.told
+    assert not [word for word in OTHERS if word in run.told], run.told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_one_ends_it_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    suite = tmp_path / "results"
+    run = begun(tmp_path)
+    run.send_signal(number)
+    run.until_told("stopping: ")
+    run.send_signal(number)
+    assert run.code() == 130, run.told
+    assert suite.exists()
+    assert not [word for word in OTHERS if word in run.told], run.told
+
+
+INTERRUPTED = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "pdrgate.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from pdrgate.__main__ import begin
+sys.exit(begin())
+"""
+
+
+def test_while_the_command_is_imported(tmp_path: Path) -> None:
+    done = subprocess.run(
+        (sys.executable, "-c", INTERRUPTED), capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "libraries")},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "pdrgate: interrupted\n")
