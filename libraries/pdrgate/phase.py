@@ -54,3 +54,5 @@ class Phase(StrEnum):
 
 OF_CURVE = frozenset({Phase.REPEAT, Phase.PAST})
 """The phases of trials that a load-loss curve is of."""
+SPECIAL = frozenset({Phase.PATH, Phase.MEMORY})
+"""The phases of trials that tell one thing that makes the SUT slower, and nothing of what it can do."""

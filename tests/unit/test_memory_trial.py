@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from pdrgate.guests.metering.memory.memory_meter import _PLACE, ATOMIC, BLOCK, R
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
+from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds.vm.vm_config import LocalVm
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 _DRIVER = r"""
@@ -141,3 +144,13 @@ def test_packets_are_told_by_what_the_kernel_does_once_for_each() -> None:
     assert takes_packets_up({skb: (10, 3), program: (10, 100), "bpf:other": (10, 5)}) == program
     assert takes_packets_up({"gro_receive_skb": (10, 3)}) == "gro_receive_skb"
     assert takes_packets_up({"ip6_forward": (10, 3)}) == ""
+
+
+def test_a_testbed_file_says_what_caches_are_modelled(tmp_path: Path) -> None:
+    stated = (Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml").read_text()
+    file = tmp_path / "vm.yaml"
+    file.write_text(stated.replace("caches: {}", "caches: {last: {KiB: 65536, ways: 32}}"))
+    found = load_testbed(file)
+    assert isinstance(found, LocalVm)
+    assert found.caches == replace(SERVER, last=CacheLevel(64 * 1024 * 1024, 32))
+    assert str(found.caches).endswith("2048 KiB/16 ways, 65536 KiB/32 ways")

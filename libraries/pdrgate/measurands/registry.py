@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, RequestRate
+from pdrgate.measurands.atomics import Atomics
+from pdrgate.measurands.cache_lines import CacheLines
+from pdrgate.measurands.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.cost import Cost
 from pdrgate.measurands.cycles import Cycles
@@ -36,8 +39,9 @@ from pdrgate.results.model import Better
 
 OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
-    TailLatency, Cost, Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
-    ReplacementLoss,
+    TailLatency, Cost,
+    CacheLines, SecondLevelMisses, LastLevelMisses, Atomics,
+    Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime, ReplacementLoss,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (

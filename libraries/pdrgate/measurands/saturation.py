@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Self
 from pdrgate.measurands.description import Description, SelfDescribed
 from pdrgate.measurands.measurand import Ask, Setting, rounded
 from pdrgate.measurands.unit_spelling import PACKETS
-from pdrgate.phase import Phase
+from pdrgate.phase import SPECIAL, Phase
 from pdrgate.trial import Trial
 
 _MOST: Final = 2
@@ -65,7 +65,7 @@ class SaturationThroughput(SelfDescribed):
 
     def _rate_at(self, load: float, trials: Sequence[Trial]) -> float | None:
         """The median rate, packets/s, of trials of which the median is an overload; else None."""
-        sound = [one for one in trials if one.intended_load == load and one.sound and one.occasion.phase != Phase.PATH]
+        sound = [one for one in trials if one.intended_load == load and one.sound and one.occasion.phase not in SPECIAL]
         if not sound or median(one.steady_loss_ratio for one in sound) <= self.loss_ratio:
             return None
         return median(one.forwarding_rate for one in sound)

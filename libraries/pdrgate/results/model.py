@@ -78,6 +78,14 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartChange:
+    """What a function has of a change, in the measurand's unit."""
+
+    function: str
+    change: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeResult:
     """How one measurand changed, (candidate - baseline) / baseline, its interval, and what the tolerance says."""
 
@@ -97,6 +105,8 @@ class ChangeResult:
     """PASS, IMPROVEMENT, REGRESSION or INCONCLUSIVE, of this measurand alone; NO_BASELINE where it is not judged."""
     evidence: Evidence | None = None
     """The evidence for changes that were measured in pairs."""
+    parts: tuple[PartChange, ...] = ()
+    """The functions that it is in, where that is judged function by function."""
     boots_deviate: float | None = None
     """What logs of boots deviate by, which the interval of a change that was not measured in pairs holds too; None:
     nobody knows, and the interval is that of the repeats alone."""
@@ -105,6 +115,25 @@ class ChangeResult:
     def unresolved(self) -> bool:
         """Whether it was measured in pairs and is not judged, for its noise keeps it from its tolerance."""
         return self.verdict is Verdict.NO_BASELINE and self.evidence is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFunction:
+    """What a function does with memory for a packet."""
+
+    name: str
+    values: Mapping[str, tuple[float, ...]]
+    """By measurand, a value of each trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryResult:
+    """What a packet does with memory, by the trials in which each access was seen."""
+
+    trials: int
+    values: Mapping[str, tuple[float, ...]]
+    """By measurand, a value of each trial."""
+    functions: tuple[MemoryFunction, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -537,6 +566,8 @@ class Findings(FlatPart):
     complaints: tuple[str, ...] = ()
     cost: CostResult | None = None
     """What a packet costs; None where it was not counted."""
+    memory: MemoryResult | None = None
+    """What a packet does with memory; None where nobody saw it."""
     latency: tuple[LatencyResult, ...] = ()
     """Latencies by share of the PDR; empty where they were not asked for."""
     losses: LossResult | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pdrgate.phase import SPECIAL
 from pdrgate.trial import Trial
 
 
@@ -16,7 +17,7 @@ def known_bounds(trials: Sequence[Trial], loss_ratio: float) -> tuple[float | No
     """
     by_load: dict[float, list[Trial]] = {}
     for trial in trials:
-        if trial.sound:
+        if trial.sound and trial.occasion.phase not in SPECIAL:
             by_load.setdefault(trial.intended_load, []).append(trial)
     upper = next((load for load in sorted(by_load) if _too_high(by_load[load], loss_ratio)), None)
     lower = max((load for load in by_load if upper is None or load < upper), default=None)

@@ -19,8 +19,10 @@ from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import OF_TRIALS, Description, compared_of, told_of
+from pdrgate.measurands.memory_changes import memory_result
+from pdrgate.measurands.memory_trials import memory_of
 from pdrgate.observers.accounting import total
-from pdrgate.phase import Phase
+from pdrgate.phase import SPECIAL
 from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.search.bounds import known_bounds
 from pdrgate.stretch import by_boot
@@ -70,8 +72,9 @@ class ComparedTrials(ComparedStretches[Trial]):
             replace(
                 side.findings,
                 cost=cost_result(list(boots.values()), self._loss_ratio),
+                memory=memory_result(memory_of(stretches)),
                 latency=latencies(boots.values()),
-                losses=total([trial for trial in stretches if trial.occasion.phase != Phase.PATH]),
+                losses=total([trial for trial in stretches if trial.occasion.phase not in SPECIAL]),
                 arrivals=arrivals(stretches),
             ),
         )

@@ -28,6 +28,7 @@ from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
+from pdrgate.measurands.memory_changes import OF_MEMORY
 from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
@@ -55,7 +56,9 @@ class CountedTrials(ComparedTrials):
     """Trials at saturation and at a light load, of living boots."""
 
     compared: ClassVar[tuple[Description, ...]] = (Cost.about,)
-    also_told: ClassVar[tuple[Description, ...]] = (Calls.about, *(one.about for one in LOAD_COSTS))
+    also_told: ClassVar[tuple[Description, ...]] = (
+        *(one.about for one in OF_MEMORY), Calls.about, *(one.about for one in LOAD_COSTS),
+    )  # fmt: skip
     pairs_deviate: ClassVar[Mapping[str, Deviation]] = {Cost.about.name: _PAIRS_DEVIATE}
 
     counts: ClassVar[type[CountedPackets]] = CountedPackets

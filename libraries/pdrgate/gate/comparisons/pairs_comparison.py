@@ -232,14 +232,18 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         check_tolerance(tolerance)
         self.context = replace(
             self.context, sides={side: self._accounted(side) for side in SIDES}, failure=self._failure(),
-            loads=self._loads(), remedy=self.loop.replication.facts.remedy,
+            loads=self._loads(), planted=self._is_planted, remedy=self.loop.replication.facts.remedy,
             differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
         return judged_pairs(self.loop.samples(tolerance), self.context)
 
+    @property
+    def _is_planted(self) -> bool:
+        return any(build.planted for build in self.builds.values())
+
     def _loads(self) -> tuple[ChangeResult, ...]:
         """How the cost of the programs' loads changed, by the run's tolerance. That of a planted one proves nothing."""
-        if any(build.planted for build in self.builds.values()):
+        if self._is_planted:
             return ()
         found = self.loop.found
         known = [one.name for one in found.everywhere([kind.about for kind in LOAD_COSTS])]

@@ -30,7 +30,7 @@ from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate
 from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
 from pdrgate.observers.drop_trace import DropTracer
-from pdrgate.phase import OF_CURVE, Phase
+from pdrgate.phase import OF_CURVE, SPECIAL, Phase
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
@@ -298,7 +298,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
     @property
     def _losses(self) -> LossResult | None:
         """Of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
-        numbered = [trial for trial in self.trials if trial.occasion.repeat and trial.occasion.phase != Phase.PATH]
+        numbered = [trial for trial in self.trials if trial.occasion.repeat and trial.occasion.phase not in SPECIAL]
         return total(
             [one for one in numbered if one.occasion.phase not in (Phase.SOAK, Phase.MRR)] or numbered or self.trials
         )

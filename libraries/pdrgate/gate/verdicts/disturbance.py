@@ -15,6 +15,7 @@ from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.scheduling import may_go_first
 from pdrgate.observers.heartbeat import UNSEEN
 from pdrgate.observers.reading import Place
+from pdrgate.phase import SPECIAL
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
 from pdrgate.stretch import AnyStretch, Stretch, by_boot
@@ -167,7 +168,13 @@ def beyond_the_machine(trials: Iterable[Trial], cpus: Collection[int]) -> str:
     watched = {str(Place.heartbeat(cpu)) for cpu in cpus}
     rates: dict[float, list[float]] = {}
     for trial in trials:
-        if not trial.sound or receives(trial) or not watched or watched - trial.seen.counters_after.keys():
+        if (
+            not trial.sound
+            or trial.occasion.phase in SPECIAL
+            or receives(trial)
+            or not watched
+            or watched - trial.seen.counters_after.keys()
+        ):
             continue
         if left := 1.0 - taken(trial, cpus):
             rates.setdefault(trial.intended_load, []).append(trial.forwarding_rate / left)

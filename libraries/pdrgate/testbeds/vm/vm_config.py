@@ -11,6 +11,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
+from pdrgate.guests.metering.memory.cache_levels import SERVER, CacheLevel, CacheLevels
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import MACHINE, Resource
 from pdrgate.testbeds.config import Claim, TestbedConfig
@@ -40,6 +41,8 @@ class LocalVm(TestbedConfig):
     """The speed at which the CPU of an emulated guest is held while a trial lasts."""
     ring: int = 256
     """Packets that each port's receive ring holds."""
+    caches: CacheLevels = SERVER
+    """What memory trials model."""
     cmdline: str = ""
     """Further words for the kernel's command line."""
 
@@ -89,6 +92,7 @@ class LocalVm(TestbedConfig):
                 accelerator=self.accelerator,
                 isolate=self.isolate,
                 cmdline=self.cmdline,
+                caches=self.caches,
                 # The generator has nothing to do while a guest boots.
                 boot_cpus=(cpus.generator, *cpus.sut),
             ),
@@ -115,9 +119,17 @@ class LocalVm(TestbedConfig):
 
     @classmethod
     def own_keys(cls, source: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-        """A speed in MIPS becomes instructions/s."""
+        """A speed in MIPS becomes instructions/s, and caches are a server's but for those that are named."""
         keys = super(LocalVm, cls).own_keys(source, content)
-        return keys | ({"cpu_speed": _speed(keys["cpu_speed"])} if "cpu_speed" in keys else {})
+        if "cpu_speed" in keys:
+            keys["cpu_speed"] = _speed(keys["cpu_speed"])
+        if "caches" in keys:
+            keys["caches"] = _caches(keys["caches"])
+        return keys
+
+
+def _caches(named: Mapping[str, Mapping[str, int]]) -> CacheLevels:
+    return replace(SERVER, **{name: CacheLevel(1024 * one["KiB"], one["ways"]) for name, one in named.items()})
 
 
 def _speed(value: int | str) -> CpuSpeed:

@@ -25,6 +25,7 @@ from pdrgate.guests.guest_clock import GuestClock, WrongClockError
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import CpuSpeed, SpeedRecord
 from pdrgate.guests.metering.function_counts import BusyProgram
+from pdrgate.guests.metering.memory.cache_levels import SERVER
 from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.guests.qemu import RINGS, cpu_model, qemu_version
 from pdrgate.hosts.answers import understood
@@ -333,6 +334,7 @@ class VmTestbed:
             "memory": f"{self._machine.memory} MiB",
             "ring": str(self._ring),
             "sut_cpus": str(len(self._cpus.sut)),
+            **({"caches": str(self._machine.caches)} if self._machine.caches != SERVER else {}),
             **({"knobs": knobs_text(self._section)} if self._section else {}),
         }
 

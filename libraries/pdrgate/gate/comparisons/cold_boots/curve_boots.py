@@ -35,7 +35,7 @@ _PAST_TRIALS = 2, 1
 """A boot has so many trials past the PDR at most loads: there are several boots."""
 _END_HOST = 0.5
 """Seconds that a trial of an end host's boot lasts at least."""
-_AT_ONCE = frozenset({Phase.REPEAT, Phase.SATURATION, Phase.PDR, Phase.IDLE})
+_AT_ONCE = frozenset({Phase.REPEAT, Phase.SATURATION, Phase.PDR, Phase.IDLE, Phase.MEMORY})
 """The phases of trials that tell the same of a guest of constant speed while another is measured. At a light load a
 kernel takes more packets at a time where others have its CPU meanwhile, and who is followed call by call is late."""
 _ROOM = 4.0

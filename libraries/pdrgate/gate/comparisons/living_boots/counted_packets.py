@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.living_boots.overload_step import (
     CARRIED,
@@ -18,16 +19,21 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands import Ask, Cost, Measurand
+from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
 from pdrgate.measurands.measurand import Described
+from pdrgate.measurands.memory_changes import OF_MEMORY
+from pdrgate.measurands.memory_trials import MemoryTrials
 from pdrgate.phase import Phase
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.testbeds import Testbed
 from pdrgate.trial import Trial
 from pdrgate.units import Rate
+
+_MEMORY_TRIALS, _MEMORY_PACKETS = 1, 4 * 192
+"""Memory trials of a living boot, and packets of each: four bursts, of which the first fills the model."""
 
 
 class CountedPackets:
@@ -53,7 +59,7 @@ class CountedPackets:
         known = self._suts.resting.get(sut.boot_id)
         if known is not None:
             sut.take(known)
-        while (ask := next(self._asks(sut.trials), None)) is not None:
+        while (ask := next(self._asks(sut), None)) is not None:
             trial = sut.measure(ask.load, ask.duration, ask.phase)
             if trial.occasion.phase == Phase.IDLE:
                 self._suts.resting[sut.boot_id] = trial
@@ -62,7 +68,9 @@ class CountedPackets:
         return sut.trials
 
     def values(self, stretches: Sequence[Trial]) -> Mapping[str, float]:
-        told: tuple[Measurand, ...] = (self._cost, Calls(self._loss_ratio), *(kind() for kind in LOAD_COSTS))
+        loads: tuple[Measurand, ...] = tuple(kind() for kind in LOAD_COSTS)
+        memory: tuple[Measurand, ...] = tuple(kind() for kind in OF_MEMORY)
+        told: tuple[Measurand, ...] = (self._cost, Calls(self._loss_ratio), *memory, *loads)
         values = {each.name: each.value(stretches) for each in told}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -74,10 +82,12 @@ class CountedPackets:
         seen = ((sut.identity.side or "candidate", sut) for sut in suts)
         return judged_with(self.frames, seen, self._session.observer.said)
 
-    def _asks(self, trials: Sequence[Trial]) -> Iterator[Ask]:
+    def _asks(self, sut: OpenLoopSut) -> Iterator[Ask]:
         overload = CARRIED if self._scenario.delivery is None else DELIVERED
-        steps = (OverloadStep(self._loss_ratio, overload), self._cost)
-        return (ask for step in steps if (ask := step.next(trials)) is not None)
+        steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, overload), self._cost]
+        if sut.sees_memory and self._scenario.counts not in INSIDE:
+            steps.append(MemoryTrials(_MEMORY_PACKETS, _MEMORY_TRIALS))
+        return (ask for step in steps if (ask := step.next(sut.trials)) is not None)
 
     @property
     def _loss_ratio(self) -> float:

@@ -16,9 +16,11 @@ from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.measurands.function_changes import function_changes
+from pdrgate.measurands.memory_changes import memory_changes
+from pdrgate.measurands.renamed import renamed
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
-from pdrgate.results.model import ChangeResult, ComparisonResult, Side, SideResult, SpikeInResult
+from pdrgate.results.model import ChangeResult, ComparisonResult, Findings, Side, SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import StabilityVerdict as Stability
 
@@ -62,6 +64,8 @@ class PairsContext:
     """What a user can do where the machine disturbs."""
     loads: Sequence[ChangeResult] = ()
     """How what loading the programs costs changed, where that is judged; see `load_changes`."""
+    planted: bool = False
+    """Whether something was planted to see whether it is found."""
     spike_in: SpikeInResult | None = None
     """Whether the comparison could have failed, where that was tried."""
     differing_configs_allowed: bool = False
@@ -106,7 +110,8 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
         return failure, None
     baseline, candidate = (context.sides[side] for side in SIDES)
     functions = function_changes(baseline.findings.cost, candidate.findings.cost)
-    changes = (*samples.rule.told(standing, samples.all, earlier.pairs), *context.loads)
+    memory = () if context.planted else memory_changes_of(baseline.findings, candidate.findings)
+    changes = (*samples.rule.told(standing, samples.all, earlier.pairs), *context.loads, *memory)
     builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
     veto = context.failure or context.veto(standing)
@@ -128,3 +133,10 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     found = builds.weighed(found, allowed=context.differing_configs_allowed)
     accepted = proven(found, context.spike_in)
     return accepted.remarked(*context.remarks(found.verdict), earlier.in_words()), change
+
+
+def memory_changes_of(baseline: Findings, candidate: Findings) -> tuple[ChangeResult, ...]:
+    """What changed of memory, by functions as both builds call them."""
+    costs = baseline.cost, candidate.cost
+    names = renamed(costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else {}
+    return memory_changes(baseline.memory, candidate.memory, names)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pdrgate.measurands import Description, PartialDropRate
-from pdrgate.phase import OF_CURVE, Phase
+from pdrgate.phase import OF_CURVE, SPECIAL, Phase
 from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -201,7 +201,7 @@ def _relative_deviation(values: Sequence[float]) -> float:
 
 def _at_most(trials: Sequence[Trial]) -> list[list[float]]:
     """The forwarding rates of each boot at the highest load that all boots were offered."""
-    sound = [trial for trial in trials if trial.sound]
+    sound = [trial for trial in trials if trial.sound and trial.occasion.phase not in SPECIAL]
     offered = {trial.intended_load for trial in sound if trial.occasion.phase == Phase.REPEAT} or _of_saturation(sound)
     highest = max(offered, default=0.0)
     boots = by_boot([trial for trial in sound if trial.intended_load == highest])

@@ -35,6 +35,10 @@ class CacheLevels:
     second: CacheLevel = CacheLevel(2048 * _KIB, 16)
     last: CacheLevel = CacheLevel(32768 * _KIB, 16)
 
+    def __str__(self) -> str:
+        """``48 KiB/12 ways, ...``."""
+        return ", ".join(f"{one.size // _KIB} KiB/{one.ways} ways" for one in self.each)
+
     @property
     def each(self) -> tuple[CacheLevel, ...]:
         """All four, in the plugin's order."""

@@ -1,0 +1,22 @@
+"""Atomic instructions of a packet: each takes a line from all other CPUs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
+from pdrgate.measurands.memory_trials import MoreOfMemory, OfMemory
+from pdrgate.measurands.unit_spelling import Unit
+
+
+class Atomics(OfMemory):
+    """Locked instructions, also those that a kernel has made simple ones where it runs on one CPU."""
+
+    __slots__ = ()
+    counted = "atomics"
+    least = 0.7
+    about: ClassVar[Description] = Description(
+        "atomics", Unit("atomics/packet", metric="atomics_per_packet", prefixed=False), "lower",
+        "atomic instructions that the SUT's kernel executes for a packet", role=MeasurandRole.TOLD,
+        tolerance=Tolerance(0.05, ""), sentence=MoreOfMemory("takes {} {} atomic instructions"),
+    )  # fmt: skip

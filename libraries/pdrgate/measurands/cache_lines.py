@@ -1,0 +1,28 @@
+"""The cache lines of data that a packet touches: each is counted once between one packet and the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
+from pdrgate.measurands.measurand import Ask
+from pdrgate.measurands.memory_trials import MemoryTrials, MoreOfMemory, OfMemory
+from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.trial import Trial
+
+
+class CacheLines(OfMemory):
+    """Lines of data, of 64 bytes."""
+
+    __slots__ = ()
+    counted = "lines"
+    least = 3.0
+    about: ClassVar[Description] = Description(
+        "cache lines", Unit("lines/packet", metric="cache_lines_per_packet", prefixed=False), "lower",
+        "cache lines of data that the SUT's kernel touches for a packet", role=MeasurandRole.TOLD,
+        tolerance=Tolerance(0.05, ""), sentence=MoreOfMemory("touches {} {} cache lines"),
+    )  # fmt: skip
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return MemoryTrials().next(trials)

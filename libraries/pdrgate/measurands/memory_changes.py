@@ -1,0 +1,97 @@
+"""What changed of memory between two builds: function by function, judged by what boots of one build differ by.
+
+No statistics compare it: most functions' lines repeat from boot to boot to a few hundredths. A function has surely
+changed where all trials of one build lie beyond all of the other's, by several times what either's lie apart. What
+surely changed is summed, so that code that moved from one function to another is no change. Layout alone moves what a
+small cache misses: the first level's misses are kept with the trials, and not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from pdrgate.measurands.atomics import Atomics
+from pdrgate.measurands.cache_lines import CacheLines
+from pdrgate.measurands.cache_misses import LastLevelMisses, SecondLevelMisses
+from pdrgate.measurands.memory_trials import OfMemory
+from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
+from pdrgate.results.verdict import Verdict
+from pdrgate.stretch import MemorySeen
+
+OF_MEMORY: Final[tuple[type[OfMemory], ...]] = (CacheLines, SecondLevelMisses, LastLevelMisses, Atomics)
+"""What memory trials tell; the first asks for them."""
+_RANGES, _RANGES_OF_FEW = 3.0, 10.0
+"""Times what trials of one build lie apart that a function must have changed by; more times where these are fewer than
+`_SEVERAL`, for two lie close together by chance."""
+_SEVERAL = 4
+_SURE = 0.15
+"""The least that a function must have changed by, for a packet."""
+_NEEDED = 2
+"""Trials of each build, for anything to be sure."""
+_LEAST = 0.02
+"""Of any of these for a packet, for a function to be told of."""
+
+
+def memory_result(seen: Sequence[MemorySeen]) -> MemoryResult | None:
+    """What a packet does with memory by all trials of a build; None where nobody saw it."""
+    if not seen:
+        return None
+    functions = []
+    for name in sorted({name for one in seen for name in one.functions}):
+        found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in OF_MEMORY}
+        if max(map(max, found.values())) >= _LEAST:
+            functions.append(MemoryFunction(name=name, values={key: tuple(value) for key, value in found.items()}))
+    values = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in OF_MEMORY}
+    return MemoryResult(trials=len(seen), values=values, functions=tuple(functions))
+
+
+def memory_changes(
+    before: MemoryResult | None, after: MemoryResult | None, renamed: Mapping[str, str]
+) -> tuple[ChangeResult, ...]:
+    """What surely changed beyond doubt; a growth beyond the tolerance is a REGRESSION. What fell makes it a PASS.
+
+    Args:
+        renamed: functions by their earlier names, with what they are called now.
+    """
+    if before is None or after is None or min(before.trials, after.trials) < _NEEDED:
+        return ()
+    changes = (_change(kind, before, after, renamed) for kind in OF_MEMORY)
+    return tuple(one for one in changes if one.parts)
+
+
+def _change(
+    kind: type[OfMemory], before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
+) -> ChangeResult:
+    name = kind.about.name
+    base, candidate = (median(one.values[name]) for one in (before, after))
+    parts = _parts(name, before, after, renamed)
+    by = sum(one.change for one in parts)
+    # Of a packet that has less than one of it, any more would be a large share.
+    whole = max(base, 1.0)
+    allowed = max(kind.about.tolerance.default, kind.least / whole)
+    # Where the whole does not follow, it was somewhere else before.
+    worse = min(by, candidate - base + kind.least / 2) / whole > allowed
+    return ChangeResult(
+        measurand=name, change=by / whole, lower=by / whole, upper=by / whole, confidence=1.0, tolerance=allowed,
+        baseline=base, candidate=candidate, unit=kind.about.unit, better=kind.about.better, parts=parts,
+        verdict=Verdict.REGRESSION if worse else Verdict.PASS,
+    )  # fmt: skip
+
+
+def _parts(
+    measurand: str, before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
+) -> tuple[PartChange, ...]:
+    """The functions that surely changed, the largest change first."""
+    old = {renamed.get(one.name, one.name): one.values[measurand] for one in before.functions}
+    new = {one.name: one.values[measurand] for one in after.functions}
+    found = []
+    for name in old.keys() | new.keys():
+        earlier, now = old.get(name, (0.0,)), new.get(name, (0.0,))
+        apart = max(min(now) - max(earlier), min(earlier) - max(now))
+        scatter = max(max(each) - min(each) for each in (earlier, now))
+        ranges = _RANGES if min(before.trials, after.trials) >= _SEVERAL else _RANGES_OF_FEW
+        if apart >= max(_SURE, ranges * scatter):
+            found.append(PartChange(function=name, change=median(now) - median(earlier)))
+    return tuple(sorted(found, key=lambda one: (-abs(one.change), one.function)))

@@ -1,0 +1,98 @@
+"""What a packet does with memory: of trials in which each access of the SUT's kernel is seen.
+
+They are of emulated guests of one CPU, slow, and tell nothing else. What is counted lies between one packet and the
+next, without what the kernel does by itself. Instructions hide it: one that reads a random element of 64 MiB is the
+same instruction as one that reads 4 KiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar, Self
+
+from pdrgate.measurands.description import SelfDescribed
+from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
+from pdrgate.phase import Phase
+from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.stretch import MemoryCounts, MemorySeen
+from pdrgate.trial import Trial
+
+MEMORY_TRIALS = 2
+"""Trials of a boot, in the first two boots of each build."""
+SENT_AT_ONCE = 2048
+"""Packets that are sent at once: more than wait before the guest, which takes a good thousand of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTrials:
+    """Asks for memory trials where packets were counted at saturation, and builds are compared."""
+
+    packets: int = SENT_AT_ONCE
+    count: int = MEMORY_TRIALS
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        if not trials or not trials[0].belonging.side or trials[0].belonging.pair > TOLD_IN:
+            return None
+        loads = [one.intended_load for one in trials if one.occasion.phase == Phase.SATURATION and one.seen.functions]
+        if not loads or sum(one.occasion.phase == Phase.MEMORY for one in trials) >= self.count:
+            return None
+        return Ask(max(loads), self.packets / max(loads), Phase.MEMORY)
+
+
+def memory_of(trials: Sequence[Trial]) -> list[MemorySeen]:
+    """What was seen of memory in those trials in which it was."""
+    return [one.seen.memory for one in trials if one.seen.memory is not None and one.seen.memory.windows]
+
+
+@dataclass(frozen=True, slots=True)
+class OfMemory(SelfDescribed):
+    """A measurand that memory trials tell; they are asked for by the first of them."""
+
+    counted: ClassVar[str]
+    """The field of `MemoryCounts` that it is."""
+    least: ClassVar[float]
+    """What a packet may have more of, whatever share of all that is."""
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        return cls() if setting.memory else None
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return None
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        found = [sum(self.by_function(one).values()) for one in memory_of(trials)]
+        return median(found) if found else None
+
+    @classmethod
+    def by_function(cls, seen: MemorySeen) -> Mapping[str, float]:
+        """The value of each function, for a packet."""
+        at = MemoryCounts._fields.index(cls.counted)
+        return {name: counts[at] / seen.windows for name, counts in seen.functions.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MoreOfMemory:
+    """A change of such a measurand in a sentence that names functions."""
+
+    words: str
+    """What a packet has more of, ``touches {} {} cache lines``."""
+    whole: bool = True
+    says_worse: bool = True
+
+    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
+        by = sum(one.change for one in change.parts) if change.parts else change.candidate - change.baseline
+        said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
+        told = f"each packet {said} ({change.baseline:.1f} -> {change.candidate:.1f})"
+        same = [one for one in change.parts if (one.change > 0) == (by > 0)]
+        if not same:
+            return told
+        first = max(same, key=lambda one: abs(one.change))
+        most = "" if abs(first.change) >= _ALL * abs(by) else f"{abs(first.change):.1f} of them "
+        return f"{told}, {most}in {first.function}"
+
+
+_ALL = 0.95
+"""A share of a change: the function that has it is the only one."""

@@ -1,0 +1,79 @@
+"""Two builds of equal instructions that touch memory otherwise: told by function, judged, and none that is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from touching_routers import FAR, NEAR, OF_EACH_CPU, SHARED, Touching, walk
+from vm_session import vm_session
+
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.run.scenario import Scenario
+from pdrgate.results.model import ChangeResult
+from pdrgate.results.verdict import Verdict
+
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
+
+PROGRAM = Scenario("xdp-ipv6-routing")
+Compare = Callable[[Touching, Touching], CountedComparison]
+
+
+@pytest.fixture
+def compare(cloud: KernelBuild, tmp_path: Path) -> Iterator[Compare]:
+    """Compares two programs on pairs of guests that stay up for the next comparison."""
+    with vm_session(tmp_path) as session:
+        builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
+        suts = LivingSuts(session, builds)
+        taken = 0
+
+        def compared(before: Touching, after: Touching) -> CountedComparison:
+            nonlocal taken
+            taken += 1
+            for side, touching in zip(SIDES, (before, after), strict=True):
+                program = touching.built(tmp_path / f"{side}{taken}", "router")
+                suts.builds[side] = Build(side, builds[side].label, builds[side].start, program)
+            # The tolerance of the cost is the run's; few pairs show what this is about.
+            made = CountedComparison(session, PROGRAM, suts, Plan(2, 600, 0.5), longname=f"number {taken}")
+            made.run()
+            return made
+
+        yield compared
+
+
+def changes(made: CountedComparison) -> dict[str, ChangeResult]:
+    assert made.comparison is not None
+    return {one.measurand: one for one in made.comparison.changes}
+
+
+def test_what_a_program_does_with_memory_is_judged_by_function(compare: Compare) -> None:
+    far = compare(NEAR, FAR)
+    assert far.judgement is not None
+    assert far.judgement.verdict is Verdict.REGRESSION
+    assert "misses the modelled last level 1.0 times more (0.0 -> 1.0), in bpf:xdp_router" in far.judgement.reason
+    missed = changes(far)["last-level misses"]
+    assert missed.verdict is Verdict.REGRESSION
+    assert missed.candidate - missed.baseline == pytest.approx(1.0, abs=0.1)
+    assert [one.function for one in missed.parts] == ["bpf:xdp_router"]
+
+    shared = changes(compare(OF_EACH_CPU, SHARED))["atomics"]
+    assert shared.verdict is Verdict.REGRESSION
+    assert shared.candidate - shared.baseline == pytest.approx(1.0, abs=0.1)
+    assert [one.function for one in shared.parts] == ["bpf:xdp_router"]
+
+    more = changes(compare(walk(1), walk(9)))["cache lines"]
+    assert more.verdict is Verdict.REGRESSION
+    assert sum(one.change for one in more.parts if one.function == "bpf:xdp_router") == pytest.approx(8, abs=0.3)
+
+    equal = compare(NEAR, NEAR)
+    assert equal.judgement is not None
+    assert equal.judgement.verdict is not Verdict.REGRESSION
+    better = compare(SHARED, OF_EACH_CPU)
+    assert better.judgement is not None
+    assert better.judgement.verdict is not Verdict.REGRESSION

@@ -1,0 +1,122 @@
+"""What changed of memory between two builds: sure by function, summed over functions, and told in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from pdrgate.measurands import described
+from pdrgate.measurands.cache_lines import CacheLines
+from pdrgate.measurands.memory_changes import memory_changes, memory_result
+from pdrgate.measurands.memory_trials import MemoryTrials, memory_of
+from pdrgate.phase import Phase
+from pdrgate.results.model import ChangeResult, MemoryResult
+from pdrgate.results.verdict import Verdict
+from pdrgate.stretch import Belonging, MemoryCounts, MemorySeen, Occasion, Seen
+from pdrgate.trial import Trial
+
+
+def seen(**functions: MemoryCounts) -> MemorySeen:
+    return MemorySeen(100, 3, functions)
+
+
+def lines(*trials: Mapping[str, float]) -> MemoryResult:
+    """A build's, of lines per packet by function and trial."""
+    found = memory_result(
+        [seen(**{name: MemoryCounts(lines=round(100 * value)) for name, value in one.items()}) for one in trials]
+    )
+    assert found is not None
+    return found
+
+
+def changed(before: MemoryResult, after: MemoryResult, **renamed: str) -> dict[str, ChangeResult]:
+    return {one.measurand: one for one in memory_changes(before, after, renamed)}
+
+
+BASE = lines({"rcv": 20.0, "lookup": 11.2}, {"rcv": 20.1, "lookup": 11.2})
+
+
+def test_a_function_that_touches_more_is_named() -> None:
+    before, after = ({"rcv": 20.0, "lookup": 11.2}, {"rcv": 21.0, "lookup": 16.2})
+    change = changed(lines(before, before), lines(after, after))["cache lines"]
+    assert change.verdict is Verdict.REGRESSION
+    assert [one.function for one in change.parts] == ["lookup", "rcv"]
+    assert described("cache lines").told(change) == (
+        "each packet touches 6.0 more cache lines (31.2 -> 37.2), 5.0 of them in lookup"
+    )
+
+
+def test_what_boots_of_one_build_differ_by_is_no_change() -> None:
+    assert not changed(BASE, lines({"rcv": 25.0, "lookup": 11.2}, {"rcv": 20.0, "lookup": 11.2}))
+    scattered = lines({"rcv": 18.0, "lookup": 11.2}, {"rcv": 20.1, "lookup": 11.2})
+    assert not changed(scattered, lines({"rcv": 25.0, "lookup": 11.2}, {"rcv": 23.9, "lookup": 11.2}))
+
+
+def test_code_that_moved_between_functions_is_no_regression() -> None:
+    moved = changed(BASE, lines({"rcv": 31.2, "lookup": 0.0}, {"rcv": 31.3, "lookup": 0.0}))["cache lines"]
+    assert moved.verdict is Verdict.PASS
+    renamed = changed(BASE, lines({"rcv": 20.0, "find": 11.2}, {"rcv": 20.1, "find": 11.2}), lookup="find")
+    assert not renamed
+
+
+def test_fewer_lines_are_told_and_are_no_improvement() -> None:
+    fewer = changed(lines({"rcv": 20.0}, {"rcv": 20.0}), lines({"rcv": 14.0}, {"rcv": 14.0}))["cache lines"]
+    assert fewer.verdict is Verdict.PASS
+    assert described("cache lines").told(fewer) == "each packet touches 6.0 fewer cache lines (20.0 -> 14.0), in rcv"
+
+
+@pytest.mark.parametrize(
+    ("counts", "measurand", "verdict", "sentence"),
+    [
+        (MemoryCounts(missed_last=100), "last-level misses", Verdict.REGRESSION,
+         "each packet misses the modelled last level 1.0 times more (0.0 -> 1.0), in bpf:filter"),
+        (MemoryCounts(missed_last=20), "last-level misses", Verdict.PASS,
+         "each packet misses the modelled last level 0.2 times more (0.0 -> 0.2), in bpf:filter"),
+        (MemoryCounts(missed_l2=100), "L2 misses", Verdict.REGRESSION,
+         "each packet misses the modelled second level 1.0 times more (0.0 -> 1.0), in bpf:filter"),
+        (MemoryCounts(atomics=100), "atomics", Verdict.REGRESSION,
+         "each packet takes 1.0 more atomic instructions (0.0 -> 1.0), in bpf:filter"),
+    ],
+)  # fmt: skip
+def test_what_a_packet_had_none_of_has_a_tolerance_of_its_own(
+    counts: MemoryCounts, measurand: str, verdict: Verdict, sentence: str
+) -> None:
+    none, some = (seen(**{"bpf:filter": one}) for one in (MemoryCounts(lines=100), counts._replace(lines=100)))
+    change = changed(*(found for each in (none, some) if (found := memory_result([each, each]))))
+    assert list(change) == [measurand]
+    assert change[measurand].verdict is verdict
+    assert described(measurand).told(change[measurand]) == sentence
+
+
+def test_of_one_trial_nothing_is_sure() -> None:
+    assert not changed(lines({"rcv": 1.0}), lines({"rcv": 90.0}))
+    assert memory_result([]) is None
+    assert memory_changes(None, BASE, {}) == ()
+
+
+def trial(phase: Phase, *, side: str = "baseline", pair: int = 1, memory: MemorySeen | None = None) -> Trial:
+    made = Trial(
+        intended_load=1024.0, intended_duration=1.0, offered=1024, forwarded=512,
+        belonging=Belonging("x", side=side, pair=pair), occasion=Occasion(phase=phase),
+    )  # fmt: skip
+    functions = {"rcv": (1, 1)} if phase == Phase.SATURATION else {}
+    return replace(made, seen=Seen(functions=functions, memory=memory))
+
+
+def test_trials_are_asked_for_in_the_first_boots_of_builds_that_are_compared() -> None:
+    counted = trial(Phase.SATURATION)
+    ask = MemoryTrials().next([counted])
+    assert ask is not None
+    assert (ask.load, ask.duration, ask.phase) == (1024.0, 2.0, Phase.MEMORY)
+    told = trial(Phase.MEMORY, memory=seen(rcv=MemoryCounts(lines=150)))
+    assert MemoryTrials().next([counted, told]) is not None
+    assert MemoryTrials().next([counted, told, told]) is None
+    assert MemoryTrials().next([]) is None
+    assert MemoryTrials().next([trial(Phase.REPEAT)]) is None
+    assert MemoryTrials().next([trial(Phase.SATURATION, side="")]) is None
+    assert MemoryTrials().next([trial(Phase.SATURATION, pair=3)]) is None
+    assert CacheLines().value([counted, told]) == 1.5
+    assert CacheLines().value([counted]) is None
+    assert memory_of([counted, told]) == [told.seen.memory]
