@@ -1,0 +1,19 @@
+*** Settings ***
+Documentation    Programs move bytes to one at the SUT whose sockets have a limit of memory (cgroups v2).
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-tcp-memory-group    end-host    closed-loop
+
+
+*** Test Cases ***
+TCP To A Memory Group
+    Given The SUT Receives TCP By 1 Streams
+    And Its TCP Windows Have 256 KiB
+    And The SUT Is Set Up With
+    ...    mkdir all && mount -t cgroup2 none all && echo +memory >all/cgroup.subtree_control
+    ...    undo: umount all
+    ...    mkdir all/gate && echo 64M >all/gate/memory.max
+    ...    undo: cat all/gate/cgroup.procs | while read one; do echo $one >all/cgroup.procs; done; rmdir all/gate
+    ...    for one in $(pidof iperf3); do echo $one >all/gate/cgroup.procs || exit; done
+    Then A Byte Costs As Much As Before
