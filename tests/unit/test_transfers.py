@@ -189,12 +189,13 @@ def test_what_streams_cannot_be(values: dict[str, Any], message: str) -> None:
 def test_every_word_about_streams_is_in_the_name() -> None:
     other = {
         "count": 2, "window": 64, "congestion": "reno", "direction": "sends", "delay": 0.01, "loss": 0.01,
-        "buffers": "socket",
+        "buffers": "socket", "request": 64, "anew": True,
     }  # fmt: skip
     assert other.keys() == {field.name for field in dataclasses.fields(TcpStreams)}
     for name, value in other.items():
-        changed = Scenario("tcp-transfer", tcp=dataclasses.replace(TcpStreams(), **{name: value}))
-        assert changed.name != TCP.name
+        usual = TcpStreams(request=32) if name == "anew" else TcpStreams()
+        changed = Scenario("tcp-transfer", tcp=dataclasses.replace(usual, **{name: value}))
+        assert changed.name not in (TCP.name, dataclasses.replace(TCP, tcp=usual).name)
         assert Scenario.named(changed.name) == changed
 
 
