@@ -110,6 +110,6 @@ def test_a_longer_time_names_what_is_called_more_often() -> None:
     )  # fmt: skip
     said = ReplacementTime.about.told(change, [_change("synchronize_rcu", 1, 2)])
     assert said == (
-        "a replacement takes the kernel 50 ms, was 40 ms (+25.0 %, +20.0 to +30.0); it calls synchronize_rcu "
-        "(2 times, was 1)"
+        "a replacement takes the kernel 50 ms, was 40 ms (+25.0 %, +20.0 to +30.0), by calls of "
+        "synchronize_rcu (2, was 1)"
     )

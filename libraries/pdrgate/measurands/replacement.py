@@ -54,8 +54,8 @@ class _TakesLonger:
             f"({100 * change.change:+.1f} %, {100 * change.lower:+.1f} to {100 * change.upper:+.1f})"
         )
         more = called_more(functions or ()) if change.change > change.tolerance else []
-        calls = (f"{one.label} ({one.calls_after:.3g} times, was {one.calls_before or 0.0:.3g})" for one in more)
-        return f"{told}; it calls {', '.join(calls)}" if more else told
+        calls = (f"{one.label} ({one.calls_after:.3g}, was {one.calls_before or 0.0:.3g})" for one in more)
+        return f"{told}, by calls of {', '.join(calls)}" if more else told
 
 
 def called_more(functions: Sequence[FunctionChange]) -> list[FunctionChange]:

@@ -9,6 +9,7 @@ from typing import Literal
 from pdrgate.data_paths.contract import Hop, Port, Station
 from pdrgate.data_paths.iperf import Ends, Iperf
 from pdrgate.data_paths.kernel_network import KernelNetwork
+from pdrgate.data_paths.lost_frames import EveryNth
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
 from pdrgate.data_paths.steps import KnobSetting, Started, Step, SteppedPath
@@ -44,7 +45,8 @@ class TcpTransfer(SteppedPath):
     The window is that of the receiver's route and twice that of its buffer, which does not grow by itself. Kernels have
     forgotten the route's once the buffer tells them otherwise (6.18 does); windows of 64 KiB times a power of two are
     exact all the same, for no segment can tell a larger one at the scale that they were begun with. A path delay, and
-    loss, are netem's, at the station's end where its kernel has that.
+    loss, are netem's, at the station's end where its kernel has that. What a SUT of a run's own sends is lost where the
+    station takes it, after a fixed number of frames.
 
     Args:
         changes: where what is set is noted first; addresses and routes the testbed knows of.
@@ -96,8 +98,12 @@ class TcpTransfer(SteppedPath):
             # Else what the SUT sends is taken in, and answered, on the SUT's CPU.
             for knob in rps_knobs(station.host, station.port.interface, (station.cpu,)):
                 yield self._setting(station.host, knob, missing="skip")
-        if self._streams.delay or self._streams.loss:
-            yield _Lengthened(hop, station, self._streams, self._changes)
+        # What is lost where the station takes it ends with that: nobody puts it back who finds it there.
+        if fixed := self._loses_at(station):
+            yield EveryNth(station.host, station.port.interface, round(1 / self._streams.loss))
+        streams = replace(self._streams, loss=0.0) if fixed else self._streams
+        if streams.delay or streams.loss:
+            yield _Lengthened(hop, station, streams, self._changes)
         ends = Ends(network.address(0, 2), network.address(0, 1), hop.cpus[0] if hop.cpus else None)
         if self._streams.sends:
             receiver = _Receiver(station.host, station.port.interface, ends.sut)
@@ -111,6 +117,11 @@ class TcpTransfer(SteppedPath):
         loop: type[Iperf] | type[TcpRequests] = TcpRequests if self._streams.request else Iperf
         self._started = Started(lambda: loop(hop.host, station, ends, self._streams, advertise))
         yield self._started
+
+    def _loses_at(self, station: Station) -> bool:
+        """Whether the station loses frames of the SUT's by their number."""
+        mine = self._streams.loss and self._streams.sends and self._changes is None
+        return bool(mine) and station.host.run("nft", "-v", check=False).exit_code == 0
 
     def _end(self, host: Host, port: Port, side: int) -> Iterator[Step]:
         """An end of the connection, on ``host``."""

@@ -52,6 +52,10 @@ _REQUESTS = replace(RequestCost.about, tolerance=replace(RequestCost.about.toler
 """The cost of a request on such guests, for the same reason."""
 
 
+_RECOVERED = replace(TcpThroughput.about, tolerance=replace(TcpThroughput.about.tolerance, least=0.25))
+"""The throughput of a sender that loses frames, and waits for its window else: most of it is round trips."""
+
+
 class CountedTrials(ComparedTrials):
     """Trials at saturation and at a light load, of living boots."""
 
@@ -155,6 +159,16 @@ class DelayedTransfers(CountedTransfers):
     }  # fmt: skip
 
 
+class LossyTransfers(CountedTransfers):
+    """Transfers of living boots over a path that loses frames: how fast they recover, and what is sent again."""
+
+    compared: ClassVar[tuple[Description, ...]] = (_RECOVERED, Transmissions.about)
+    also_told: ClassVar[tuple[Description, ...]] = (UsedWindow.about, ByteCost.about)
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {
+        _RECOVERED.name: Deviation(0.05, 8.0), Transmissions.about.name: Deviation(0.001, 8.0),
+    }  # fmt: skip
+
+
 class LivingComparison(PairsComparison[AnyStretch]):
     """One scenario on living boots of two builds."""
 
@@ -186,7 +200,8 @@ class CountedTransferComparison(LivingComparison[Transfer]):
 
     def _kind_of(self, task: ComparisonTask) -> CountedTransfers:
         streams = task.scenario.streams
-        kind = CountedTransfers
-        if streams is not None and (streams.delay or streams.request):
-            kind = CountedRequests if streams.request else DelayedTransfers
-        return kind(task, self._suts)
+        assert streams is not None
+        kinds: tuple[tuple[object, type[CountedTransfers]], ...] = (
+            (streams.request, CountedRequests), (streams.loss, LossyTransfers), (streams.delay, DelayedTransfers),
+        )  # fmt: skip
+        return next((kind for asked, kind in kinds if asked), CountedTransfers)(task, self._suts)

@@ -1,0 +1,18 @@
+*** Settings ***
+Documentation    A sender with a small buffer sends again what a path of 10 ms loses: each thousandth frame.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-tcp-with-loss    end-host    closed-loop
+
+
+*** Test Cases ***
+A Small Send Buffer And Loss Over 10 ms
+    Given The SUT Sends TCP By 1 Streams
+    And The SUT Is Set Up With
+    ...    sysctl -qw net.ipv4.tcp_wmem='4096 16384 16384'
+    ...    undo: sysctl -qw net.ipv4.tcp_wmem='4096 16384 4194304'
+    And Its TCP Buffers Are Of The Kernel
+    And Its Path Takes    10 ms
+    And Its Path Loses    0.1%
+    Then TCP Recovers As Before
