@@ -310,11 +310,12 @@ class Day:
             self.server.url("postgres"),
         )
         listed = json.loads(subprocess.run(listing, check=True, capture_output=True).stdout)
-        if len(listed) != len(kept):
-            faults.append(f"the history has {len(listed)} runs of {len(kept)}")
+        runs = {one["run"] for one in listed["results"]}
+        if len(runs) != len(kept):
+            faults.append(f"the history has {len(runs)} runs of {len(kept)}")
         ledger = (self.results / "ledger.jsonl").read_text().splitlines()
-        if len(ledger) != len(verdicts) - len(kept):
-            faults.append(f"the ledger has {len(ledger)} tries of {len(verdicts) - len(kept)}")
+        if len(ledger) != len(verdicts):
+            faults.append(f"the ledger has {len(ledger)} tries of {len(verdicts)}")
         if left := [path.name for path in (self.place / "tmp").iterdir()]:
             faults.append(f"files are left in TMPDIR: {', '.join(left)}")
         if left := sorted({name for gate in self.gates for name in self._namespaces(gate)}):

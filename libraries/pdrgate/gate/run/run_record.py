@@ -223,6 +223,8 @@ def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:
     Args:
         patience: seconds to wait for another program that writes to it.
     """
+    if not (folder / RESULT_FILE).exists():
+        return ""  # that there is no result is told, and why
     from pdrgate.history.database.connection import Database  # SQLAlchemy: most runs do without
     from pdrgate.history.database.importing import add
 

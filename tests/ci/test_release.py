@@ -1,0 +1,62 @@
+"""A release: what is written of it in several files agrees, and its steps do what they say."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import pdrgate
+
+ROOT = Path(__file__).parents[2]
+
+
+def release(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run((place / "ci/release", *words), capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What the first step reads."""
+    for name in ("ci/release", "CITATION.cff", "CHANGELOG.md", "libraries/pdrgate/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_a_tag_must_be_the_version_and_have_its_changes(checkout: Path) -> None:
+    tag = f"v{pdrgate.__version__}"
+    assert "is not v" in release(checkout, "check", "v99.0.0").stderr
+    changes = checkout / "CHANGELOG.md"
+    changes.write_text(changes.read_text().replace("not released yet", "2026-12-01"))
+    done = release(checkout, "check", tag)
+    assert (done.returncode, done.stderr) == (0, "")
+    changes.write_text("# Changes\n")
+    assert "CHANGELOG.md has no section" in release(checkout, "check", tag).stderr
+
+
+def test_the_citation_names_this_version() -> None:
+    assert str(yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]) == pdrgate.__version__
+
+
+def test_the_job_is_a_workflow_and_calls_steps_that_are_there() -> None:
+    workflow = ROOT / ".github/workflows/release.yml"
+    schema = (sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", workflow)
+    done = subprocess.run(schema, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    jobs = yaml.safe_load(workflow.read_text())["jobs"]
+    called = [step["run"].split()[1] for step in jobs["build"]["steps"] if "run" in step]
+    assert called == ["check", "build", "try"]
+    # What runs the repository's code may write nothing, and what may write runs none of it.
+    assert "permissions" not in jobs["build"]
+    assert not any("checkout" in step.get("uses", "") for step in jobs["release"]["steps"])
+
+
+def test_a_step_refuses_what_it_cannot_use(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("")
+    assert "is not empty" in release(ROOT, "build", str(tmp_path)).stderr
+    assert "there is no wheel" in release(ROOT, "try", str(tmp_path)).stderr
