@@ -19,6 +19,8 @@ _WHERE = 48
 """Characters of the name of a path or scenario in it."""
 _KNOWN = 40
 """Characters by which a clause is known again, however it goes on."""
+_BARE = re.compile(r"[^:()]+ [-+]\d+(\.\d+)? %")
+"""A measurand and its change, and no more."""
 _NOTICE = "notice: "
 _LEADS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster"}
 _TELLS_HOW_ON = frozenset({
@@ -28,7 +30,7 @@ _TELLS_HOW_ON = frozenset({
 _FAULTS = {
     Verdict.REGRESSION: "The build is at fault: the change is larger than what equal builds differ by here.",
     Verdict.CRASH: "The build is at fault: it fails where the baseline does not.",
-    Verdict.UNSTABLE: "No PDR can be told: the curve of losses does not repeat.",
+    Verdict.UNSTABLE: "No number can be told of the build: what was measured does not repeat, or not fit together.",
     Verdict.INCONCLUSIVE: "Neither build nor machine is at fault: what was measured does not decide.",
     Verdict.DISTURBED: "The machine is at fault, not the build.",
     Verdict.GENERATOR_LIMITED: "The testbed is at fault, not the build.",
@@ -88,9 +90,13 @@ def builds_compared(result: RunResult) -> list[str]:
 
 
 def left_out(told: str, reason: str) -> list[str]:
-    """The clauses of a reason that its headline does not tell."""
+    """The clauses of a reason that neither its headline tells nor the table of changes."""
     whole = not told.endswith("…")
-    return [one for one in _split(reason) if one not in told and not (whole and one[:_KNOWN] in told)]
+    return [
+        one
+        for one in _split(reason)
+        if one not in told and not (whole and one[:_KNOWN] in told) and not _BARE.fullmatch(one)
+    ]
 
 
 def fitted(begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = ()) -> str:
