@@ -112,6 +112,8 @@ class MemoryCounts(NamedTuple):
     """Atomic instructions, also those that a kernel on one CPU has made simple ones."""
     indirect: int = 0
     """Indirect jumps and calls, also by thunks."""
+    returns: int = 0
+    """Returns of functions, but for those of thunks, which count as indirect."""
 
 
 @dataclass(frozen=True, slots=True)

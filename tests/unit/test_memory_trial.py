@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
-from pdrgate.guests.metering.memory.memory_meter import _PLACE, ATOMIC, BLOCK, REGION, Touched
+from pdrgate.guests.metering.memory.memory_meter import _PLACE, ATOMIC, BLOCK, REGION, RETURNS, Touched
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
@@ -103,7 +103,8 @@ def test_counts_are_summed_by_function() -> None:
             _place(0x1000, kind=BLOCK, length=5, executed=20, new_line=30),
             _place(0x1004, loaded=20, new_line=10, missed_l1=4, missed_l2=2, missed_last=1),
             _place(0x1008, loaded=20, stored=20, traits=ATOMIC),
-            _place(0x3000, kind=BLOCK, length=2, executed=7),
+            _place(0x1010, kind=BLOCK, length=1, executed=6, traits=RETURNS),
+            _place(0x3000, kind=BLOCK, length=2, executed=7, traits=RETURNS),
             _place(0x2000, loaded=10),
         ),
         SYMBOLS, SERVER,
@@ -111,11 +112,12 @@ def test_counts_are_summed_by_function() -> None:
     assert seen is not None
     assert (seen.windows, seen.dropped) == (10, 1)
     forward = seen.functions["ip6_forward"]
-    assert forward.instructions == 100
+    assert (forward.instructions, forward.returns) == (106, 6)
     assert (forward.loads, forward.stores, forward.atomics) == (40, 20, 20)
     assert (forward.lines, forward.code_lines) == (10, 30)
     assert (forward.missed_l1, forward.missed_l2, forward.missed_last) == (4, 2, 1)
     assert seen.functions["__x86_indirect_thunk_rax"].indirect == 7
+    assert seen.functions["__x86_indirect_thunk_rax"].returns == 0
     assert seen.functions["bpf:filter"].loads == 10
 
 

@@ -34,7 +34,7 @@ _PLACE = np.dtype(
 )
 BLOCK = 2
 """The kind of a place that is a block of code; others are instructions."""
-ATOMIC, GOES_INDIRECTLY = 1, 2
+ATOMIC, GOES_INDIRECTLY, RETURNS = 1, 2, 4
 """Traits of a place."""
 REGION = 256 * 1024
 """Bytes of a region: of how many a place touched lines for the first time tells how large is what it reads."""

@@ -15,6 +15,7 @@ from pdrgate.guests.metering.memory.memory_meter import (
     BLOCK,
     GOES_INDIRECTLY,
     REGION,
+    RETURNS,
     MemoryMeter,
     Role,
     Touched,
@@ -70,9 +71,7 @@ class MemoryObserver:
         symbols = self._counting.symbols
         if symbols is None:
             return
-        roles = {Role.PACKET: (takes_packets_up(self._counting.latest),), **_MARKS}
-        marks = [(at, role) for role, names in roles.items() for name in names for at in symbols.entries(name)]
-        self._meter.begin(self._levels, marks, WARM)
+        self._meter.begin(self._levels, memory_marks(symbols, takes_packets_up(self._counting.latest)), WARM)
         self._wait()
 
     def end(self) -> Observation:
@@ -89,6 +88,12 @@ class MemoryObserver:
             if time.monotonic() > deadline:
                 raise HostError(f"the guest was busy for {_HEEDED:g} s: no memory trial could begin or end")
             self._nudge()
+
+
+def memory_marks(symbols: KernelSymbols, packet: str) -> list[tuple[int, Role]]:
+    """Where windows begin, at the function ``packet``, and where what is no part of a packet's way begins and ends."""
+    roles = {Role.PACKET: (packet,), **_MARKS}
+    return [(at, role) for role, names in roles.items() for name in names for at in symbols.entries(name)]
 
 
 def takes_packets_up(executed: Functions) -> str:
@@ -112,8 +117,9 @@ def memory_seen(touched: Touched, symbols: KernelSymbols, levels: CacheLevels) -
     number = {name: at for at, name in enumerate(functions)}
     of = np.array([number[name] for name in names], dtype=np.int64)
     code = ran["kind"] == BLOCK
-    thunk = np.array([is_thunk(name) for name in names], dtype=np.bool_) & symbols.begin(ran["address"])
-    indirect = code & ((ran["traits"] & GOES_INDIRECTLY > 0) | thunk)
+    in_thunk = np.array([is_thunk(name) for name in names], dtype=np.bool_)
+    indirect = code & ((ran["traits"] & GOES_INDIRECTLY > 0) | (in_thunk & symbols.begin(ran["address"])))
+    returns = code & (ran["traits"] & RETURNS > 0) & ~in_thunk
 
     def sums(values: npt.NDArray[np.uint64], which: npt.NDArray[np.bool_]) -> list[int]:
         found = np.bincount(of, np.where(which, values, 0).astype(np.float64), len(functions))
@@ -138,6 +144,7 @@ def memory_seen(touched: Touched, symbols: KernelSymbols, levels: CacheLevels) -
         sums(ran["missed_last"] + beyond(levels.last), every),
         sums(ran["stored"], ran["traits"] & ATOMIC > 0),
         sums(ran["executed"], indirect),
+        sums(ran["executed"], returns),
     )
     found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
     return MemorySeen(touched.windows, touched.dropped, _condensed(found, _LEAST * touched.windows))

@@ -1,0 +1,79 @@
+"""What the model of a memory trial counts of the same programs, in a metered guest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hardware import RUN, fill, runs
+from programs import Program
+
+from pdrgate.bpf.programs import LoadedProgram, loaded
+from pdrgate.builds.bpf_build import bpf_build
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.guests.guest import Guest
+from pdrgate.guests.guest_config import GuestConfig
+from pdrgate.guests.metering.memory import CacheLevels
+from pdrgate.guests.metering.memory.memory_observer import WARM, memory_marks, memory_seen
+from pdrgate.guests.metering.symbols import read_symbols
+from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.hosts.sent_program import sent
+from pdrgate.measurands.estimated_cycles import PricedEvents, priced_events
+from pdrgate.observers.function_names import PROGRAM
+from pdrgate.safety.journal import Journal
+from pdrgate.stretch import MemoryCounts
+
+_RUNS = 2048
+"""Runs that count, as many as a gate's trial has packets."""
+_MEMORY = 1280
+"""MiB: the largest map has 256."""
+_PATIENCE, _HEEDED = 300.0, 60.0
+
+
+def in_model(
+    programs: Sequence[Program], objects: Path, runner: Path, build: KernelBuild, caches: CacheLevels, folder: Path
+) -> dict[str, PricedEvents]:
+    """How often a run of each does in a guest what has a price."""
+    cpus = plan_cpus(None, None)
+    machine = GuestConfig(
+        cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", metered=True, caches=caches,
+        boot_cpus=(cpus.generator, *cpus.sut),
+    )  # fmt: skip
+    found: dict[str, PricedEvents] = {}
+    with Journal.begin(folder) as journal, Guest(build, machine, journal, folder / "consoles") as guest:
+        guest.wait(_PATIENCE)
+        place = sent(guest, runner, guest.folder("repeat"), "the bench")
+        for one in programs:
+            compiled = bpf_build(f"{one.compiled(objects)}:run", on_packets=True)
+            with loaded(guest, compiled, "classifier", alike=True) as program:
+                fill(guest, place, program, one)
+                found[one.title] = _seen(guest, place, program, one, caches)
+                program.leave()
+    return found
+
+
+def _seen(guest: Guest, runner: str, program: LoadedProgram, one: Program, caches: CacheLevels) -> PricedEvents:
+    meter = guest.memory_meter
+    assert meter is not None
+    symbols = read_symbols(guest, guest.build.image)
+    meter.begin(caches, memory_marks(symbols, f"{PROGRAM}run"), WARM)
+    _heeded(guest)
+    runs(guest, runner, program, one.length, RUN, _RUNS + WARM + 1)
+    meter.end()
+    _heeded(guest)
+    seen = memory_seen(meter.touched(), symbols, caches)
+    if seen is None:
+        raise RuntimeError(f"{one.title}: its memory trial counted nothing")
+    total = MemoryCounts(*map(sum, zip(*seen.functions.values(), strict=True)))
+    return priced_events(total, seen.windows)
+
+
+def _heeded(guest: Guest) -> None:
+    meter = guest.memory_meter
+    assert meter is not None
+    deadline = time.monotonic() + _HEEDED
+    while not meter.heeded:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the guest was busy for {_HEEDED:g} s")
+        guest.run("true")
