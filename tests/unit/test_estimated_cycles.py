@@ -8,19 +8,24 @@ import pytest
 
 from pdrgate.errors import UsageError
 from pdrgate.measurands.estimated_cycles import (
-    SHIPPED,
+    PRICED_CPU,
     CycleWeights,
     PricedEvents,
     WeightsWorth,
     cycle_weights,
     cycles_in_words,
+    estimate_in_words,
     estimated_cycles,
     priced_events,
     read_weights,
 )
-from pdrgate.stretch import MemoryCounts
+from pdrgate.measurands.memory_changes import memory_result
+from pdrgate.results.model import MemoryResult
+from pdrgate.stretch import MemoryCounts, MemorySeen
 
-WEIGHTS = CycleWeights("a machine", PricedEvents(0.5, 10.0, 40.0, 200.0, 20.0, 5.0, 25.0), WeightsWorth(30, 0.95, 0.1, 0.12))
+WEIGHTS = CycleWeights(
+    "a machine", PricedEvents(0.5, 10.0, 40.0, 200.0, 20.0, 5.0, 25.0), WeightsWorth(30, 0.95, 0.1, 0.12)
+)
 COUNTS = MemoryCounts(
     instructions=20_000, loads=7, stores=7, lines=7, code_lines=7, missed_l1=300, missed_l1_code=100, missed_l2=50,
     missed_last=10, atomics=20, indirect=40, returns=4,
@@ -55,8 +60,23 @@ def test_what_has_no_baseline_is_told_alone() -> None:
     assert cycles_in_words(PricedEvents(), PricedEvents(99.4)) == "about 99 cycles a packet"
 
 
+def test_what_two_builds_come_to_is_told_with_its_worth() -> None:
+    def result(**more: int) -> MemoryResult:
+        seen = MemorySeen(10, 0, {"one": COUNTS, "other": COUNTS._replace(**more)})
+        found = memory_result([seen, seen])
+        assert found is not None
+        return found
+
+    told = estimate_in_words(result(), result(missed_last=20))
+    worth = cycle_weights().worth.error_of_change
+    assert told.startswith("about ")
+    assert f"% misses on AMD EPYC (estimated, changes to {worth:.0%})" in told
+    assert estimate_in_words(None, result()) == ""
+    assert estimate_in_words(MemoryResult(trials=2, values={}, functions=()), result()) == ""
+
+
 def test_the_shipped_weights_have_prices_and_a_worth() -> None:
-    weights = cycle_weights(SHIPPED)
+    weights = cycle_weights(PRICED_CPU)
     assert weights.machine
     assert all(price >= 0 for price in weights.cycles)
     assert weights.cycles.instructions > 0

@@ -1,26 +1,29 @@
 """Estimated cycles: what the evidence of a packet would come to on a server's CPU, by weights that its hardware gave.
 
-Each instruction, miss, atomic instruction, indirect branch and return has a price. A CPU that does several things at once pays
-less for some, and for a branch that it did not foresee more than any price here: what that comes to is the weights'
-worth, which tests/bench/fidelity tells. An estimate tells how much a change may matter, and is judged by nothing.
+Each instruction, miss, atomic instruction, indirect branch and return has a price. A CPU that does several things at
+once pays less for some, and for a branch that it did not foresee more than any price here: what that comes to is the
+weights' worth, which tests/bench/fidelity tells. An estimate tells how much a change may matter, and is judged by
+nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from statistics import median
 from typing import NamedTuple
 
 import msgspec
 import yaml
 
 from pdrgate.errors import UsageError, without_value
-from pdrgate.stretch import MemoryCounts
+from pdrgate.results.model import MemoryResult
+from pdrgate.stretch import MemoryCounts, MemorySeen
 
-SHIPPED = "amd-epyc-25-17"
+PRICED_CPU = "amd-epyc-25-17"
 """The machine whose weights are used where no others are given."""
 _LEAST_PART = 0.005
 """Relative: parts of a change that are less are not told."""
@@ -90,6 +93,15 @@ def priced_events(counts: MemoryCounts, packets: float) -> PricedEvents:
     return PricedEvents(*(count / packets for count in events))
 
 
+def priced_of(seen: Sequence[MemorySeen]) -> PricedEvents:
+    """The same by all functions: the median of some trials, of which there is one at least."""
+    each = [
+        priced_events(MemoryCounts(*map(sum, zip(*one.functions.values(), strict=True))), one.windows)
+        for one in seen
+    ]  # fmt: skip
+    return PricedEvents(*map(median, zip(*each, strict=True)))
+
+
 def estimated_cycles(events: PricedEvents, weights: CycleWeights) -> PricedEvents:
     """The cycles of a packet by what they are taken for; `PricedEvents.total` is the estimate."""
     return events.of(weights.cycles)
@@ -113,6 +125,16 @@ def cycles_in_words(before: PricedEvents, after: PricedEvents) -> str:
     return f"{told}, {100 * change:+.0f} %: {named}"
 
 
+def estimate_in_words(before: MemoryResult | None, after: MemoryResult | None) -> str:
+    """What the evidence of two builds would come to on a server's CPU, and what that is worth; empty without any."""
+    if before is None or after is None or not (before.priced and after.priced):
+        return ""
+    weights = cycle_weights()
+    cycles = [estimated_cycles(PricedEvents(**one.priced), weights) for one in (before, after)]
+    worth = f"estimated, changes to {weights.worth.error_of_change:.0%}"
+    return f"{cycles_in_words(cycles[0], cycles[1])} on {weights.machine.partition(' (')[0]} ({worth})"
+
+
 def _parts_of_change(before: PricedEvents, after: PricedEvents) -> Mapping[str, float]:
     """What each kind of work adds to the change, the largest first."""
 
@@ -131,7 +153,7 @@ def _rounded(cycles: float) -> str:
 
 
 @cache
-def cycle_weights(machine: str = SHIPPED) -> CycleWeights:
+def cycle_weights(machine: str = PRICED_CPU) -> CycleWeights:
     """The shipped weights of a machine. Raises UsageError where there are none."""
     return read_weights(files("pdrgate.measurands").joinpath("weights", f"{machine}.yaml"))
 

@@ -15,6 +15,7 @@ from typing import Final
 from pdrgate.measurands.atomics import Atomics
 from pdrgate.measurands.cache_lines import CacheLines
 from pdrgate.measurands.cache_misses import LastLevelMisses, SecondLevelMisses
+from pdrgate.measurands.estimated_cycles import priced_of
 from pdrgate.measurands.memory_trials import OfMemory
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
 from pdrgate.results.verdict import Verdict
@@ -44,7 +45,9 @@ def memory_result(seen: Sequence[MemorySeen]) -> MemoryResult | None:
         if max(map(max, found.values())) >= _LEAST:
             functions.append(MemoryFunction(name=name, values={key: tuple(value) for key, value in found.items()}))
     values = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in OF_MEMORY}
-    return MemoryResult(trials=len(seen), values=values, functions=tuple(functions))
+    return MemoryResult(
+        trials=len(seen), values=values, functions=tuple(functions), priced=priced_of(seen)._asdict()
+    )  # fmt: skip
 
 
 def memory_changes(

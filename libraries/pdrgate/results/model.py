@@ -134,6 +134,8 @@ class MemoryResult:
     values: Mapping[str, tuple[float, ...]]
     """By measurand, a value of each trial."""
     functions: tuple[MemoryFunction, ...]
+    priced: Mapping[str, float] = field(default_factory=dict)
+    """How often a packet does what estimated cycles have a price for, by its name: medians of the trials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

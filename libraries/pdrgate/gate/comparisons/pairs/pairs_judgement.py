@@ -15,6 +15,7 @@ from pdrgate.gate.verdicts.baseline import differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told
 from pdrgate.gate.verdicts.disturbance import Disturbance
+from pdrgate.measurands.estimated_cycles import estimate_in_words
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.memory_changes import memory_changes
 from pdrgate.measurands.renamed import renamed
@@ -132,7 +133,8 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
         return refused, change
     found = builds.weighed(found, allowed=context.differing_configs_allowed)
     accepted = proven(found, context.spike_in)
-    return accepted.remarked(*context.remarks(found.verdict), earlier.in_words()), change
+    estimate = estimate_in_words(baseline.findings.memory, candidate.findings.memory)
+    return accepted.remarked(estimate, *context.remarks(found.verdict), earlier.in_words()), change
 
 
 def memory_changes_of(baseline: Findings, candidate: Findings) -> tuple[ChangeResult, ...]:
