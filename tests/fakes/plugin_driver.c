@@ -5,6 +5,7 @@
 
 struct qemu_plugin_tb;
 typedef void (*executed)(unsigned, void *);
+typedef void (*accessed)(unsigned, uint32_t, uint64_t, void *);
 #if PLUGIN_API >= 7
 typedef void (*translates)(struct qemu_plugin_tb *, void *);
 #else
@@ -18,7 +19,11 @@ struct qemu_plugin_insn {
 	uint64_t address;
 	size_t size;
 	uint8_t code[16];
+	accessed told;
+	int which;
+	void *data;
 };
+static struct qemu_plugin_insn other = { .size = 1, .code = { 0x90 } };
 
 static struct qemu_plugin_tb {
 	uint64_t address, length;
@@ -42,7 +47,17 @@ void qemu_plugin_register_vcpu_idle_cb(uint64_t id, void *told) { idle = (idles)
 void qemu_plugin_register_vcpu_resume_cb(uint64_t id, void *told) {}
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block) { return block->length; }
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block) { return block->address; }
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(struct qemu_plugin_tb *block, size_t at) { return &block->last; }
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(struct qemu_plugin_tb *block, size_t at)
+{
+	return at + 1 == block->length ? &block->last : &other;
+}
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, accessed told, int registers, int which, void *data)
+{
+	insn->told = told;
+	insn->which = which;
+	insn->data = data;
+}
+unsigned qemu_plugin_mem_size_shift(uint32_t access) { return access; }
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn) { return insn->size; }
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn) { return insn->address; }
 
@@ -74,7 +89,17 @@ __attribute__((visibility("default"))) int driver_block(uint64_t address, uint64
 __attribute__((visibility("default"))) void driver_execute(unsigned cpu, int block, int times)
 {
 	while (times--)
-		made[block].told(cpu, made[block].data);
+		if (made[block].told != NULL)
+			made[block].told(cpu, made[block].data);
+}
+
+/* Accesses of the last instruction of a block: 1 << shift bytes are read (1) or written (2). */
+__attribute__((visibility("default"))) void driver_access(unsigned cpu, int block, unsigned shift, int which, int times)
+{
+	struct qemu_plugin_insn *insn = &made[block].last;
+	while (times--)
+		if (insn->told != NULL && insn->which & which)
+			insn->told(cpu, shift, 0, insn->data);
 }
 
 __attribute__((visibility("default"))) void driver_idle(unsigned cpu)

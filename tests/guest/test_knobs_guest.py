@@ -52,7 +52,7 @@ def guest(
     with Journal.begin(folder / "state") as journal:
         subprocess.run(("ip", "netns", "add", namespace), check=True)
         try:
-            ports = [NetworkPort("t0", MAC, queues=2)]
+            ports = [NetworkPort("t0", MAC, queues=2, spread=True)]
             with Guest(cloud, two, journal, folder, ports=ports, namespace=namespace) as guest:
                 guest.wait(DEADLINE)
                 guest.run("ip", "link", "set", guest.interfaces()[MAC], "up")

@@ -83,12 +83,14 @@ def test_all_may_be_left_out(load):
         ("accelerator: tcg", "accelerator: kmv", "x.yaml:8: sut.accelerator: 'kmv' is not one of auto, kvm, tcg; did "
          "you mean kvm?"),
         ("vcpus: 2", "hops: 2", "x.yaml:6: sut.hops: unknown key; known are kernel, vcpus, memory, accelerator, "
-         "cpu_speed, ring, "
+         "cpu, cpu_speed, ring, "
          "cpus, isolate, cmdline, knobs"),
         ("cpus: [3, 2]", "cpus: [0]", "x.yaml:10: sut.cpus: CPU 0 is the generator's too (generator.cpu); the two must "
          "not share one"),
         ("net.core.netdev_budget", "kernel.panic", "x.yaml:13: sut.knobs: kernel.panic is a setting of the whole "
          "machine; only those of net. belong to the SUT's namespace"),
+        ("memory: 1024", "cpu: amd-milano", "x.yaml:7: sut.cpu: 'amd-milano' is not one of server, amd-milan, "
+         "amd-genoa, intel-skylake, intel-sapphire-rapids; did you mean amd-milan?"),
         ("memory: 1024", "cpu_speed: 2 GHz", "x.yaml:7: sut.cpu_speed: '2 GHz' does not fit; write auto, full, or "
          "instructions a second such as 100 MIPS"),
         ("kind: local-vm", "kind: local-vn", "x.yaml:2: kind: 'local-vn' is not one of local-netns, local-vm, rack; "

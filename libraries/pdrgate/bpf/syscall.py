@@ -7,18 +7,39 @@ import ctypes
 import functools
 import os
 import platform
+import struct
 from collections.abc import Iterator
 
 from pdrgate.errors import TestbedError
 
 _NUMBERS = {"x86_64": 321, "aarch64": 280}
 _MAP_LOOKUP, _MAP_UPDATE, _MAP_DELETE, _MAP_GET_NEXT_KEY, _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID = 1, 2, 3, 4, 13, 14
-_RAW_TRACEPOINT_OPEN = 17
+_PROG_LOAD, _RAW_TRACEPOINT_OPEN = 5, 17
+_SOCKET_FILTER = 1
 
 
 def program_fd(number: int) -> int:
     """A descriptor of the program with this id; the caller closes it. Raises TestbedError."""
     return _bpf(_PROG_GET_FD_BY_ID, (ctypes.c_uint32 * 4)(number), f"opening BPF program {number}")
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (
+        ("kind", ctypes.c_uint32), ("count", ctypes.c_uint32), ("instructions", ctypes.c_uint64),
+        ("license", ctypes.c_uint64), ("rest", ctypes.c_uint64 * 3),
+    )  # fmt: skip
+
+
+def constant_filter_fd(value: int) -> int:
+    """A descriptor of a new socket filter that returns ``value`` of any packet; the caller closes it.
+
+    Raises:
+        TestbedError: the kernel refuses.
+    """
+    code = ctypes.create_string_buffer(struct.pack("<BBhi", 0xB7, 0, 0, value) + struct.pack("<BBhi", 0x95, 0, 0, 0))
+    license_ = ctypes.create_string_buffer(b"Apache-2.0")
+    program = _Program(_SOCKET_FILTER, 2, ctypes.addressof(code), ctypes.addressof(license_))
+    return _bpf(_PROG_LOAD, program, "loading a BPF program")
 
 
 def map_fd(number: int) -> int:

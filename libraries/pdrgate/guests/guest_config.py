@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pdrgate.guests.metering.memory.cache_levels import SERVER, CacheLevels
+from pdrgate.guests.server_cpus import ServerCpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class GuestConfig:
     memory: int = 512
     """MiB."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    cpu: ServerCpu = "server"
+    """What an emulated CPU is."""
     isolate: bool = True
     """Whether QEMU goes before other processes on its CPUs."""
     cmdline: str = ""

@@ -13,6 +13,7 @@ from typing import Literal
 from pdrgate.checkout import how_to_install
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
+from pdrgate.guests.server_cpus import SERVER_CPUS, ServerCpu, known_flags
 
 Accelerator = Literal["kvm", "tcg"]
 
@@ -23,10 +24,6 @@ RINGS = (256, 512, 1024)
 
 TX_RING = 256
 """Packets in each port's ring for what the guest sends."""
-
-_CPU_MODELS: dict[Accelerator, str] = {"kvm": "host", "tcg": "max,-erms,-fsrm"}
-"""What a guest's CPU is. With the fast string instructions a kernel copies by them, and TCG does them byte by byte: an
-emulated guest then forwards half as many packets (49 for 87 kpps), for a reason that is not the kernel's."""
 
 _MACHINE = "pc,usb=off,vmport=off,smbus=off,dump-guest-core=off,mem-merge=off"
 """Without the devices that a guest has no need of and that can be left out."""
@@ -46,7 +43,10 @@ class NetworkPort:
     ring: int = 256
     """Packets that its receive ring holds; one of `RINGS`."""
     queues: int = 1
-    """Pairs of queues, each with interrupts of its own. Several are spread over by RSS where the kernel has that."""
+    """Pairs of queues, each with interrupts of its own."""
+    spread: bool = False
+    """Whether packets for the guest are spread over its queues, by RSS where the kernel has that; else all take the
+    first, and the kernel has the others for XDP."""
 
 
 def find_qemu() -> str:
@@ -71,7 +71,7 @@ def qemu_version() -> str:
 def command_line(
     *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: int,
     channels: Sequence[tuple[str, int]], ports: Sequence[tuple[NetworkPort, Sequence[int]]],
-    plugins: Sequence[str] = (), sandbox: str = "",
+    plugins: Sequence[str] = (), cpu: ServerCpu = "server", sandbox: str = "",
 ) -> list[str]:  # fmt: skip
     """QEMU's command line for a guest. All that it names are files of QEMU's own, and descriptors.
 
@@ -82,11 +82,12 @@ def command_line(
         channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
         ports: each with a TAP's descriptors, one for each pair of queues.
         plugins: of the emulation, each with its options.
+        cpu: what an emulated CPU is.
         sandbox: which system calls QEMU denies itself.
     """
     words = [
         find_qemu(), "-name", "pdrgate,debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
-        "-no-reboot", "-machine", _MACHINE, "-accel", accelerator, "-cpu", cpu_model(accelerator),
+        "-no-reboot", "-machine", _MACHINE, "-accel", accelerator, "-cpu", cpu_model(accelerator, cpu),
         "-smp", str(vcpus), "-m", str(memory), "-kernel", image, "-initrd", initrd, "-append", cmdline,
         "-add-fd", f"fd={console},set=1", "-chardev", "file,id=console,path=/dev/fdset/1", "-serial", "chardev:console",
         "-device", "virtio-serial-pci",
@@ -103,7 +104,8 @@ def command_line(
         queues = "fds" if several else "fd"
         words += ["-netdev", f"tap,id=net{number},{queues}={':'.join(map(str, descriptors))},vhost=off"]
         # An interrupt for each direction of a queue, one for the device and one for the control queue.
-        multi = f",mq=on,rss=on,hash=on,vectors={2 * port.queues + 2}" if several else ""
+        multi = f",mq=on,vectors={2 * port.queues + 2}" if several else ""
+        multi += ",rss=on,hash=on" if port.spread else ""
         words += [
             "-device",
             f"virtio-net-pci,netdev=net{number},mac={port.mac},rx_queue_size={port.ring},tx_queue_size={TX_RING},romfile="
@@ -112,8 +114,18 @@ def command_line(
     return words
 
 
-def cpu_model(accelerator: Accelerator) -> str:
-    """What ``-cpu`` is given."""
+def cpu_model(accelerator: Accelerator, cpu: ServerCpu) -> str:
+    """What ``-cpu`` is given: this machine's own CPU by KVM."""
+    if accelerator == "kvm":
+        return "host"
     version = qemu_version().partition(".")[0]
-    broken = accelerator == "tcg" and version.isdigit() and int(version) < _RIGHT_FLAGS
-    return _CPU_MODELS[accelerator] + (",-cx16" if broken else "")
+    broken = version.isdigit() and int(version) < _RIGHT_FLAGS
+    return SERVER_CPUS[cpu].text(known_flags(find_qemu())) + (",-cx16" if broken else "")
+
+
+def cpu_told(accelerator: Accelerator, cpu: ServerCpu) -> str:
+    """The CPU by its name, with what this QEMU cannot offer of it."""
+    if accelerator == "kvm":
+        return "host"
+    lacking = SERVER_CPUS[cpu].lacking(known_flags(find_qemu()))
+    return cpu + (f" without {', '.join(lacking)}" if lacking else "")

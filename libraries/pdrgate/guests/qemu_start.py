@@ -7,7 +7,7 @@ import os
 import socket
 import stat
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -22,6 +22,7 @@ from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL
 from pdrgate.guests.metering import MEMORY_TRIAL, VCPU_METER, VcpuMeter, plugin
 from pdrgate.guests.metering.memory import MemoryMeter
 from pdrgate.guests.qemu import Accelerator, NetworkPort, command_line, qemu_version
+from pdrgate.guests.server_cpus import SERVER_CPUS
 from pdrgate.guests.taps import open_tap
 from pdrgate.hosts.cpus import format_cpu_list
 
@@ -90,7 +91,9 @@ class QemuStart:
                 listener.listen()
                 listeners[port] = inherit(listener.detach())
             initrd = inherit(_in_memory("pdrgate-initramfs", archive))
-            taps = [(one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace)]) for one in ports]
+            taps = [
+                (one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace, one.spread)]) for one in ports
+            ]
             metering = []
             for source, meter in ((VCPU_METER, self.meter), (MEMORY_TRIAL, self.memory_meter)):
                 if meter is not None:
@@ -102,7 +105,7 @@ class QemuStart:
             command = command_line(
                 accelerator=self.accelerator, vcpus=self.config.vcpus, memory=self.config.memory,
                 image=f"/proc/self/fd/{inherit(_readable(image))}", initrd=f"/proc/self/fd/{initrd}",
-                cmdline=" ".join(filter(None, (_CMDLINE, _METERED if self.meter else "", self.config.cmdline))),
+                cmdline=" ".join(filter(None, self._words())), cpu=self.config.cpu,
                 console=inherit(self.console.open()), channels=list(listeners.items()), ports=taps, plugins=metering,
                 sandbox=SANDBOX if sandboxes() else "",
             )  # fmt: skip
@@ -116,6 +119,15 @@ class QemuStart:
             return journal.start(
                 [*before, *self.confinement.words, *command], stdout=said, stderr=said, pass_fds=tuple(inherited)
             )
+
+    def _words(self) -> Iterator[str]:
+        """The words of the kernel's command line; those of the testbed file are last, and so hold."""
+        yield _CMDLINE
+        if self.meter is not None:
+            yield _METERED
+        if self.accelerator == "tcg":
+            yield SERVER_CPUS[self.config.cpu].words
+        yield self.config.cmdline
 
 
 def _in_memory(name: str, content: bytes) -> int:

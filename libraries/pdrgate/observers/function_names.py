@@ -13,7 +13,9 @@ OTHERS = "all others"
 PROGRAM = "bpf:"
 """The name of a BPF program, or of a part of one, begins with it."""
 _BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
-_THUNK = re.compile(r"__x86_(?:indirect_|return_)?(?:call_|jump_)?thunk|__x86_indirect|srso_|retbleed_|entry_ibpb")
+_THUNK = re.compile(
+    r"__x86_(?:indirect_|return_)?(?:call_|jump_)?thunk|__x86_indirect|srso_|retbleed_|its_return_thunk|entry_ibpb"
+)
 _MADE_OF = re.compile(r"\.(?:isra|constprop|part|cold|llvm)\b.*")
 
 

@@ -15,6 +15,9 @@
  * Counting begins when it is asked for: what is translated by then is thrown away, and translated again as code that is
  * counted.
  *
+ * A string instruction (`rep stosb` and its like) counts by what it moves, as a CPU takes time for it: QEMU executes each
+ * of its steps, before version 10 as an execution of a block of its own, and from then on in a loop inside of one.
+ *
  * Tracing: while it is asked for, the plugin follows calls and returns as the code makes them, and counts each block by
  * the chain of callers in which it runs. That costs a good part of the emulator's speed, and what a packet costs is not
  * told by it but for which function called which.
@@ -64,6 +67,12 @@ struct qemu_plugin_insn;
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t number);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+typedef uint32_t plugin_access;
+enum plugin_rw { READS = 1, WRITES = 2 };
+unsigned qemu_plugin_mem_size_shift(plugin_access access);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+				      void (*told)(unsigned, plugin_access, uint64_t, void *), enum register_use use,
+				      enum plugin_rw which, void *data);
 #if PLUGIN_API >= 3
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
 #else
@@ -83,7 +92,7 @@ EXPORTED int qemu_plugin_version = PLUGIN_API;
 
 struct block {
 	uint64_t address; /* 0: of a program, or beyond the capacity */
-	uint64_t length; /* instructions */
+	uint64_t length; /* instructions, without string instructions: what these move is a block of length 1 */
 	uint64_t executions;
 };
 
@@ -154,6 +163,9 @@ struct own {
 		uint32_t chain; /* the caller's */
 	} stack[DEPTH];
 	uint32_t depth, chain, last;
+	struct block *moving; /* the string instruction that was last executed, */
+	uint64_t moved_at; /* and how many instructions were counted by then */
+	uint64_t paid; /* bytes that it may move still, of those that were counted */
 };
 
 static struct meter *meter;
@@ -374,6 +386,41 @@ static void executed_by_only(unsigned number, void *data)
 	count(cpus, data);
 }
 
+/* --- String instructions ---------------------------------------------------------------------------------------------- */
+
+/* What hardware takes, in instructions of one cycle: docs/measurements.md has it for each length. */
+enum { BEGINS = 16, MOVED_AT_ONCE = 32 /* bytes */ };
+
+static void costs(struct cpu *cpu, struct block *block, uint64_t instructions)
+{
+	block->executions += instructions;
+	cpu->instructions += instructions;
+}
+
+/*
+ * A step of a string instruction. It is the next one of the same execution where nothing else was counted since the
+ * last one.
+ */
+static void moves(unsigned number, plugin_access access, uint64_t address, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+	struct own *own = &own_of[number];
+	struct block *block = (struct block *)((char *)data + number * sizeof *cpu);
+	uint64_t bytes = 1ULL << qemu_plugin_mem_size_shift(access);
+	(void)address;
+	if (own->moving != block || own->moved_at != cpu->instructions) {
+		own->moving = block;
+		own->paid = 0;
+		costs(cpu, block, BEGINS);
+	}
+	if (own->paid < bytes) {
+		own->paid += MOVED_AT_ONCE;
+		costs(cpu, block, 1);
+	}
+	own->paid -= bytes;
+	own->moved_at = cpu->instructions;
+}
+
 static void halts_uncounted(unsigned number)
 {
 	atomic_store_explicit(&cpus[number].halted_since, now(), memory_order_relaxed);
@@ -442,13 +489,60 @@ static struct block *block_at(uint64_t address, uint64_t length)
 	return &cpus->block[known];
 }
 
+/* Copies an instruction's bytes, and returns how many there are. */
+static size_t code_of(const struct qemu_plugin_insn *insn, uint8_t code[16])
+{
+#if PLUGIN_API >= 3
+	return qemu_plugin_insn_data(insn, code, 16);
+#else
+	size_t size = qemu_plugin_insn_size(insn);
+	memcpy(code, qemu_plugin_insn_data(insn), size);
+	return size;
+#endif
+}
+
+/* Where the opcode begins of an x86 instruction, behind its prefixes, and whether one of these says to repeat it. */
+static size_t opcode_at(const uint8_t *code, size_t size, int *repeats)
+{
+	size_t at = 0;
+	*repeats = 0;
+	for (; at < size; at++) {
+		if (code[at] == 0xf2 || code[at] == 0xf3)
+			*repeats = 1;
+		else if (code[at] != 0x66 && code[at] != 0x67 && code[at] != 0x2e && code[at] != 0x3e &&
+			 (code[at] & 0xf0) != 0x40)
+			break;
+	}
+	return at;
+}
+
+/* Which accesses of a string instruction tell what it moves; 0: it is none. */
+static int string_accesses(const uint8_t *code, size_t size)
+{
+	int repeats;
+	size_t at = opcode_at(code, size, &repeats);
+	if (at == size || !repeats)
+		return 0;
+	switch (code[at] & ~1) {
+	case 0x6c: /* ins */
+	case 0xa4: /* movs */
+	case 0xaa: /* stos */
+		return WRITES;
+	case 0x6e: /* outs */
+	case 0xa6: /* cmps */
+	case 0xac: /* lods */
+	case 0xae: /* scas */
+		return READS;
+	default:
+		return 0;
+	}
+}
+
 /* How x86 code goes on after an instruction. */
 static enum flow flow_after(const uint8_t *code, size_t size)
 {
-	size_t at = 0;
-	while (at < size && (code[at] == 0x66 || code[at] == 0x2e || code[at] == 0x3e || code[at] == 0xf2 ||
-			     code[at] == 0xf3 || (code[at] & 0xf0) == 0x40))
-		at++;
+	int repeats;
+	size_t at = opcode_at(code, size, &repeats);
 	if (at == size)
 		return GOES_ON;
 	switch (code[at]) {
@@ -467,29 +561,50 @@ static enum flow flow_after(const uint8_t *code, size_t size)
 static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)
 {
 	const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, length - 1);
-	size_t size = qemu_plugin_insn_size(insn), number = block - cpus->block;
-#if PLUGIN_API >= 3
 	uint8_t code[16];
-	size = qemu_plugin_insn_data(insn, code, sizeof code);
-#else
-	const uint8_t *code = qemu_plugin_insn_data(insn);
-#endif
+	size_t size = code_of(insn, code), number = block - cpus->block;
 	flow_of[number].end = qemu_plugin_insn_vaddr(insn) + size;
 	flow_of[number].flow = flow_after(code, size);
 	if (flow_of[number].flow == CALLS)
 		known_return_point(flow_of[number].end, 1);
 }
 
+/* A block of that length that is told, or one of the programs'. Call it with `translating` locked. */
+static struct block *told_at(uint64_t address, uint64_t length)
+{
+	struct block *block = block_at(address, length);
+	return block != NULL ? block : block_at(0, length); /* made when the plugin was loaded */
+}
+
+/* Has the string instructions counted by what they move. Returns how many there are. */
+static size_t count_moves(struct qemu_plugin_tb *tb, size_t length, int is_kernel)
+{
+	size_t found = 0;
+	for (size_t number = 0; number < length; number++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
+		uint8_t code[16];
+		int accesses = string_accesses(code, code_of(insn, code));
+		struct block *block;
+		if (accesses == 0)
+			continue;
+		found++;
+		block = told_at(is_kernel ? qemu_plugin_insn_vaddr(insn) : 0, 1);
+		if (block != NULL)
+			qemu_plugin_register_vcpu_mem_cb(insn, moves, NO_REGISTERS, accesses, block);
+	}
+	return found;
+}
+
 static void translated(struct qemu_plugin_tb *tb)
 {
-	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb);
-	struct block *block;
+	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb), counted;
+	struct block *block = NULL;
 	if (address < FIRST_KERNEL_ADDRESS)
 		address = 0; /* programs: counted together */
 	pthread_mutex_lock(&translating);
-	block = block_at(address, length);
-	if (block == NULL)
-		block = block_at(0, length); /* made when the plugin was loaded */
+	counted = length - count_moves(tb, length, address != 0);
+	if (counted != 0)
+		block = told_at(address, counted);
 	if (block != NULL && block->address != 0)
 		note_flow(tb, block, length);
 	pthread_mutex_unlock(&translating);

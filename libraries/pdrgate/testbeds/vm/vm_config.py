@@ -22,6 +22,7 @@ from pdrgate.testbeds.yaml_lines import Key
 # What opens a testbed is imported when one is opened: it takes a while to load, and reading a file needs none of it.
 if TYPE_CHECKING:
     from pdrgate.guests.metering import CpuSpeed
+    from pdrgate.guests.server_cpus import ServerCpu
     from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 
@@ -37,6 +38,8 @@ class LocalVm(TestbedConfig):
     memory: int = 512
     """MiB."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    cpu: ServerCpu = "server"
+    """What the CPU of an emulated guest is."""
     cpu_speed: CpuSpeed = "auto"
     """The speed at which the CPU of an emulated guest is held while a trial lasts."""
     ring: int = 256
@@ -90,6 +93,7 @@ class LocalVm(TestbedConfig):
                 vcpus=self.vcpus,
                 memory=self.memory,
                 accelerator=self.accelerator,
+                cpu=self.cpu,
                 isolate=self.isolate,
                 cmdline=self.cmdline,
                 caches=self.caches,

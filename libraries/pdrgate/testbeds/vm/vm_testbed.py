@@ -27,7 +27,7 @@ from pdrgate.guests.metering import CpuSpeed, SpeedRecord
 from pdrgate.guests.metering.function_counts import BusyProgram
 from pdrgate.guests.metering.memory.cache_levels import SERVER
 from pdrgate.guests.metering.symbols import read_symbols
-from pdrgate.guests.qemu import RINGS, cpu_model, qemu_version
+from pdrgate.guests.qemu import RINGS, cpu_told, qemu_version
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import Host
@@ -118,7 +118,7 @@ class VmTestbed:
         self._taps = TapNamespace(journal)
         self._start = GuestStart(
             build, self._machine, journal, folder,
-            ports=self._taps.network_ports(ring), namespace=self._taps.name, patience=patience,
+            ports=self._taps.network_ports(ring, self._machine.vcpus), namespace=self._taps.name, patience=patience,
         )  # fmt: skip
         self._hops: tuple[Hop, ...] = ()
         self._inner = KnobSet()
@@ -328,7 +328,7 @@ class VmTestbed:
             "accelerator": self.guest.accelerator.name,
             "boot": self.guest.protocol,
             "qemu": qemu_version(),
-            "cpu_model": cpu_model(self.guest.accelerator.name),
+            "cpu": cpu_told(self.guest.accelerator.name, self._machine.cpu),
             "cpu_speed": str(self._speed.choice),
             "vcpus": str(self._machine.vcpus),
             "memory": f"{self._machine.memory} MiB",
