@@ -91,9 +91,7 @@ class QemuStart:
                 listener.listen()
                 listeners[port] = inherit(listener.detach())
             initrd = inherit(_in_memory("pdrgate-initramfs", archive))
-            taps = [
-                (one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace, one.spread)]) for one in ports
-            ]
+            taps = [(one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace)]) for one in ports]
             metering = []
             for source, meter in ((VCPU_METER, self.meter), (MEMORY_TRIAL, self.memory_meter)):
                 if meter is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from pdrgate.bpf.syscall import constant_filter_fd
@@ -21,20 +22,15 @@ _TAP, _NO_HEADER, _OFFLOADS, _SEVERAL = 0x0002, 0x1000, 0x4000, 0x0100
 """IFF_TAP, IFF_NO_PI, IFF_VNET_HDR and IFF_MULTI_QUEUE."""
 
 
-def open_tap(name: str, queues: int, namespace: str | None, spread: bool = False) -> list[int]:
+def open_tap(name: str, queues: int, namespace: str | None) -> list[int]:
     """Descriptors of a new TAP, one for each pair of queues; the caller closes them.
-
-    Args:
-        spread: whether what it is sent is spread over its queues, else all is for the first.
 
     Raises:
         TestbedError: it cannot be made.
     """
+    flags = _SEVERAL if queues > 1 else 0
     try:
-        if namespace is None:
-            return _made(name, queues, spread)
-        with ThreadPoolExecutor(1, initializer=enter_namespace, initargs=(namespace,)) as inside:
-            return inside.submit(_made, name, queues, spread).result()
+        return _inside(namespace, lambda: _opened(name, queues, flags))
     except (OSError, RuntimeError) as error:
         where = f" in network namespace {namespace}" if namespace is not None else ""
         raise TestbedError(
@@ -42,26 +38,42 @@ def open_tap(name: str, queues: int, namespace: str | None, spread: bool = False
         ) from error
 
 
-def _made(name: str, queues: int, spread: bool) -> list[int]:
-    flags = _TAP | _NO_HEADER | _OFFLOADS | (_SEVERAL if queues > 1 else 0)
+def take_first_queue(name: str, namespace: str | None) -> None:
+    """Have a TAP of several queues take its first for each packet; else it chooses by flow, and by their directions.
+
+    Raises:
+        TestbedError: the kernel refuses.
+    """
+    program = constant_filter_fd(0)
+    try:
+        # Only who has a queue may say so; the guest has what it sends and gets in its own.
+        (queue,) = _inside(namespace, lambda: _opened(name, 1, _SEVERAL))
+        try:
+            fcntl.ioctl(queue, _TUNSETSTEERINGEBPF, struct.pack("i", program))
+        finally:
+            os.close(queue)
+    except (OSError, RuntimeError) as error:
+        raise TestbedError(f"cannot have the TAP {name} take its first queue: {error}; it takes Linux 4.16") from error
+    finally:
+        os.close(program)
+
+
+def _inside(namespace: str | None, made: Callable[[], list[int]]) -> list[int]:
+    if namespace is None:
+        return made()
+    with ThreadPoolExecutor(1, initializer=enter_namespace, initargs=(namespace,)) as inside:
+        return inside.submit(made).result()
+
+
+def _opened(name: str, queues: int, flags: int) -> list[int]:
     made: list[int] = []
     try:
         for _ in range(queues):
             made.append(os.open(_DEVICE, os.O_RDWR | os.O_CLOEXEC))
-            fcntl.ioctl(made[-1], _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
-        if queues > 1 and not spread:
-            _keep_together(made[0])
-    except (OSError, TestbedError):
+            request = struct.pack("16sH22x", name.encode(), _TAP | _NO_HEADER | _OFFLOADS | flags)
+            fcntl.ioctl(made[-1], _TUNSETIFF, request)
+    except OSError:
         for descriptor in made:
             os.close(descriptor)
         raise
     return made
-
-
-def _keep_together(tap: int) -> None:
-    """Have a TAP choose its first queue for each packet; else it chooses by flow."""
-    program = constant_filter_fd(0)
-    try:
-        fcntl.ioctl(tap, _TUNSETSTEERINGEBPF, struct.pack("i", program))
-    finally:
-        os.close(program)  # the TAP has it

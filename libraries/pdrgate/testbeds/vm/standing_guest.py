@@ -156,6 +156,8 @@ class StandingGuest:
         if pinning != self._pinning:
             self.testbed.pin(pinning)
             self._pinning = pinning
+        else:
+            self.testbed.take_first_queues()
 
     def check(self) -> tuple[str, ...]:
         """New faults that the guest survived; see `VmTestbed.check`."""

@@ -10,6 +10,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pdrgate.data_paths.catalogue import NETWORKS, Port, Station, segment
 from pdrgate.errors import TestbedError
 from pdrgate.guests.qemu import NetworkPort
+from pdrgate.guests.taps import take_first_queue
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import KnobSet, sysctl
 from pdrgate.observers.counters import parse_net_dev
@@ -36,6 +37,8 @@ class TapNamespace:
         self.name = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
         self._journal = journal
         self._local = local_host()
+        self._several = False
+        """Whether the TAPs have several queues."""
         self._made = False
         """Whether the namespace is there, or may be."""
         self._host: ShellHost | None = None
@@ -56,10 +59,11 @@ class TapNamespace:
     def network_ports(self, ring: int, vcpus: int) -> list[NetworkPort]:
         """The TAPs as QEMU has them, each before a receive ring of the guest's.
 
-        The one CPU of a guest gets a pair of queues more: XDP sends by one of its own, and without it takes a lock for
-        each batch. With several CPUs, a kernel would receive on both.
+        One CPU gets a pair of queues more: XDP sends by one of its own, and without it takes a lock for each batch. Of
+        several CPUs, a kernel would receive on both.
         """
-        queues = 2 if vcpus == 1 else 1
+        self._several = vcpus == 1
+        queues = 2 if self._several else 1
         return [NetworkPort(tap, mac, ring, queues) for tap, mac in zip(TAPS, GUEST_MACS, strict=True)]
 
     def guest_ports(self, interfaces: Sequence[str]) -> list[Port]:
@@ -74,6 +78,15 @@ class TapNamespace:
         """Give the TAPs their addresses, and set them up."""
         for tap, mac in zip(TAPS, _TAP_MACS, strict=True):
             self._there().run("ip", "link", "set", tap, "address", mac, "up")
+
+    def take_first_queues(self) -> None:
+        """Have each TAP that has several queues take its first for all that the guest gets. Raises TestbedError.
+
+        QEMU takes that back whenever the guest's kernel asks for other queues, as it does where XDP comes and goes.
+        """
+        if self._several:
+            for tap in TAPS:
+                take_first_queue(tap, self.name)
 
     def hold(self, packets: int) -> None:
         """Set how many packets wait in the queue of each TAP."""

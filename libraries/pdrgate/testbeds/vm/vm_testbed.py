@@ -273,6 +273,11 @@ class VmTestbed:
                 self._inner.apply(self.guest, InterruptAffinity(port.interface, each(cpus)))
             for knob in rps_knobs(self.guest, port.interface, ()):
                 self._inner.apply(self.guest, knob, missing="skip")
+        self.take_first_queues()
+
+    def take_first_queues(self) -> None:
+        """Have the one CPU of a guest receive by one queue of each port, now that its data path is set up."""
+        self._taps.take_first_queues()
 
     def check(self) -> tuple[str, ...]:
         """New faults on the guest's console that it survived. Raises GuestError when it did not."""
