@@ -38,6 +38,7 @@ SCRIPTS = [
             "gate",
             "gate-from-env",
             "github/gate",
+            "release",
             "lock",
             "merge-from-env",
             "test",
