@@ -73,7 +73,7 @@ def touched(trials: Callable[..., list[Trial]], tmp_path: Path) -> Callable[[Tou
 def per_packet(trial: Trial, name: str = PROGRAM) -> dict[str, float]:
     seen = trial.seen.memory
     assert seen is not None
-    assert seen.windows > 300
+    assert seen.windows > 100
     return {field: count / seen.windows for field, count in seen.functions[name]._asdict().items()}
 
 

@@ -74,8 +74,9 @@ def _change(
     # Of a packet that has less than one of it, any more would be a large share.
     whole = max(base, 1.0)
     allowed = max(kind.about.tolerance.default, kind.least / whole)
-    # Where the whole does not follow, it was somewhere else before.
-    worse = min(by, candidate - base + kind.least / 2) / whole > allowed
+    # Where the whole does not follow, it was somewhere else before, as far as the whole's scatter lets that be seen.
+    room = max(kind.least / 2, *(max(one.values[name]) - min(one.values[name]) for one in (before, after)))
+    worse = min(by, candidate - base + room) / whole > allowed
     return ChangeResult(
         measurand=name, change=by / whole, lower=by / whole, upper=by / whole, confidence=1.0, tolerance=allowed,
         baseline=base, candidate=candidate, unit=kind.about.unit, better=kind.about.better, parts=parts,
