@@ -276,6 +276,24 @@ static void lose_track(struct cpu *cpu, struct own *own, uint64_t address)
 	own->chain = called(cpu, own, 0, 0, address);
 }
 
+/* Counts executions of a block in the chain that is under way. */
+static void run_in_chain(struct cpu *cpu, struct own *own, uint32_t number, uint64_t executions)
+{
+	uint32_t slot = hash(number, own->chain) >> (64 - 18);
+	for (uint32_t tried = 0; tried < SEARCHED; tried++, slot = (slot + 1) % STEPS) {
+		struct step *step = &cpu->step[slot];
+		if (step->executions == 0) {
+			*step = (struct step){ .chain = own->chain, .block = number };
+			cpu->steps++;
+		}
+		if (step->chain == own->chain && step->block == number) {
+			step->executions += executions;
+			return;
+		}
+	}
+	cpu->untold++;
+}
+
 /* Interrupts need nothing here: one comes in the chain that it interrupts, returns from all that it calls, and ends. */
 static void follow(struct cpu *cpu, struct own *own, struct block *block)
 {
@@ -303,19 +321,7 @@ static void follow(struct cpu *cpu, struct own *own, struct block *block)
 		} /* else it was a jump by a return, as retpolines are */
 	}
 	own->last = number;
-	uint32_t slot = hash(number, own->chain) >> (64 - 18);
-	for (uint32_t tried = 0; tried < SEARCHED; tried++, slot = (slot + 1) % STEPS) {
-		struct step *step = &cpu->step[slot];
-		if (step->executions == 0) {
-			*step = (struct step){ .chain = own->chain, .block = number };
-			cpu->steps++;
-		}
-		if (step->chain == own->chain && step->block == number) {
-			step->executions++;
-			return;
-		}
-	}
-	cpu->untold++;
+	run_in_chain(cpu, own, number, 1);
 }
 
 static void trace_as_asked(struct cpu *cpu, struct own *own)
@@ -393,8 +399,11 @@ enum { BEGINS = 16, MOVED_AT_ONCE = 32 /* bytes */ };
 
 static void costs(struct cpu *cpu, struct block *block, uint64_t instructions)
 {
+	struct own *own = &own_of[cpu - cpus];
 	block->executions += instructions;
 	cpu->instructions += instructions;
+	if (own->tracing)
+		run_in_chain(cpu, own, block - cpu->block, instructions);
 }
 
 /*
