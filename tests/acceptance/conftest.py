@@ -21,6 +21,8 @@ import pytest
 from known_noise import DAY, observed, spread
 
 from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
+from pdrgate.history.results import read_result
+from pdrgate.reports.words.headline import headline
 from pdrgate.results.fingerprint import series
 from tests.acceptance.forked_runs import Asked
 
@@ -44,6 +46,12 @@ class Ended:
         assert self.folder is not None, self.stdout + self.stderr
         loaded: dict[str, Any] = json.loads((self.folder / "result.json").read_text())
         return loaded
+
+    @property
+    def headline(self) -> str:
+        """The first line of the console and of every report."""
+        assert self.folder is not None, self.stdout + self.stderr
+        return headline(read_result(self.folder / "result.json"))
 
     @property
     def robot_messages(self) -> dict[str, tuple[str, str]]:

@@ -94,7 +94,7 @@ def test_tcp_is_compared_with_its_imported_predecessor(
     ended = gate(tmp_path / "second", *asked)
     told, where = ended.result["verdict"], ended.stdout + ended.stderr
     assert ended.code == Verdict(told).exit_code
-    assert f"\n{told}: {ended.result['reason']}\n" in ended.stdout
+    assert f"\n{ended.headline}\n" in ended.stdout
     if told == "ERROR":
         assert not stable, where
         assert "the baseline cannot serve: history:first " in ended.stdout

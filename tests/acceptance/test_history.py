@@ -64,7 +64,7 @@ def test_a_history_that_cannot_take_it_costs_nothing(
         connection.execute("UPDATE pdrgate_schema SET version_num = '0999'")
     ended = simulated_gate(*SMOKE, "--history", str(history))
     assert (ended.result["verdict"], ended.code) == ("NO_BASELINE", 0)
-    assert f"\n\nNO_BASELINE: {ended.result['reason']}\n" in ended.stdout
+    assert f"\n\n{ended.headline}\n" in ended.stdout
     assert (ended.folder / "trials.jsonl").read_text().count("\n") == ended.result["scenarios"][0]["trials"]
     (line,) = ended.stderr.splitlines()
     said, _, rest = line.partition("; put it in later: pdrgate ")

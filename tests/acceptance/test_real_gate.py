@@ -110,11 +110,11 @@ def test_the_default_scenario_end_to_end(tmp_path):
     verdict = ended.result["verdict"]
     assert verdict in MEASURED, ended.stdout
     sentence = f"{verdict}: {ended.result['reason']}"
-    assert sentence in ended.stdout
+    assert f"\n{ended.headline}\n" in ended.stdout
     ((status, message),) = ended.robot_messages.values()
     assert (status == "PASS") == (ended.code == 0) == (ended.xunit_failures == [])
     if ended.code:
-        assert message == sentence == ended.xunit_failures[0]
+        assert (message, ended.xunit_failures[0]) == (sentence, ended.headline)
     (scenario,) = ended.result["scenarios"]
     assert scenario["fingerprint"]["kernel"] == os.uname().release
     assert scenario["calibration"]["ceiling"] >= scenario["calibration"]["forwarding_rate"] > 0
@@ -144,7 +144,7 @@ def test_a_testbed_is_calibrated(tmp_path):
     (scenario,) = ended.result["scenarios"]
     if ended.code:
         # What a busy machine comes to is told, and nothing is learned from it.
-        assert f"\n{verdict}: {ended.result['reason']}" in ended.stdout
+        assert f"\n{ended.headline}\n" in ended.stdout
         assert not (tmp_path / "noise.jsonl").exists()
         return
     kept = (tmp_path / "noise.jsonl").read_text().splitlines()

@@ -67,7 +67,7 @@ def test_the_default_scenario(rack: Rack, tmp_path: Path, server: SshServer, way
     ended = gate(rack, tmp_path)
     verdict = ended.result["verdict"]
     assert verdict in MEASURED, ended.stdout
-    assert f"{verdict}: {ended.result['reason']}" in ended.stdout
+    assert f"\n{ended.headline}\n" in ended.stdout
     (scenario,) = ended.result["scenarios"]
     name = f"ssh:sut/{rack.sut}" if way == "ssh" else f"netns:{rack.sut}"
     assert scenario["fingerprint"]["testbed_sut"] == name

@@ -28,6 +28,7 @@ from pdrgate.history.results import RESULT_FILE, read_result, results_below, wri
 from pdrgate.launch import check, default_testbed, followed, listed, run_gate, running
 from pdrgate.launch.drawn_order import DrawnOrder
 from pdrgate.launch.folders import mark_latest
+from pdrgate.launch.stopping import Stopping
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.verdict import INTERRUPTED, Verdict
 from pdrgate.units import Duration, Ratio
@@ -287,7 +288,7 @@ def test_a_comparison_that_is_interrupted_and_tells_its_change_ends_as_interrupt
     reason = f"{INTERRUPTED}; not accepted therefore: PDR 990 kpps against 1 Mpps, change -1.0%"
     ended = dataclasses.replace(compared("ERROR"), reason=reason)
 
-    def measured(options: RunOptions, folder: Path, resume: bool) -> int:
+    def measured(options: RunOptions, folder: Path, resume: bool, stopping: Stopping) -> int:
         write_result(folder / RESULT_FILE, result(ended, verdict=Verdict.ERROR, reason=reason))
         return 1
 

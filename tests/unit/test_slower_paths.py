@@ -50,6 +50,4 @@ def test_the_table_has_a_line_for_each_path_and_a_sentence_for_the_search() -> N
     assert [one.path for one in path_lines(result)] == ["NAT", "Routing", "Bridge", "fq", "XDP"]
     assert said_of_paths(result)[0] == "__alloc_skb +91 in 3 of 5 paths"
     assert said_of_paths(result)[-1] == "NAT by pairs of boots: REGRESSION: PDR -7 %"
-    told = replace(result, verdict=Verdict.REGRESSION, reason="PDR -7 %")
-    assert said_of_paths(told)[-1] == "NAT was searched by pairs of boots: the run's first sentence is of that"
     assert said_of_paths(made_results.result(*PATHS))[-1].endswith("--scenario kernel-build")

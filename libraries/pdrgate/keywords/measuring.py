@@ -168,7 +168,10 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns the loss ratio of the test's last `Measure Load`, and checks it.
+        """Returns the steady loss ratio of the test's last `Measure Load`, and checks it.
+
+        It is the ratio that the load would come to if the trial went on: what was lost, and what the SUT's queues grew
+        by. So it does not depend on how long the trial lasts, and it is the one that a PDR is judged by.
 
         Fails with GENERATOR_LIMITED or DISTURBED where the trial tells nothing of the SUT.
 
@@ -184,7 +187,7 @@ class MeasuringKeywords:
             why = causes_in_words(trial.seen.disturbed)
             raise AssertionError(f"{Verdict.DISTURBED}: {why}, in each of the last trial's repeats")
         expected = None if assertion_operator is None else Ratio.parse(assertion_expected)
-        return self._state.test.check(Ratio(trial.loss_ratio), assertion_operator, expected, "Loss ratio", message)
+        return self._state.test.check(Ratio(trial.steady_loss_ratio), assertion_operator, expected, "Loss ratio", message)
 
     @keyword
     def get_latency(

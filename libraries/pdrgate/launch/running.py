@@ -17,7 +17,7 @@ from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
-from pdrgate.launch.stopping import StoppedError, Stopping
+from pdrgate.launch.stopping import StoppedError, Stopping, terminated_as_interrupted
 from pdrgate.launch.suites import ALL, PACKAGE, found
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.model import RunResult
@@ -51,9 +51,10 @@ def run_gate(
     """
     told = telling or Telling()
     if told.form == "text":
-        return _run(options, folder, why, resume, told.quiet)
+        with terminated_as_interrupted():
+            return _run(options, folder, why, resume, told.quiet)
     out = sys.stdout
-    with told_to(sys.stderr):
+    with told_to(sys.stderr), terminated_as_interrupted():
         code = _run(options, folder, why, resume, told.quiet)
     with contextlib.suppress(FileNotFoundError):  # why there is none was told
         out.write((folder / RESULT_FILE).read_text(encoding="utf-8"))

@@ -16,6 +16,24 @@ _SECOND = "pdrgate: ended at once; the next start puts back what was changed, an
 _Handler = Callable[[int, FrameType | None], object]
 
 
+@contextlib.contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """A stretch of code in which SIGTERM does what Ctrl-C does: a KeyboardInterrupt is raised."""
+    with _answered(signal.SIGTERM, by=signal.default_int_handler):
+        yield
+
+
+@contextlib.contextmanager
+def _answered(*numbers: int, by: _Handler) -> Iterator[None]:
+    """Have signals answered otherwise for a while."""
+    before = {number: signal.signal(number, by) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class StoppedError(BaseException):
     """Somebody stops the run before Robot runs a suite, or after; like KeyboardInterrupt, which Robot would tell of."""
 
@@ -37,11 +55,8 @@ class Stopping:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """A stretch of code that a signal leaves by StoppedError, but for the suites, which end in order."""
-        before = signal.signal(signal.SIGINT, self._outside)
-        try:
+        with _answered(*_SIGNALS, by=self._outside):
             yield
-        finally:
-            signal.signal(signal.SIGINT, before)
 
     def start_suite(self, data: object, result: object) -> None:
         """Called by Robot for each suite."""
