@@ -203,10 +203,11 @@ def test_a_second_run_at_the_same_time_is_told_so(tmp_path):
         second = gate(tmp_path / "second", "--wait", "0 s")
         assert second.code == 2
         assert re.search(
-            rf"ERROR: CPU \d+ is in use by another pdrgate run \(pid {process.pid}, since [\d:]+\); wait for it to end",
-            second.stdout,
+            rf"CPU \d+ is in use by another pdrgate run \(pid {process.pid}, since [\d:]+\); wait for it to end",
+            second.result["reason"],
         ), second.stdout
         assert second.result["verdict"] == "ERROR"
+        assert re.search(rf"\nERROR: CPU \d+ is in use by another pdrgate run \(pid {process.pid}", second.stdout)
         process.send_signal(signal.SIGINT)
         suite = tmp_path / "load.robot"
         suite.write_text(suite_of("Measure Load    20 kpps    300 ms"))
@@ -323,7 +324,7 @@ def test_a_load_can_be_measured_and_asserted(tmp_path):
     ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
     status, text = ended.robot_messages["1"]
     assert status == "FAIL"
-    assert re.fullmatch(r"INCONCLUSIVE: Latency max '[\d.]+ (ns|µs|ms|s)' .* should be less than '1 µs' .*", text), text
+    assert re.fullmatch(r"ASSERTION_FAILED: Latency max '[\d.]+ (ns|µs|ms|s)' .* should be less than '1 µs' .*", text), text
     assert ended.code == 1
 
 

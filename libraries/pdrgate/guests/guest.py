@@ -55,6 +55,8 @@ _COUNTED = 60.0
 """Seconds in which a guest that is up has nothing to do for a moment, however busy this machine is."""
 _ANSWER, _MOST_HEARD = 4096, 1 << 16
 """Bytes that are read of a guest's control port at once, and in all before it has said hello."""
+_FORCED_FLAG = "TCG doesn't support requested feature"
+"""What QEMU warns of each flag that a CPU model forces on."""
 _NO_VIRTIO = "pdrgate: no virtio-serial port"
 
 
@@ -378,7 +380,8 @@ class Guest(WatchedShell):
 
     def _qemu_says(self) -> str:
         try:
-            lines = self._qemu_log.read_text(errors="replace").strip().splitlines()
+            told = self._qemu_log.read_text(errors="replace").strip().splitlines()
         except OSError:
             return ""
+        lines = [line for line in told if _FORCED_FLAG not in line]
         return lines[-1].removeprefix("qemu-system-x86_64: ") if lines else ""
