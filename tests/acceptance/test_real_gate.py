@@ -324,7 +324,9 @@ def test_a_load_can_be_measured_and_asserted(tmp_path):
     ended = gate(tmp_path / "results", "--scenario", "all", "--suite", str(suite))
     status, text = ended.robot_messages["1"]
     assert status == "FAIL"
-    assert re.fullmatch(r"ASSERTION_FAILED: Latency max '[\d.]+ (ns|µs|ms|s)' .* should be less than '1 µs' .*", text), text
+    assert re.fullmatch(
+        r"ASSERTION_FAILED: Latency max '[\d.]+ (ns|µs|ms|s)' .* should be less than '1 µs' .*", text
+    ), text
     assert ended.code == 1
 
 

@@ -69,7 +69,7 @@ def test_no_headline_is_longer(word: Verdict, reason: str, title: str, others: l
     one = dataclasses.replace(scenario(str(word)), reason=reason, title=title)
     for run in (result(one, reason=reason), result(one, *others, reason=reason), result(reason=reason, verdict=word)):
         told = headline(run)
-        assert len(told) <= HEADLINE_LENGTH and told.startswith(f"{run.verdict}: ")
+        assert len(told) <= HEADLINE_LENGTH and told.startswith(f"{run.verdict}:")
 
 
 def test_of_several_the_worst_is_told_after_how_many_there_are() -> None:

@@ -57,14 +57,15 @@ LINE_OF_A_TRIAL = (
     '"sent":"aa","got":"ab","returned":true}],"sending_time":0.26,"under_way":[1,2],"latency":{"p50":1e-6,'
     '"p90":2e-6,"p99":3e-6,"max":4e-6,"count":20,"within":[1e-7,1e-7,1e-7,1e-7]},'
     '"counters_before":{"in0":{"rx":1}},"counters_after":{"in0":{"rx":8}},"functions":{"f":[170,10]},'
-    '"stacks":{"g;f":[170,10]},"counted":0.3,"disturbed":[{"kind":"late","part":1.5,'
+    '"stacks":{"g;f":[170,10]},"memory":null,"counted":0.3,"disturbed":[{"kind":"late","part":1.5,'
     '"words":"the machine was late"}],"scenario":"s","test":"S.T","fingerprint":"0f","boot":"b",'
     '"side":"candidate","build":"linux-b","pair":2,"repeat":3,"goal":"PDR","phase":"repeat",'
     '"started":1000000000.0}'
 )
 LINE_OF_A_TRANSFER = (
     '{"window":65536,"streams":2,"congestion":"cubic","intended_duration":1.0,"intended_rate":1000000.0,'
-    '"delivered":1000,"seconds":1.25,"sent":1100,"segment":100,"retransmitted":2,"looks":[{"end":0.5,'
+    '"delivered":1000,"seconds":1.25,"requests":0,"sent":1100,"segment":100,"retransmitted":2,'
+    '"looks":[{"end":0.5,'
     '"seconds":0.5,"sent":600,"retransmitted":1,"rtt":0.001,"rtt_deviation":0.0001,"congestion_window":20000,'
     '"advertised":65000}],"sut_cpu":0.1,"station_cpu":0.2,"sut_busy":0.5,"station_busy":0.6,'
     '"counters_before":{"in0":{"rx":1}},"counters_after":{"in0":{"rx":8}},"functions":{"f":[170,10]},'

@@ -187,7 +187,9 @@ class MeasuringKeywords:
             why = causes_in_words(trial.seen.disturbed)
             raise AssertionError(f"{Verdict.DISTURBED}: {why}, in each of the last trial's repeats")
         expected = None if assertion_operator is None else Ratio.parse(assertion_expected)
-        return self._state.test.check(Ratio(trial.steady_loss_ratio), assertion_operator, expected, "Loss ratio", message)
+        return self._state.test.check(
+            Ratio(trial.steady_loss_ratio), assertion_operator, expected, "Loss ratio", message
+        )
 
     @keyword
     def get_latency(
