@@ -636,3 +636,7 @@ def test_a_taint_that_is_no_number_is_not_known(taint: str) -> None:
 def test_what_is_new_in_a_log_takes_one_look_at_each_line() -> None:
     many = tuple(f"line {number % 500}" for number in range(200_000))
     assert KernelLog(many, 0).since(KernelLog(many[:-3], 0)) == many[-3:]
+
+
+def test_that_an_interrupt_took_long_is_the_machines_fault() -> None:
+    assert parse_warnings("<4>[    2.5] hrtimer: interrupt took 24166032 ns\n<4>[    2.6] odd\n") == ("odd",)

@@ -18,6 +18,9 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 _LEVEL = re.compile(r"<0{0,2}([0-7])>")
 """A level of the kernel itself, whose facility is 0; dmesg of old util-linux writes it with zeros before it."""
 
+_SLOW_MACHINE = re.compile(r"hrtimer: interrupt took [0-9]+ ns")
+"""What a kernel says where its machine stood still, or a memory trial made it slow; it is no fault of the kernel."""
+
 _TAINTS = "GFSRMBUDAWCIOELKXTN"
 _TAINT_WORDS = {
     "P": "proprietary module", "F": "module loaded by force", "S": "kernel on an unsupported CPU",
@@ -74,6 +77,9 @@ def parse_warnings(log: str) -> tuple[str, ...]:
     found = []
     for line in log.split("\n"):
         level = _LEVEL.match(line)
-        if level and int(level[1]) <= WARNING and (text := without_stamp(shown_line(line[:LONGEST])).strip()):
+        if not level or int(level[1]) > WARNING:
+            continue
+        text = without_stamp(shown_line(line[:LONGEST])).strip()
+        if text and not _SLOW_MACHINE.fullmatch(text):
             found.append(text)
     return tuple(found)
