@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pdrgate.guests.metering.meter import Executed, Followed, VcpuMeter
-from pdrgate.guests.metering.plugin import SOURCE
+from pdrgate.guests.metering.plugin import VCPU_METER
 from pdrgate.guests.metering.stacks import stacks
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.observers.function_names import OTHERS, condensed_stacks
@@ -69,7 +69,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     made = tmp_path_factory.mktemp("plugin") / f"plugin-{request.param}.so"
     subprocess.run(
         ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={request.param}",
-         str(SOURCE), str(DRIVER), "-o", str(made)), check=True,
+         str(VCPU_METER.main), str(DRIVER), "-o", str(made)), check=True,
     )  # fmt: skip
     return made
 

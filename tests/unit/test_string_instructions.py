@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.guests.metering.meter import VcpuMeter
-from pdrgate.guests.metering.plugin import SOURCE
+from pdrgate.guests.metering.plugin import VCPU_METER
 
 DRIVER = Path(__file__).parents[1] / "fakes" / "plugin_driver.c"
 AT = 0xFFFFFFFF81000000
@@ -68,7 +68,7 @@ def emulator(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Emulato
     made = tmp_path / "plugin.so"
     subprocess.run(
         ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={request.param}",
-         str(SOURCE), str(DRIVER), "-o", str(made)), check=True,
+         str(VCPU_METER.main), str(DRIVER), "-o", str(made)), check=True,
     )  # fmt: skip
     library = ctypes.CDLL(str(made))
     with VcpuMeter() as meter:

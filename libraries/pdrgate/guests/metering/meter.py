@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
-import mmap
-import os
 import time
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+
+from pdrgate.guests.metering.plugin_memory import PluginMemory, offset
 
 LATENESS_BOUND = 0.030
 """Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
@@ -107,7 +106,7 @@ class Followed:
     """What the blocks are; their own executions are since counting began."""
 
 
-class VcpuMeter:
+class VcpuMeter(PluginMemory):
     """The memory of one guest's plugin, which dies with it. Reading costs the guest nothing.
 
     The guest comes up without being counted, for that would slow its boot down.
@@ -116,15 +115,12 @@ class VcpuMeter:
         cpus: how many virtual CPUs the guest has.
     """
 
+    head: ClassVar[np.dtype[np.void]] = _HEAD
+
     def __init__(self, cpus: int = 1) -> None:
+        super().__init__("pdrgate-vcpu-meter", _HEAD.itemsize + cpus * _CPU.itemsize)
         self.cpus = range(cpus)
         """The guest's CPUs by number."""
-        self.fd = os.memfd_create("pdrgate-vcpu-meter", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        size = _HEAD.itemsize + cpus * _CPU.itemsize
-        os.ftruncate(self.fd, size)
-        # Whoever made it shorter while we read would end us by SIGBUS.
-        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        self._memory = mmap.mmap(self.fd, size)
         self._put("magic", _MAGIC)
         self._put("cpus", cpus)
         self._put("bound", round(LATENESS_BOUND * 1e9))
@@ -169,7 +165,7 @@ class VcpuMeter:
         Seconds of this machine's monotonic clock; at most the last 256 times, and the one that lasts still.
         """
         now, beat = time.monotonic(), self._get("next_beat")
-        gaps = self._table(_offset(_HEAD, "gap"), _GAP, min(self._get("gaps"), _GAPS))
+        gaps = self._table(offset(_HEAD, "gap"), _GAP, min(self._get("gaps"), _GAPS))
         times = {(int(begin) / 1e9, int(end) / 1e9) for begin, end in gaps}
         if beat and now - beat / 1e9 > _NOTICED:
             times.add((beat / 1e9, now))
@@ -242,35 +238,4 @@ class VcpuMeter:
         return dict(zip(_CPU_HEAD.names or (), values.tolist(), strict=True))
 
     def _table_of(self, cpu: int, name: str, kind: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
-        return self._table(_HEAD.itemsize + cpu * _CPU.itemsize + _offset(_CPU, name), kind, count)
-
-    def _table(self, at: int, kind: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
-        return np.frombuffer(self._memory, kind, count, at).copy()
-
-    def close(self) -> None:
-        """Let go of it; may be called twice."""
-        if self.fd >= 0:
-            self._memory.close()
-            os.close(self.fd)
-            self.fd = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _get(self, name: str) -> int:
-        at = _offset(_HEAD, name)
-        return int.from_bytes(self._memory[at : at + 8], "little")
-
-    def _put(self, name: str, value: int) -> None:
-        at = _offset(_HEAD, name)
-        self._memory[at : at + 8] = value.to_bytes(8, "little")
-
-
-def _offset(kind: np.dtype[np.void], name: str) -> int:
-    """Return at which byte of a record a field begins."""
-    fields = kind.fields
-    assert fields is not None
-    return fields[name][1]
+        return self._table(_HEAD.itemsize + cpu * _CPU.itemsize + offset(_CPU, name), kind, count)

@@ -14,7 +14,6 @@ from pdrgate.checkout import how_to_install
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 
-SOURCE = Path(__file__).parent / "vcpu_meter.c"
 _APIS = {(11, 1): 7, (11, 0): 6, (9, 1): 3, (9, 0): 2}
 """By version of QEMU, from which on plugins declare which version of its interface; before it 1. Of what we use, 3 has
 another way to hand out an instruction's bytes, and 7 others to tell of a translation and of a halt."""
@@ -27,8 +26,8 @@ class PluginSource:
     name: str
     main: Path
     """What is compiled."""
-    headers: tuple[Path, ...] = ()
-    """What it includes, beside it."""
+    headers: tuple[Path, ...]
+    """What it includes."""
 
     @property
     def digest(self) -> str:
@@ -37,9 +36,12 @@ class PluginSource:
         return hashlib.sha256(b"\0".join(content)).hexdigest()
 
 
-_MEMORY = Path(__file__).parent / "memory"
-VCPU_METER = PluginSource("vcpu-meter", SOURCE)
-MEMORY_TRIAL = PluginSource("memory-trial", _MEMORY / "memory_trial.c", tuple(sorted(_MEMORY.glob("*.h"))))
+_HERE = Path(__file__).parent
+_COMMON = (_HERE / "qemu_interface.h",)
+VCPU_METER = PluginSource("vcpu-meter", _HERE / "vcpu_meter.c", _COMMON)
+MEMORY_TRIAL = PluginSource(
+    "memory-trial", _HERE / "memory" / "memory_trial.c", (*_COMMON, *sorted((_HERE / "memory").glob("*.h")))
+)
 
 
 def plugin(qemu_version: str, source: PluginSource = VCPU_METER, cache: Path | None = None) -> Path:

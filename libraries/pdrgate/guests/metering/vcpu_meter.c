@@ -22,62 +22,14 @@
  * the chain of callers in which it runs. That costs a good part of the emulator's speed, and what a packet costs is not
  * told by it but for which function called which.
  */
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#ifndef PLUGIN_API
-#define PLUGIN_API 1
-#endif
-
-/* --- QEMU's interface, as far as it is used; API 1 to 7 differ in an instruction's bytes, and in who is called ------- */
-
-#define EXPORTED __attribute__((visibility("default")))
-
-typedef uint64_t plugin_id;
-struct qemu_plugin_tb;
-enum register_use { NO_REGISTERS = 0 };
-
-#if PLUGIN_API >= 7
-void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(struct qemu_plugin_tb *, void *), void *data);
-void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(unsigned, void *), void *data);
-void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(unsigned, void *), void *data);
-void qemu_plugin_reset(plugin_id id, void (*then)(void *), void *data);
-#else
-void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(plugin_id, struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(plugin_id, unsigned));
-void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(plugin_id, unsigned));
-void qemu_plugin_reset(plugin_id id, void (*then)(plugin_id));
-#endif
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, void (*told)(unsigned, void *),
-					  enum register_use use, void *data);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
-uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block);
-struct qemu_plugin_insn;
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t number);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-typedef uint32_t plugin_access;
-enum plugin_rw { READS = 1, WRITES = 2 };
-unsigned qemu_plugin_mem_size_shift(plugin_access access);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
-				      void (*told)(unsigned, plugin_access, uint64_t, void *), enum register_use use,
-				      enum plugin_rw which, void *data);
-#if PLUGIN_API >= 3
-size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
-#else
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
-#endif
+#include "qemu_interface.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
@@ -88,7 +40,6 @@ EXPORTED int qemu_plugin_version = PLUGIN_API;
 #define CHAINS (1u << 16)
 #define STEPS (1u << 18)
 #define GAPS (1u << 8)
-#define FIRST_KERNEL_ADDRESS 0x8000000000000000ULL
 
 struct block {
 	uint64_t address; /* 0: of a program, or beyond the capacity */
@@ -498,18 +449,6 @@ static struct block *block_at(uint64_t address, uint64_t length)
 	return &cpus->block[known];
 }
 
-/* Copies an instruction's bytes, and returns how many there are. */
-static size_t code_of(const struct qemu_plugin_insn *insn, uint8_t code[16])
-{
-#if PLUGIN_API >= 3
-	return qemu_plugin_insn_data(insn, code, 16);
-#else
-	size_t size = qemu_plugin_insn_size(insn);
-	memcpy(code, qemu_plugin_insn_data(insn), size);
-	return size;
-#endif
-}
-
 /* Where the opcode begins of an x86 instruction, behind its prefixes, and whether one of these says to repeat it. */
 static size_t opcode_at(const uint8_t *code, size_t size, int *repeats)
 {
@@ -570,7 +509,7 @@ static enum flow flow_after(const uint8_t *code, size_t size)
 static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)
 {
 	const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, length - 1);
-	uint8_t code[16];
+	uint8_t code[CODE_MAX];
 	size_t size = code_of(insn, code), number = block - cpus->block;
 	flow_of[number].end = qemu_plugin_insn_vaddr(insn) + size;
 	flow_of[number].flow = flow_after(code, size);
@@ -591,7 +530,7 @@ static size_t count_moves(struct qemu_plugin_tb *tb, size_t length, int is_kerne
 	size_t found = 0;
 	for (size_t number = 0; number < length; number++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
-		uint8_t code[16];
+		uint8_t code[CODE_MAX];
 		int accesses = string_accesses(code, code_of(insn, code));
 		struct block *block;
 		if (accesses == 0)
@@ -722,26 +661,13 @@ static void reset(void) { qemu_plugin_reset(self, on_reset); }
 
 EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
 {
-	static const char option[] = "memory=";
+	size_t size;
 	(void)info;
-	if (argc != 1 || strncmp(argv[0], option, strlen(option)) != 0) {
-		fprintf(stderr, "vcpu_meter: give it memory=PATH\n");
+	meter = shared_with_reader("vcpu_meter", argc, argv, MAGIC, &size);
+	if (meter == NULL)
 		return 1;
-	}
-	int file = open(argv[0] + strlen(option), O_RDWR | O_CLOEXEC);
-	if (file < 0) {
-		perror("vcpu_meter");
-		return 1;
-	}
-	struct stat about = { 0 };
-	size_t least = sizeof(struct meter) + sizeof(struct cpu);
-	fstat(file, &about);
-	meter = (size_t)about.st_size < least ? MAP_FAILED
-					      : mmap(NULL, about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	close(file);
-	if (meter == MAP_FAILED || meter->magic != MAGIC || meter->cpus == 0 ||
-	    (size_t)about.st_size != sizeof(struct meter) + meter->cpus * sizeof(struct cpu)) {
-		fprintf(stderr, "vcpu_meter: %s is no memory of this version\n", argv[0] + strlen(option));
+	if (size < sizeof *meter || meter->cpus == 0 || size != sizeof *meter + meter->cpus * sizeof *cpus) {
+		fprintf(stderr, "vcpu_meter: its memory has %zu bytes, which is not that of its virtual CPUs\n", size);
 		return 1;
 	}
 	cpus = meter->cpu;

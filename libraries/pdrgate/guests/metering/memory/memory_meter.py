@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import mmap
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.cache_levels import CacheLevels
+from pdrgate.guests.metering.plugin_memory import PluginMemory
 
 _MAGIC = 0x316C616972746D65
 _PLACES, _MARKS, _LEVELS = 1 << 18, 256, 4
@@ -68,16 +66,13 @@ class Touched:
     """Instructions and blocks of code, each with a count of each event."""
 
 
-class MemoryMeter:
+class MemoryMeter(PluginMemory):
     """The memory of one guest's plugin, which dies with it."""
 
+    head: ClassVar[np.dtype[np.void]] = _HEAD
+
     def __init__(self) -> None:
-        self.fd = os.memfd_create("pdrgate-memory-meter", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        size = _HEAD.itemsize + _PLACES * _PLACE.itemsize
-        os.ftruncate(self.fd, size)
-        # Whoever made it shorter while we read would end us by SIGBUS.
-        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        self._memory = mmap.mmap(self.fd, size)
+        super().__init__("pdrgate-memory-meter", _HEAD.itemsize + _PLACES * _PLACE.itemsize)
         self._asked = 0
         self._put("magic", _MAGIC)
 
@@ -105,40 +100,9 @@ class MemoryMeter:
 
     def touched(self) -> Touched:
         """What the trial counted, once its end is `heeded`."""
-        places = np.frombuffer(self._memory, _PLACE, min(self._get("places"), _PLACES), _HEAD.itemsize).copy()
+        places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), _PLACES))
         return Touched(self._get("windows"), self._get("dropped"), self._get("untold"), places)
-
-    def close(self) -> None:
-        """Let go of it; may be called twice."""
-        if self.fd >= 0:
-            self._memory.close()
-            os.close(self.fd)
-            self.fd = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _ask(self, wanted: int) -> None:
         self._asked = wanted
         self._put("asked", wanted)
-
-    def _get(self, name: str) -> int:
-        at = _offset(name)
-        return int.from_bytes(self._memory[at : at + 8], "little")
-
-    def _put(self, name: str, value: int) -> None:
-        self._write(name, np.array([value], "<u8"))
-
-    def _write(self, name: str, values: npt.NDArray[np.generic]) -> None:
-        at, content = _offset(name), values.tobytes()
-        self._memory[at : at + len(content)] = content
-
-
-def _offset(name: str) -> int:
-    """Return at which byte of the head a field begins."""
-    fields = _HEAD.fields
-    assert fields is not None
-    return fields[name][1]

@@ -11,22 +11,14 @@
  * the kernel does by itself meanwhile, such as a tick, is not seen at all: it comes by the clock, of which a trial like
  * this takes much. A window in which the CPU had nothing to do does not count.
  */
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "../qemu_interface.h"
 #include "cache_model.h"
-#include "qemu_interface.h"
 #include "record.h"
 #include "seen_lines.h"
 #include "x86_traits.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
-#define FIRST_KERNEL_ADDRESS 0x8000000000000000ULL
 enum { LINE_SHIFT = 6, NOTES = 1 << 16, KNOWN = 2 * PLACES, EVENT_SHIFT = 18 /* 2^18 places */ };
 
 static struct record *record;
@@ -103,7 +95,7 @@ static unsigned touched(struct place *place, uint64_t line, struct cache *first)
 	return events;
 }
 
-static void accessed(unsigned cpu, access_info info, uint64_t address, void *data)
+static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
 {
 	if (interrupted || elsewhere)
 		return;
@@ -183,8 +175,8 @@ static struct place *place_at(uint64_t address, uint16_t kind, uint32_t length, 
 
 static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn)
 {
-	uint8_t code[16];
-	return traits_of(code, code_of(insn, code, sizeof code));
+	uint8_t code[CODE_MAX];
+	return traits_of(code, code_of(insn, code));
 }
 
 static uint64_t role_of(uint64_t address)
@@ -283,25 +275,13 @@ static void begin_or_end(void)
 
 EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
 {
-	static const char option[] = "memory=";
+	size_t size;
 	(void)info;
-	if (argc != 1 || strncmp(argv[0], option, strlen(option)) != 0) {
-		fprintf(stderr, "memory_trial: give it memory=PATH\n");
+	record = shared_with_reader("memory_trial", argc, argv, MAGIC, &size);
+	if (record == NULL)
 		return 1;
-	}
-	int file = open(argv[0] + strlen(option), O_RDWR | O_CLOEXEC);
-	if (file < 0) {
-		perror("memory_trial");
-		return 1;
-	}
-	struct stat about = { 0 };
-	fstat(file, &about);
-	record = (size_t)about.st_size != sizeof *record
-			 ? MAP_FAILED
-			 : mmap(NULL, sizeof *record, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	close(file);
-	if (record == MAP_FAILED || record->magic != MAGIC) {
-		fprintf(stderr, "memory_trial: %s is no memory of this version\n", argv[0] + strlen(option));
+	if (size != sizeof *record) {
+		fprintf(stderr, "memory_trial: its memory has %zu bytes in place of %zu\n", size, sizeof *record);
 		return 1;
 	}
 	self = id;
