@@ -21,7 +21,7 @@ KATRAN = "PDRGATE_KATRAN"
 """The variable of the environment that names a checkout of katran, which no package has."""
 
 _BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-_NAMED = re.compile(r"(?:most|the largest parts) of it in (.*?);", re.DOTALL)
+_NAMED = re.compile(r"(?:most|the largest parts) of it in (.*?)(?:;|\n|$)")
 _CLONE = re.compile(r"^git clone .*\n", re.MULTILINE)
 
 

@@ -14,8 +14,8 @@ from pdrgate.guests.confinement import SANDBOX, confine
 @pytest.mark.parametrize(
     ("version", "accelerator", "end"),
     [
-        ("7.2.22", "tcg", "+fsrm,-mpx,-cx16"), ("8.2.2", "tcg", "+fsrm,-mpx"), ("10.0.13", "tcg", "+fsrm,-mpx"),
-        ("", "tcg", "+fsrm,-mpx"), ("7.2.22", "kvm", "host"),
+        ("7.2.22", "tcg", "-mpx,-fsrm,-cx16"), ("8.2.2", "tcg", "-mpx,-fsrm"), ("10.0.13", "tcg", "-mpx,-fsrm"),
+        ("", "tcg", "-mpx,-fsrm"), ("7.2.22", "kvm", "host"),
     ],
 )  # fmt: skip
 def test_an_emulator_that_gets_flags_wrong_has_not_the_instruction(

@@ -31,9 +31,15 @@ def test_only_flags_that_a_qemu_knows_are_asked_of_it(name: ServerCpu) -> None:
 
 
 def test_a_cpu_has_the_flags_that_its_kernel_decides_by() -> None:
-    milan, rapids = (SERVER_CPUS[name].text(NEW).split(",") for name in ("server", "intel-sapphire-rapids"))
+    milan, rapids = (SERVER_CPUS[name].text(NEW).split(",") for name in ("amd-milan", "intel-sapphire-rapids"))
     assert {"vendor=AuthenticAMD", "family=25", "model=1", "+fsrm", "-fsrs", "-auto-ibrs"} <= set(milan)
     assert {"vendor=GenuineIntel", "family=6", "model=143", "+fsrm", "+fsrs", "+auto-ibrs", "-svm"} <= set(rapids)
+
+
+def test_the_default_is_a_milan_without_the_strings_that_an_emulator_is_slow_at() -> None:
+    default, milan = (set(SERVER_CPUS[name].text(NEW | {"erms"}).split(",")) for name in ("server", "amd-milan"))
+    assert default - milan == {"-erms", "-fsrm"}
+    assert milan - default == {"+fsrm"}
 
 
 @pytest.mark.parametrize(

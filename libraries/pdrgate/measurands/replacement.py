@@ -34,7 +34,7 @@ class Replacements:
     """Packets/s."""
     duration: float
     count: int = 3
-    """Of which the first warms up, and the median counts."""
+    """How often it is done; the median of all is the value."""
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         made = sum(one.occasion.phase == Phase.REPLACEMENT for one in trials)

@@ -11,7 +11,7 @@ IPVS
     Given The SUT Is Set Up With
     ...    ip address add 198.18.0.1/32 dev lo
     ...    ipvsadm -A -u 198.18.0.1:53 -s rr
-    ...    undo: ipvsadm -C
+    ...    undo: ipvsadm -D -u 198.18.0.1:53
     ...    for one in 1 2 3 4; do ipvsadm -a -u 198.18.0.1:53 -r 198.18.1.$one -m || exit; done
     And Packets Are Sent Like    udp dst=198.18.0.1 dport=53 src=@in flows=256
     Then A Packet Costs As Much As Before

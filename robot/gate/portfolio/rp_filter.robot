@@ -9,6 +9,7 @@ Test Tags        path-rp-filter
 *** Test Cases ***
 IPv4 Routing With rp_filter
     Given The SUT Is Set Up With
+    ...    for way in all $IN; do sysctl -n net.ipv4.conf.$way.rp_filter >$way || exit; done
     ...    for way in all $IN; do sysctl -qw net.ipv4.conf.$way.rp_filter=1 || exit; done
-    ...    undo: for way in all $IN; do sysctl -qw net.ipv4.conf.$way.rp_filter=0; done
+    ...    undo: for way in all $IN; do sysctl -qw net.ipv4.conf.$way.rp_filter=$(cat $way); done
     Then A Packet Costs As Much As Before

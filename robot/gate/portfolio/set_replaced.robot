@@ -14,5 +14,5 @@ A Set Of Ten Thousand Replaced
     ...    for a in $(seq 0 99); do for b in $(seq 100); do echo add now 203.0.$a.$b; done; done >list
     ...    ipset restore <list && sed s/now/next/ list | ipset restore
     ...    iptables -A FORWARD -m set --match-set now src -j DROP
-    ...    undo: iptables -F FORWARD
+    ...    undo: iptables -D FORWARD -m set --match-set now src -j DROP
     Then They Are Replaced As Fast As Before    ipset swap now next    times=8

@@ -10,10 +10,10 @@ Test Tags        path-tap-segments
 Large Segments From A TAP
     Given The SUT Is Set Up With
     ...    modprobe -q tun; ip tuntap add gate0 mode tap vnet_hdr && ip link set gate0 up
-    ...    ip address add 192.0.2.1/24 dev gate0 && ethtool -K $OUT tso off
-    ...    undo: ethtool -K $OUT tso on
+    ...    ethtool -k $OUT | sed -n 's/^tcp-segmentation-offload: //p' >tso && ethtool -K $OUT tso off
+    ...    undo: ethtool -K $OUT tso $(cat tso)
+    ...    ip address add 192.0.2.1/24 dev gate0 && ip route add 198.18.0.0/17 via 192.0.2.2
     ...    ip neighbour add 192.0.2.2 lladdr 02:00:00:00:09:02 dev gate0 nud permanent
-    ...    ip route add 198.18.0.0/17 via 192.0.2.2
     ...    pdrgate-relay from tap gate0 192.0.2.2 to tap 198.18.128.1 segments
     ...    undo: pdrgate-relay end
     And Packets Are Sent Like    udp dst=198.18.0.1 dport=53 src=@in flows=256

@@ -10,8 +10,8 @@ Test Tags        path-tcp-with-loss    end-host    closed-loop
 A Small Send Buffer And Loss Over 10 ms
     Given The SUT Sends TCP By 1 Streams
     And The SUT Is Set Up With
-    ...    sysctl -qw net.ipv4.tcp_wmem='4096 16384 16384'
-    ...    undo: sysctl -qw net.ipv4.tcp_wmem='4096 16384 4194304'
+    ...    sysctl -n net.ipv4.tcp_wmem >before && sysctl -qw net.ipv4.tcp_wmem='4096 16384 16384'
+    ...    undo: sysctl -qw net.ipv4.tcp_wmem="$(cat before)"
     And Its TCP Buffers Are Of The Kernel
     And Its Path Takes    10 ms
     And Its Path Loses    0.1%
