@@ -10,17 +10,22 @@ import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from pdrgate.cause import Cause, CauseKind, causes_in_words
 from pdrgate.errors import TestbedError
-from pdrgate.guests.metering import SpeedObserver, SpeedRecord, VcpuMeter, plugin
+from pdrgate.guests.guest import Guest
+from pdrgate.guests.metering import CpuSpeed, SpeedObserver, SpeedRecord, VcpuMeter, plugin
 from pdrgate.guests.metering import plugin as built
 from pdrgate.guests.metering.meter import Counts, Executed
 from pdrgate.guests.metering.speed import starvation, unheld_speed
 from pdrgate.observers.reading import Counter, Place
+from pdrgate.testbeds.vm import held_speed
+from pdrgate.testbeds.vm.held_speed import HeldSpeed
 
 
 def shown(speed: float) -> Callable[[], float]:
@@ -47,6 +52,30 @@ def test_auto_means_the_same_until_the_machine_is_started_anew(tmp_path: Path) -
     assert SpeedRecord(tmp_path).choose("auto", shown(50e6)) == first
     (tmp_path / "cpu-speed.json").write_text('{"boot": "another", "speed": 25000000}')
     assert SpeedRecord(tmp_path).choose("auto", shown(1100e6)).speed == 400_000_000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unheld", "short", "long"),
+    [
+        ("auto", 500e6, "25 MIPS", "100 MIPS"), ("auto", 2000e6, "100 MIPS", "400 MIPS"),
+        ("auto", 200e6, "25 MIPS", "25 MIPS"), (100_000_000, 500e6, "100 MIPS", "100 MIPS"),
+        ("full", 500e6, "full", "full"),
+    ],
+)  # fmt: skip
+def test_a_short_path_has_a_slower_guest_unless_a_speed_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: CpuSpeed, unheld: float, short: str, long: str
+) -> None:
+    monkeypatch.setattr(held_speed, "unheld_speed", lambda meter, busy: unheld)
+    held = HeldSpeed(wanted, SpeedRecord(tmp_path))
+    guest = cast(Guest, SimpleNamespace(meter=object(), count=lambda: None))
+    held.choose(guest, contextlib.nullcontext)
+    assert held.pace(False) == ""
+    told = held.pace(True)
+    assert str(held.choice) == short
+    assert (f"{short} on this path, not {long}" in told) if short != long else told == ""
+    assert held.pace(True) == ""
+    held.pace(False)
+    assert str(held.choice) == long
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,20 @@ class Booting(Protocol):
 
 
 @runtime_checkable
+class Paced(Protocol):
+    """A testbed whose SUT is held at a constant speed, which can be a lower one where packets need little work."""
+
+    def pace(self, short: bool) -> str:
+        """Hold the SUT slower from now on if its data path is short, or at the speed that was chosen for all others.
+
+        A guest forwards more packets by a short path than this machine can hand it without being late.
+
+        Returns:
+            what changed, in words; empty where the speed is what it was.
+        """
+
+
+@runtime_checkable
 class KeepsGenerator(Protocol):
     """A testbed whose generator stays from scenario to scenario, and takes all that comes to its ports."""
 

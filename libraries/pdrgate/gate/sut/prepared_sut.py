@@ -29,7 +29,7 @@ from pdrgate.results.model import Details, Findings, Origin, ScenarioResult, Sid
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
 from pdrgate.stretch import Belonging
-from pdrgate.testbeds import Booting, Furnishing, Testbed
+from pdrgate.testbeds import Booting, Furnishing, Paced, Testbed
 from pdrgate.traffic.generator import generator_in_words
 
 AnyAsk = TypeVar("AnyAsk")
@@ -167,6 +167,8 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             self._path.apply(testbed.hops)
             testbed.set_buffer(scenario.buffer)
             testbed.pin(scenario.pinning)
+            if isinstance(testbed, Paced):
+                self.session.say_once(testbed.pace(short=_by_programs_alone(self._path)))
             for hop in testbed.hops:
                 for port in hop.ports:
                     for knob in batching(port.interface, scenario.gro, scenario.wait):
@@ -320,6 +322,11 @@ def fingerprint_differences(theirs: Mapping[str, str], ours: Mapping[str, str]) 
             there, here = difference(theirs.get(key, "nothing"), ours.get(key, "nothing"))
             told.append(f"{key} {there} there, {here} here")
     return told
+
+
+def _by_programs_alone(path: DataPath) -> bool:
+    """Whether programs send the packets on, and neither the kernel's router nor a socket has work with them."""
+    return not path.by_kernel and path.arrivals is None and path.loop is None
 
 
 def _kernel_log(testbed: Testbed, otherwise: KernelLog | None = None) -> KernelLog:

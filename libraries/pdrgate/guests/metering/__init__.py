@@ -2,7 +2,7 @@
 
 from pdrgate.guests.metering.meter import VcpuMeter
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, VCPU_METER, plugin
-from pdrgate.guests.metering.speed import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
+from pdrgate.guests.metering.speed import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, step_below, unheld_speed
 
 __all__ = [
     "MEMORY_TRIAL",
@@ -13,5 +13,6 @@ __all__ = [
     "SpeedRecord",
     "VcpuMeter",
     "plugin",
+    "step_below",
     "unheld_speed",
 ]

@@ -116,7 +116,7 @@ class SpeedRecord:
 
     def step_down(self, speed: int, late: int, trials: int) -> None:
         """Let ``auto`` mean less for an hour, where a guest could not be held at ``speed`` in most of its trials."""
-        lower = max((step for step in STEPS if step < speed), default=0)
+        lower = step_below(speed)
         if lower and trials >= _ENOUGH and late > trials / 2:
             told = self._file.read() or {}
             why = f"at {SpeedChoice(speed, '')} {late} of {trials} trials were late"
@@ -125,6 +125,11 @@ class SpeedRecord:
     @property
     def _file(self) -> Remembered:
         return Remembered(self.folder, "cpu-speed")
+
+
+def step_below(speed: int) -> int:
+    """The next lower step, instructions/s; 0 where there is none."""
+    return max((step for step in STEPS if step < speed), default=0)
 
 
 def unheld_speed(meter: VcpuMeter, busy: Callable[[], AbstractContextManager[object]]) -> float:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pdrgate.errors import TestbedError
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
-from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, unheld_speed
+from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, step_below, unheld_speed
 from pdrgate.observers.watching import Observer
 
 
@@ -37,7 +37,7 @@ class HeldSpeed:
         self._wanted: CpuSpeed = wanted
         self._record = record
         self._observer: SpeedObserver | None = None
-        self.choice = SpeedChoice(0, "")
+        self.choice = self._chosen = SpeedChoice(0, "")
 
     @property
     def constant(self) -> bool:
@@ -59,7 +59,20 @@ class HeldSpeed:
             guest.count()
             return unheld_speed(meter, busy)
 
-        self.choice = self._record.choose(self._wanted, unheld)
+        self.choice = self._chosen = self._record.choose(self._wanted, unheld)
+
+    def pace(self, short: bool) -> str:
+        """Hold the guest a step below its chosen speed on a short data path; what changed, in words.
+
+        Whoever asks for a speed of his own gets it on each path.
+        """
+        lower = step_below(self._chosen.speed) if short and self._wanted == "auto" else 0
+        choice = SpeedChoice(lower, "its packets need little work") if lower else self._chosen
+        if choice == self.choice:
+            return ""
+        self.close()
+        before, self.choice = self.choice, choice
+        return f"the guest's CPU is held at {choice} on this path, not {before}: {choice.why}"
 
     def observers(self, guest: Guest) -> tuple[Observer, ...]:
         """What holds the speed while it watches a trial; nothing where the guest is not held."""

@@ -275,6 +275,10 @@ class VmTestbed:
                 self._inner.apply(self.guest, knob, missing="skip")
         self.take_first_queues()
 
+    def pace(self, short: bool) -> str:
+        """Hold the guest's CPU at a lower speed on a short data path, see `HeldSpeed.pace`."""
+        return self._speed.pace(short)
+
     def take_first_queues(self) -> None:
         """Have the one CPU of a guest receive by one queue of each port, now that its data path is set up."""
         self._taps.take_first_queues()
