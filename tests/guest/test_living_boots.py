@@ -40,7 +40,10 @@ LACKING = Scenario("ip-routing", set_up=set_up_of(("no-such-program --at-all",))
 
 def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelBuild, tmp_path: Path) -> None:
     with vm_session(tmp_path) as session:
-        builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
+        builds = {
+            side: Build(side, name, partial(session.boot, cloud, counted=True))
+            for side, name in zip(SIDES, "ab", strict=True)
+        }
         suts = LivingSuts(session, builds)
 
         def counted(scenario: Scenario, longname: str) -> CountedComparison:
@@ -101,7 +104,7 @@ def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: K
     with vm_session(tmp_path) as session:
         refused = router(tmp_path, "return *(unsigned char *)(end + 1);", "refused")
         builds = {
-            side: Build(side, name, partial(session.boot, cloud), program)
+            side: Build(side, name, partial(session.boot, cloud, counted=True), program)
             for side, name, program in zip(SIDES, "ab", (None, refused), strict=True)
         }
         suts = LivingSuts(session, builds)

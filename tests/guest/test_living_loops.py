@@ -63,7 +63,10 @@ def test_a_slower_build_is_told_by_what_it_is_slower_in(
     cloud: KernelBuild, tmp_path: Path, scenario: Scenario, slowdown: Planted, telling: tuple[str, ...]
 ) -> None:
     with vm_session(tmp_path) as session:
-        builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
+        builds = {
+            side: Build(side, name, partial(session.boot, cloud, counted=True))
+            for side, name in zip(SIDES, "ab", strict=True)
+        }
         suts = LivingSuts(session, builds)
 
         def judged(name: str, planted: Planted | None, asked: Scenario = scenario) -> tuple[Verdict, str]:

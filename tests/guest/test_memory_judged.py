@@ -29,7 +29,10 @@ Compare = Callable[[Touching, Touching], CountedComparison]
 def compare(cloud: KernelBuild, tmp_path: Path) -> Iterator[Compare]:
     """Compares two programs on pairs of guests that stay up for the next comparison."""
     with vm_session(tmp_path) as session:
-        builds = {side: Build(side, name, partial(session.boot, cloud)) for side, name in zip(SIDES, "ab", strict=True)}
+        builds = {
+            side: Build(side, name, partial(session.boot, cloud, counted=True))
+            for side, name in zip(SIDES, "ab", strict=True)
+        }
         suts = LivingSuts(session, builds)
         taken = 0
 

@@ -49,11 +49,23 @@ def test_qemu_has_no_device_that_is_not_needed_and_no_file_of_this_machine(monke
     assert {"usb=off", "vmport=off", "smbus=off"} <= set(words[words.index("-machine") + 1].split(","))
     netdevs = [words[at + 1] for at, word in enumerate(words) if word == "-netdev"]
     assert netdevs == ["tap,id=net0,fd=7,vhost=off", "tap,id=net1,fds=8:9,vhost=off"]
+    assert not any("tx=timer" in word for word in words)  # a packet leaves as soon as QEMU runs
     assert [
         word
         for word in words[1:]
         if "/" in word and not word.startswith(("/proc/self/fd/", "file,id=console,path=/dev/fdset/"))
     ] == []
+
+
+def test_packets_of_a_port_that_gathers_them_leave_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "find_qemu", lambda: "/usr/bin/qemu")
+    monkeypatch.setattr(qemu, "qemu_version", lambda: "7.2.22")
+    monkeypatch.setattr(qemu, "known_flags", lambda path: frozenset({"fsrm"}))
+    words = qemu.command_line(
+        accelerator="tcg", vcpus=1, memory=256, image="bzImage", initrd="initrd", cmdline="", console=3, channels=[],
+        ports=[(qemu.NetworkPort("t0", "02:00:00:00:00:01", gathers=0.001), [7])],
+    )  # fmt: skip
+    assert words[-1].endswith(",tx=timer,x-txtimer=1000000")
 
 
 @pytest.fixture

@@ -47,6 +47,9 @@ class NetworkPort:
     spread: bool = False
     """Whether packets for the guest are spread over its queues, by RSS where the kernel has that; else all take the
     first, and the kernel has the others for XDP."""
+    gathers: float = 0.0
+    """Seconds for which QEMU waits for more before it sends what the guest has for it; 0: it sends as soon as it runs,
+    and how often it interrupts the guest for that, who else runs on this machine decides."""
 
 
 def find_qemu() -> str:
@@ -106,10 +109,11 @@ def command_line(
         # An interrupt for each direction of a queue, one for the device and one for the control queue.
         multi = f",mq=on,vectors={2 * port.queues + 2}" if several else ""
         multi += ",rss=on,hash=on" if port.spread else ""
+        sends = f",tx=timer,x-txtimer={round(port.gathers * 1e9)}" if port.gathers else ""
         words += [
             "-device",
             f"virtio-net-pci,netdev=net{number},mac={port.mac},rx_queue_size={port.ring},tx_queue_size={TX_RING},romfile="
-            f"{multi}",
+            f"{multi}{sends}",
         ]
     return words
 

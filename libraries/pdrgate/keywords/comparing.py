@@ -221,4 +221,7 @@ class BuildKeywords:
         known = named.image, named.modules, named.image.stat().st_mtime_ns
         if known not in self._identities:
             self._identities[known] = build_identity(named)
-        return Build(side, named.label, partial(session.boot, named), identity=self._identities[known])
+        return Build(
+            side, named.label, partial(session.boot, named), counted=partial(session.boot, named, counted=True),
+            identity=self._identities[known],
+        )  # fmt: skip

@@ -140,6 +140,8 @@ class TestbedConfig(ABC):
         folder: Path,
         told: Callable[[str], None],
         claim: Claim | None = None,
+        *,
+        counted: bool = False,
     ) -> Testbed:
         """The testbed on a fresh boot of ``build``; it may still be coming up, see `Booting`.
 
@@ -147,6 +149,7 @@ class TestbedConfig(ABC):
             folder: where logs of the boot go.
             told: gets a sentence on each step that takes a while.
             claim: as `open` has it.
+            counted: whether it is for scenarios that are counted and not timed, see `Stands`.
 
         Raises:
             TestbedError: as `open`, it boots no builds, or this one did not come up.

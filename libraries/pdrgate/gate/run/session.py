@@ -98,9 +98,10 @@ class Session:
             return self._opener(self.config, journal)
         return self.config.open(journal, self._claim)
 
-    def boot(self, build: KernelBuild, journal: Journal) -> Testbed:
+    def boot(self, build: KernelBuild, journal: Journal, *, counted: bool = False) -> Testbed:
         """The testbed on a fresh boot of a build, see `begin` and `TestbedConfig.boot`."""
-        return self.config.boot(build, journal, self.record.folder / "consoles", self.observer.said, self._claim)
+        folder = self.record.folder / "consoles"
+        return self.config.boot(build, journal, folder, self.observer.said, self._claim, counted=counted)
 
     @property
     def testbed(self) -> Testbed:

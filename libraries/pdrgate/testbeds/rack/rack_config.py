@@ -93,6 +93,8 @@ class Rack(TestbedConfig):
         folder: Path,
         told: Callable[[str], None],
         claim: Claim | None = None,
+        *,
+        counted: bool = False,
     ) -> RackTestbed:
         """Install ``build`` on the SUT's host, start it once, and set the testbed up there.
 

@@ -56,15 +56,15 @@ class TapNamespace:
         # No address of its own, no router solicitation, no listener report: only test packets on these links.
         KnobSet().apply(self._host, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
 
-    def network_ports(self, ring: int, vcpus: int) -> list[NetworkPort]:
-        """The TAPs as QEMU has them, each before a receive ring of the guest's.
+    def network_ports(self, ring: int, vcpus: int, gathers: float = 0.0) -> list[NetworkPort]:
+        """The TAPs as QEMU has them, each before a receive ring of the guest's; ``gathers`` as of `NetworkPort`.
 
         One CPU gets a pair of queues more: XDP sends by one of its own, and without it takes a lock for each batch. Of
         several CPUs, a kernel would receive on both.
         """
         self._several = vcpus == 1
         queues = 2 if self._several else 1
-        return [NetworkPort(tap, mac, ring, queues) for tap, mac in zip(TAPS, GUEST_MACS, strict=True)]
+        return [NetworkPort(tap, mac, ring, queues, gathers=gathers) for tap, mac in zip(TAPS, GUEST_MACS, strict=True)]
 
     def guest_ports(self, interfaces: Sequence[str]) -> list[Port]:
         """The guest's ports by the names that its kernel gave them, in the order of the TAPs."""

@@ -76,6 +76,8 @@ class LocalVm(TestbedConfig):
         folder: Path,
         told: Callable[[str], None],
         claim: Claim | None = None,
+        *,
+        counted: bool = False,
     ) -> VmTestbed:
         """Begin to boot ``build`` in a guest of its own, with its console's log in ``folder``; `ready` waits for it."""
         from pdrgate.guests.guest_config import GuestConfig
@@ -104,6 +106,7 @@ class LocalVm(TestbedConfig):
             speed=self.cpu_speed,
             ring=self.ring,
             section=self.knobs,
+            counted=counted,
         )
 
     def with_kernel(self, build: str) -> LocalVm:

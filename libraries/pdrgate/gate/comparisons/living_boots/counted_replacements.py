@@ -10,7 +10,7 @@ from pdrgate.measurands.measurand import Described
 from pdrgate.measurands.replacement import ReplacementLoss, Replacements, ReplacementTime
 from pdrgate.trial import Trial
 
-_ASKED = Replacements(load=500.0, duration=0.5)
+_ASKED = Replacements(load=500.0, duration=0.5, count=2)
 """A load that a guest takes besides."""
 
 

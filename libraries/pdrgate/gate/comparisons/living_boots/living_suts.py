@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -36,6 +37,8 @@ class LivingSuts:
         self.workers = ThreadPoolExecutor(AT_ONCE * len(SIDES))
         """Set up and measure all SUTs of some pairs at once. What a thread has started ends with it, so that they stay
         as well."""
+        self.busy = threading.Lock()
+        """Held by the one SUT in which a program uses the CPU: several would leave none to who is to end that."""
         self.resting: dict[str, Trial] = {}
         """What each kernel does by itself, by boot: it does so whatever it is set up for."""
         self.known: dict[OfPair, KnownState] = {}
@@ -112,5 +115,5 @@ class LivingSuts:
 
 
 def _standing(build: Build, journal: Journal) -> Testbed:
-    testbed = build.start(journal)
+    testbed = (build.counted or build.start)(journal)
     return testbed.standing() if isinstance(testbed, Stands) else testbed

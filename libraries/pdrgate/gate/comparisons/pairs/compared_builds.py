@@ -26,5 +26,7 @@ class Build:
     """The eBPF object that is the build, on one kernel for both sides."""
     planted: Planted | None = None
     """What slows its boots down, see `pdrgate.gate.comparisons.spike_in`."""
+    counted: Callable[[Journal], Testbed] | None = None
+    """The same for scenarios that are counted and not timed; None: it is `start` for these, too."""
     identity: str = ""
     """The digest of its content; empty where nobody tells: then no try of it is known again."""
