@@ -114,6 +114,20 @@ class MemoryCounts(NamedTuple):
     """Indirect jumps and calls, also by thunks."""
     returns: int = 0
     """Returns of functions, but for those of thunks, which count as indirect."""
+    stack_lines: int = 0
+    """Of `lines`, those of stacks;"""
+    cpu_lines: int = 0
+    """of what each CPU has for itself;"""
+    symbol_lines: int = 0
+    """of variables of the kernel or of modules;"""
+    direct_lines: int = 0
+    """of the map of all memory: slabs, pages, and the packet's data;"""
+    vmalloc_lines: int = 0
+    """of what vmalloc made;"""
+    page_lines: int = 0
+    """of the kernel's notes of pages;"""
+    program_lines: int = 0
+    """of programs. What is in none of these is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 OVERLOAD, DURATION = 120_000.0, 0.1
 PACKETS = 2048
 PROGRAM = "bpf:xdp_router"
+KINDS = ("stack", "cpu", "symbol", "direct", "vmalloc", "page", "program")
 
 
 @pytest.fixture
@@ -94,6 +95,14 @@ def test_a_program_touches_what_it_was_written_to_touch(touched: Callable[[Touch
 
     own, shared = touched(OF_EACH_CPU, "own"), touched(SHARED, "shared")
     assert shared["atomics"] - own["atomics"] == pytest.approx(1, abs=0.01)
+
+    # What its lines are: 64 MiB are made by vmalloc, and an element of each CPU is that CPU's own.
+    assert far["vmalloc_lines"] - near["vmalloc_lines"] == pytest.approx(1, abs=0.05)
+    assert near["direct_lines"] - far["direct_lines"] == pytest.approx(1, abs=0.05)
+    assert own["cpu_lines"] - shared["cpu_lines"] == pytest.approx(1, abs=0.05)
+    for one in (near, far, own, shared):
+        assert one["stack_lines"] > 0.5
+        assert sum(one[f"{kind}_lines"] for kind in KINDS) == pytest.approx(one["lines"], abs=0.02)
 
 
 def test_a_trial_repeats_and_leaves_no_trace(trials: Callable[..., list[Trial]]) -> None:

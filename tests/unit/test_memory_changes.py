@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from made_results import result, scenario
 
+from pdrgate.gate.verdicts.change_verdict import comparison
 from pdrgate.measurands import described
 from pdrgate.measurands.cache_lines import CacheLines
 from pdrgate.measurands.memory_changes import memory_changes, memory_result
 from pdrgate.measurands.memory_trials import MemoryTrials, memory_of
 from pdrgate.phase import Phase
+from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.pages.overview import evidence
+from pdrgate.reports.pages.scenario_parts import fragments
+from pdrgate.reports.words.memory_words import memory_lines, memory_table
 from pdrgate.results.model import ChangeResult, MemoryResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import Belonging, MemoryCounts, MemorySeen, Occasion, Seen
@@ -46,6 +52,59 @@ def test_a_function_that_touches_more_is_named() -> None:
     assert described("cache lines").told(change) == (
         "each packet touches 6.0 more cache lines (31.2 -> 37.2), 5.0 of them in lookup"
     )
+
+
+def test_it_is_told_what_the_lines_are() -> None:
+    """As issue 39 has it: "5 of them in fib6_node_lookup, 4 of them of the direct map"."""
+    before, after = (
+        memory_result([seen(rcv=MemoryCounts(lines=2000, stack_lines=2000), lookup=lookup)] * 2)
+        for lookup in (
+            MemoryCounts(lines=1120, direct_lines=1000, symbol_lines=120),
+            MemoryCounts(lines=1620, direct_lines=1400, symbol_lines=220),
+        )
+    )
+    assert before is not None
+    assert after is not None
+    change = changed(before, after)["cache lines"]
+    assert described("cache lines").told(change) == (
+        "each packet touches 5.0 more cache lines (31.2 -> 36.2), in lookup, 4.0 of the direct map"
+    )
+    beside = replace(change, confidence=0.95)
+    told = replace(scenario(), verdict=Verdict.REGRESSION, comparison=comparison([beside], "the base", {}, pairs=2))
+    assert memory_lines(told) == [
+        "memory changed for a packet:",
+        "  MEMORY       FUNCTION  BEFORE  AFTER  CHANGE  LINES OF",
+        "  cache lines  lookup      11.2   16.2    +5.0  the direct map +4.0, symbols +1.0",
+        "               a packet    31.2   36.2    +5.0  the direct map +4.0, symbols +1.0",
+    ]
+    assert "| cache lines | `lookup` | 11.2 | 16.2 | +5.0 | the direct map +4.0, symbols +1.0 |" in run_markdown(
+        result(told)
+    )
+    assert "the direct map +4.0" in "".join(fragments(told))
+    assert "the direct map +4.0" in "".join(evidence(told))
+
+
+def test_a_build_of_which_nobody_knows_what_its_lines_are_has_none_of_a_kind() -> None:
+    known = memory_result([seen(lookup=MemoryCounts(lines=2000, direct_lines=2000))] * 2)
+    assert known is not None
+    (part,) = changed(lines({"lookup": 10.0}, {"lookup": 10.0}), known)["cache lines"].parts
+    assert part.kinds == {}
+    assert memory_lines(scenario()) == []
+
+
+def test_misses_have_a_table_without_kinds_and_what_is_small_is_summed() -> None:
+    names = [f"f{number}" for number in range(7)]
+    none, some = (
+        memory_result([seen(**{name: MemoryCounts(lines=100, atomics=number) for name in names})] * 2)
+        for number in (0, 100)
+    )
+    assert none is not None
+    assert some is not None
+    told = replace(scenario(), comparison=comparison([changed(none, some)["atomics"]], "the base", {}, pairs=2))
+    table = memory_table(told)
+    assert table is not None
+    assert table.head[-1] == "change"
+    assert table.rows[-2:] == (("", "3 other functions", "", "", "+3.0"), ("", "a packet", "0.0", "7.0", "+7.0"))
 
 
 def test_what_boots_of_one_build_differ_by_is_no_change() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
+from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
 from pdrgate.guests.metering.memory.memory_meter import _PLACE, ATOMIC, BLOCK, REGION, RETURNS, Touched
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
@@ -23,6 +24,7 @@ needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not i
 _DRIVER = r"""
 #include <stdio.h>
 #include "cache_model.h"
+#include "line_kinds.h"
 #include "seen_lines.h"
 #include "x86_traits.h"
 
@@ -47,6 +49,20 @@ int main(void)
     printf(" %d%d%d%d%d%d%d%d%d", TRAITS(0xf0, 0x48, 0x0f, 0xb1, 0x0e), TRAITS(0x3e, 0xff, 0x07),
            TRAITS(0x87, 0x06), TRAITS(0x87, 0xc3), TRAITS(0x3e, 0xff, 0xe0), TRAITS(0xff, 0xd0), TRAITS(0xc3),
            TRAITS(0x3e, 0x0f, 0x1f, 0x00), TRAITS(0x48, 0x89, 0x07));
+    /* A push, a call, a return, what each CPU has for itself, and an atomic of these. */
+    printf(" %d %d %d %d %d", TRAITS(0x41, 0x57), TRAITS(0xe8, 0, 0, 0, 0), TRAITS(0xc3), TRAITS(0x65, 0x8b, 0x05),
+           TRAITS(0x65, 0x48, 0x87, 0x05));
+    static struct kinds kinds;
+    static struct record record = { .areas = 1, .area = { { 0x10000000, 0x1fffffff, 4 } } };
+    /* Numbers of lines; of a page there are 64, and of what a CPU is given at once 32768. */
+    kinds_learn_stack(&kinds, 0x400010);
+    kinds_learn_cpu(&kinds, 0x408003);
+    kinds_learn_cpu(&kinds, 0x408009);
+    kinds_learn_cpu(&kinds, 0x420000);
+    const uint64_t lines[] = { 0x400000, 0x40003f, 0x400040, 0x408002, 0x408005, 0x408009, 0x40800a, 0x420000, 0x9 };
+    printf(" ");
+    for (int at = 0; at < 9; at++)
+        printf("%u", kinds_of(&kinds, &record, lines[at]));
     return 0;
 }
 """
@@ -62,7 +78,7 @@ def test_the_model_forgets_what_was_used_longest_ago_and_locks_are_known_also_wh
         ("gcc", "-Wall", "-Werror", "-O1", f"-I{MEMORY_TRIAL.main.parent}", str(source), "-o", str(program)), check=True
     )
     told = subprocess.run((str(program),), capture_output=True, text=True, check=True).stdout
-    assert told == "00101001 3 0 1011 111022400"
+    assert told == "00101001 3 0 1011 1110221200 8 8 12 16 17 114422420"
 
 
 @needs_gcc
@@ -76,6 +92,49 @@ def test_whatever_is_in_the_shared_memory_reading_it_is_bounded() -> None:
         assert len(meter.touched().places) == 1 << 18
         with pytest.raises(PermissionError):
             os.ftruncate(meter.fd, 0)
+
+
+def test_lines_are_told_apart_by_what_they_are() -> None:
+    seen = memory_seen(
+        _touched(_place(0x1004, loaded=20, new_line=10, lines_of=(1, 2, 0, 0, 6, 0, 0, 1)), _place(0x2000, loaded=1)),
+        SYMBOLS, SERVER,
+    )  # fmt: skip
+    assert seen is not None
+    found = seen.functions["ip6_forward"]
+    assert (found.stack_lines, found.direct_lines, found.program_lines, found.lines) == (2, 6, 1, 10)
+
+
+_MAPPED = (
+    (0xFFFFFFFF81000000, 0x1000000, 0x2000000), (0xFFFFC90000000000, -1, 0x1FFFFFFFFFFF),
+    (0xFFFF888000001000, 0x1000, 0x9E000), (0xFFFF888000100000, 0x100000, 0x1FEE0000),
+    (0xFFFFEA0000000000, -1, 0x800000),
+)  # fmt: skip
+
+
+def test_a_kernel_tells_where_its_memory_is_mapped() -> None:
+    words = [0x00010102464C457F, 0, 0, 0, 64, 0, 0x0038004000000000, 6, 4, *(0 for _ in range(6))]
+    for address, physical, size in _MAPPED:
+        words += [0x700000001, 0, address, physical % (1 << 64), size, size, 4096]
+    chunk = "0xffffe8ffffc00000-0xffffe8ffffe00000 2097152 pcpu_get_vm_areas+0x0/0x11d0 vmalloc\n"
+    areas = told_areas("".join(f" {word:016x}" for word in words) + "\n" + chunk)
+    assert areas[: len(FIXED)] == FIXED
+    assert areas[len(FIXED) :] == (
+        LineArea(0xFFFFE8FFFFC00000, 0xFFFFE8FFFFDFFFFF, LineKind.PER_CPU),
+        LineArea(0xFFFF888000001000, 0xFFFF88801FFDFFFF, LineKind.DIRECT),
+        LineArea(0xFFFFC90000000000, 0xFFFFE8FFFFFFFFFE, LineKind.VMALLOC),
+        LineArea(0xFFFFEA0000000000, 0xFFFFEA00007FFFFF, LineKind.PAGE),
+    )
+
+
+@pytest.mark.parametrize("told", ["", "what no kernel says", " 00010102464c457f", " " + "ffffffffffffffff " * 512])
+def test_a_kernel_that_tells_nothing_or_nonsense_has_the_areas_of_every_kernel(told: str) -> None:
+    assert told_areas(told) == FIXED
+
+
+def test_areas_are_handed_to_the_plugin() -> None:
+    with MemoryMeter() as meter:
+        meter.tell_areas([*FIXED, *[LineArea(1, 2, LineKind.DIRECT)] * 99])
+        assert meter._get("areas") == 32
 
 
 def test_a_server_s_caches_have_the_sets_that_they_have() -> None:

@@ -16,6 +16,7 @@ from pdrgate.measurands.atomics import Atomics
 from pdrgate.measurands.cache_lines import CacheLines
 from pdrgate.measurands.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.estimated_cycles import priced_of
+from pdrgate.measurands.line_kinds import lines_by_kind
 from pdrgate.measurands.memory_trials import OfMemory
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
 from pdrgate.results.verdict import Verdict
@@ -43,10 +44,11 @@ def memory_result(seen: Sequence[MemorySeen]) -> MemoryResult | None:
     for name in sorted({name for one in seen for name in one.functions}):
         found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in OF_MEMORY}
         if max(map(max, found.values())) >= _LEAST:
-            functions.append(MemoryFunction(name=name, values={key: tuple(value) for key, value in found.items()}))
-    values = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in OF_MEMORY}
+            values = {key: tuple(value) for key, value in found.items()}
+            functions.append(MemoryFunction(name=name, values=values, kinds=lines_by_kind(seen, name)))
+    whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in OF_MEMORY}
     return MemoryResult(
-        trials=len(seen), values=values, functions=tuple(functions), priced=priced_of(seen)._asdict()
+        trials=len(seen), values=whole, functions=tuple(functions), priced=priced_of(seen)._asdict()
     )  # fmt: skip
 
 
@@ -88,14 +90,28 @@ def _parts(
     measurand: str, before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
 ) -> tuple[PartChange, ...]:
     """The functions that surely changed, the largest change first."""
-    old = {renamed.get(one.name, one.name): one.values[measurand] for one in before.functions}
-    new = {one.name: one.values[measurand] for one in after.functions}
+    none = MemoryFunction(name="", values={measurand: (0.0,)})
+    old = {renamed.get(one.name, one.name): one for one in before.functions}
+    new = {one.name: one for one in after.functions}
     found = []
     for name in old.keys() | new.keys():
-        earlier, now = old.get(name, (0.0,)), new.get(name, (0.0,))
+        past, present = old.get(name, none), new.get(name, none)
+        earlier, now = past.values[measurand], present.values[measurand]
         apart = max(min(now) - max(earlier), min(earlier) - max(now))
         scatter = max(max(each) - min(each) for each in (earlier, now))
         ranges = _RANGES if min(before.trials, after.trials) >= _SEVERAL else _RANGES_OF_FEW
         if apart >= max(_SURE, ranges * scatter):
-            found.append(PartChange(function=name, change=median(now) - median(earlier)))
+            by = median(now) - median(earlier)
+            kinds = _more(past, present) if measurand == CacheLines.about.name else {}
+            found.append(
+                PartChange(function=name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds)
+            )
     return tuple(sorted(found, key=lambda one: (-abs(one.change), one.function)))
+
+
+def _more(before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
+    """By kind, how many more lines there are; empty where a build's are not known, as of earlier versions."""
+    if any(max(one.values[CacheLines.about.name]) > 0 and not one.kinds for one in (before, after)):
+        return {}
+    kinds = sorted(before.kinds.keys() | after.kinds.keys())
+    return {kind: after.kinds.get(kind, 0.0) - before.kinds.get(kind, 0.0) for kind in kinds}

@@ -13,6 +13,7 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.description import SelfDescribed
+from pdrgate.measurands.line_kinds import kinds_changed
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, FunctionChange
@@ -91,7 +92,9 @@ class MoreOfMemory:
             return told
         first = max(same, key=lambda one: abs(one.change))
         most = "" if abs(first.change) >= _ALL * abs(by) else f"{abs(first.change):.1f} of them "
-        return f"{told}, {most}in {first.function}"
+        kinds = [(kind, more) for kind, more in kinds_changed(change.parts) if (more > 0) == (by > 0)]
+        of = f", {abs(kinds[0][1]):.1f} of {kinds[0][0]}" if kinds else ""
+        return f"{told}, {most}in {first.function}{of}"
 
 
 _ALL = 0.95

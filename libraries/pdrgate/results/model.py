@@ -83,6 +83,11 @@ class PartChange:
 
     function: str
     change: float
+    baseline: float = 0.0
+    """The function's value there."""
+    candidate: float = 0.0
+    kinds: Mapping[str, float] = field(default_factory=dict)
+    """Of cache lines what they are, with how many more each is; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +129,8 @@ class MemoryFunction:
     name: str
     values: Mapping[str, tuple[float, ...]]
     """By measurand, a value of each trial."""
+    kinds: Mapping[str, float] = field(default_factory=dict)
+    """Of its cache lines what they are, with how many each is: medians of the trials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from pdrgate.reports.words.measurands import (
     measurand_rows,
     verdict_in_words,
 )
+from pdrgate.reports.words.memory_words import MEMORY_CAPTION, memory_table
 from pdrgate.reports.words.packet_way import packet_way
 from pdrgate.reports.words.path_table import is_portfolio, path_lines, said_of_paths
 from pdrgate.reports.words.soak_words import soak_lines
@@ -58,6 +59,7 @@ def run_markdown(result: RunResult, address: str = "") -> str:
         of = f" ({markdown_text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
             blocks.append(_folded("Functions that changed", _functions(scenario.comparison, of)))
+        blocks.append(_folded("Memory that changed", _memory(scenario, of)))
         blocks.append(_folded("The way of a packet, base against candidate", _way(scenario, of)))
         blocks += [_folded("Latency", _latency(scenario, of)), _folded("Dropped packets", _drops(scenario, of))]
     remarks = [markdown_text(one) for one in left_out(told, result.reason)]
@@ -216,6 +218,14 @@ def _functions(comparison: ComparisonResult, of: str) -> str:
     rows = [[code(cut(row[0])) if row[0] in functions else row[0], *row[1:]] for row in told.rows]
     drawn = markdown_table(told.head, rows, frozenset(told.head[1:]))
     return f"Instructions per packet by function{of}{most} ({INLINED}):\n\n{drawn}"
+
+
+def _memory(scenario: ScenarioResult, of: str) -> str:
+    told = memory_table(scenario)
+    if told is None:
+        return ""
+    rows = [[row[0], code(cut(row[1])), *row[2:]] for row in told.rows]
+    return f"{MEMORY_CAPTION}{of}:\n\n{markdown_table(told.head, rows, frozenset(told.head[2:5]))}"
 
 
 def _latency(scenario: ScenarioResult, of: str) -> str:

@@ -20,6 +20,7 @@ from pdrgate.reports.words.headline import fault_in_words, headline, left_out, r
 from pdrgate.reports.words.latencies import latency_lines
 from pdrgate.reports.words.loss_words import loss_lines
 from pdrgate.reports.words.measurands import MeasurandLine, intervals_in_words, measurand_rows
+from pdrgate.reports.words.memory_words import memory_lines
 from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
@@ -64,7 +65,8 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         for told in _told(scenario, result):
             screen.line(f"  {told}")
         lines = (
-            frames_lines(scenario), vectors_lines(scenario), cost_lines(scenario), latency_lines(scenario),
+            frames_lines(scenario), vectors_lines(scenario), cost_lines(scenario), memory_lines(scenario),
+            latency_lines(scenario),
             arrivals_lines(scenario), starved_lines(scenario), loss_lines(scenario), drops_lines(scenario),
             soak_lines(scenario),
         )  # fmt: skip

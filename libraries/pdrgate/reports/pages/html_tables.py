@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pdrgate.measurands import Cost, described
 from pdrgate.reports.markup.html import Cell, Column, Table
 from pdrgate.reports.words.arrival_words import below
-from pdrgate.reports.words.costs import INLINED, changes_table, cost_in_words, total_change
+from pdrgate.reports.words.costs import INLINED, ChangesTable, changes_table, cost_in_words, total_change
 from pdrgate.reports.words.latencies import latency_cells, share_in_words
 from pdrgate.reports.words.measurands import (
     EVIDENCE,
@@ -19,6 +19,7 @@ from pdrgate.reports.words.measurands import (
     value_in_words,
     verdict_in_words,
 )
+from pdrgate.reports.words.memory_words import MEMORY_CAPTION
 from pdrgate.reports.words.path_table import path_lines
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import (
@@ -285,6 +286,12 @@ def function_changes_table(comparison: ComparisonResult) -> str:
     doubts = ["" if one.sure or one.calls_changed else "within what trials differ by" for one in shown]
     rows = [[*map(Cell, cells), Cell(doubt)] for cells, doubt in itertools.zip_longest(told.rows, doubts, fillvalue="")]
     return Table(f"Instructions per packet by function: what changed ({INLINED})", columns, rows).html()
+
+
+def memory_changes_table(told: ChangesTable) -> str:
+    """The functions that touch or miss more or fewer lines, by measurand, with what the lines are."""
+    columns = [Column(name, name in ("before", "after", "change"), heads=name == "function") for name in told.head]
+    return Table(MEMORY_CAPTION, columns, [[*map(Cell, cells)] for cells in told.rows]).html()
 
 
 def facts_table(caption: str, facts: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from pdrgate.reports.words.costs import changes_table, largest_changes, total_ch
 from pdrgate.reports.words.headline import fault_in_words, headline, left_out, scenario_headline
 from pdrgate.reports.words.loss_words import by_build
 from pdrgate.reports.words.measurands import PDR_ABOUT, intervals_in_words, judged_first, measurand_rows
+from pdrgate.reports.words.memory_words import MEMORY_CAPTION, memory_table
 from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
@@ -64,6 +65,9 @@ def evidence(scenario: ScenarioResult) -> Iterator[str]:
         told = changes_table(largest, comparison.functions, total_change(comparison))
         yield f"Instructions per packet by function, the largest {len(largest)} of {number} changes:"
         yield robot_table(told.head, told.rows)
+    if (memory := memory_table(scenario)) is not None:
+        yield f"{MEMORY_CAPTION}:"
+        yield robot_table(memory.head, memory.rows)
     losses = [
         (label or _ALONE, place.where, place.hint, thousands(place.packets), f"{place.packets / found.offered:.3%}")
         for label, found in by_build(scenario)

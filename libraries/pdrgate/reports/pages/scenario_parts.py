@@ -17,6 +17,7 @@ from pdrgate.reports.words.drop_words import drops_tables
 from pdrgate.reports.words.frame_words import frames_tables
 from pdrgate.reports.words.latencies import latency_by_build
 from pdrgate.reports.words.loss_words import by_build
+from pdrgate.reports.words.memory_words import memory_table
 from pdrgate.reports.words.soak_words import soak_table
 from pdrgate.reports.words.spike_in_words import spike_in_table
 from pdrgate.reports.words.vector_words import vectors_table
@@ -189,6 +190,8 @@ def key_tables(scenario: ScenarioResult) -> Iterator[str]:
         yield builds_table(scenario.comparison)
     if scenario.comparison is not None and scenario.comparison.functions:
         yield html_tables.function_changes_table(scenario.comparison)
+    if (memory := memory_table(scenario)) is not None:
+        yield html_tables.memory_changes_table(memory)
     yield from icicles(scenario)
     for label, latency in latency_by_build(scenario):
         yield html_tables.latency_table(latency, label)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.loaded_code import LoadedCode
-from pdrgate.guests.metering.memory import MemoryObserver
+from pdrgate.guests.metering.memory import MemoryObserver, read_areas
 from pdrgate.guests.metering.program_calls import observed_programs
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
@@ -144,4 +145,6 @@ def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[O
     meter = guest.memory_meter
     if meter is None or counting is None:
         return ()
-    return (MemoryObserver(meter, guest.config.caches, lambda: guest.run("true"), counting),)
+    return (
+        MemoryObserver(meter, guest.config.caches, lambda: guest.run("true"), partial(read_areas, guest), counting),
+    )

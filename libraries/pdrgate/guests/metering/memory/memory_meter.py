@@ -11,24 +11,27 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.cache_levels import CacheLevels
+from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.plugin_memory import PluginMemory
 
-_MAGIC = 0x316C616972746D65
-_PLACES, _MARKS, _LEVELS = 1 << 18, 256, 4
+_MAGIC = 0x326C616972746D65
+_PLACES, _MARKS, _LEVELS, _AREAS = 1 << 18, 256, 4, 32
 _EVENTS = ("executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever")
 _MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
+_AREA = np.dtype([("first", "<u8"), ("last", "<u8"), ("kind", "<u8")])
 _LEVEL = np.dtype([("sets", "<u8"), ("ways", "<u8")])
 _HEAD = np.dtype(
     [
-        ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("level", _LEVEL, _LEVELS),
-        ("mark", _MARK, _MARKS), ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"),
-        ("untold", "<u8"), ("unused", "<u8", 3),
+        ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("areas", "<u8"),
+        ("level", _LEVEL, _LEVELS), ("mark", _MARK, _MARKS), ("area", _AREA, _AREAS),
+        ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
+        ("unused", "<u8", 3),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(
     [("address", "<u8"), ("kind", "<u2"), ("traits", "<u2"), ("length", "<u4")]
     + [(event, "<u8") for event in _EVENTS]
-    + [("regions", "<u8")]
+    + [("regions", "<u8"), ("lines_of", "<u4", len(LineKind))]
 )
 BLOCK = 2
 """The kind of a place that is a block of code; others are instructions."""
@@ -88,6 +91,12 @@ class MemoryMeter(PluginMemory):
         self._write("level", np.array([(one.sets, one.ways) for one in levels.each], _LEVEL))
         self._write("mark", np.array([(address, int(role)) for address, role in taken], _MARK))
         self._ask(self._asked + 1 + self._asked % 2)
+
+    def tell_areas(self, areas: Sequence[LineArea]) -> None:
+        """What lines of these addresses are in trials to come; the first that has an address tells its kind."""
+        taken = areas[:_AREAS]
+        self._write("area", np.array([(one.first, one.last, int(one.kind)) for one in taken], _AREA))
+        self._put("areas", len(taken))
 
     def end(self) -> None:
         """Ask for the end of the trial, from which on nothing is seen, and nothing slowed."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.function_counts import FunctionObserver
 from pdrgate.guests.metering.memory.cache_levels import CacheLevel, CacheLevels
+from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.memory.memory_meter import (
     ATOMIC,
     BLOCK,
@@ -41,6 +42,11 @@ _MARKS: Mapping[Role, tuple[str, ...]] = {
     Role.POLL: ("net_rx_action", "__napi_poll"),
 }  # fmt: skip
 """What a kernel does by itself, and where that ends. Ticks come by the clock, and a trial like this is slow."""
+_KINDS = (
+    LineKind.STACK, LineKind.PER_CPU, LineKind.SYMBOL, LineKind.DIRECT, LineKind.VMALLOC, LineKind.PAGE,
+    LineKind.PROGRAM,
+)  # fmt: skip
+"""In the order of the last fields of `MemoryCounts`."""
 _LEAST = 0.02
 """Instructions for a packet, for a function to be kept by itself, where it touches no line."""
 _HEEDED = 30.0
@@ -52,6 +58,7 @@ class MemoryObserver:
 
     Args:
         nudge: has the guest do something, after which it has nothing to do.
+        areas: tells what lines of which addresses are.
         counting: what has counted the guest's functions; it names them, and tells what packets are known by.
     """
 
@@ -60,17 +67,20 @@ class MemoryObserver:
         meter: MemoryMeter,
         levels: CacheLevels,
         nudge: Callable[[], object],
+        areas: Callable[[], Sequence[LineArea]],
         counting: FunctionObserver,
     ) -> None:
         self._meter = meter
         self._levels = levels
         self._nudge = nudge
+        self._areas = areas
         self._counting = counting
 
     def begin(self) -> None:
         symbols = self._counting.symbols
         if symbols is None:
             return
+        self._meter.tell_areas(self._areas())
         self._meter.begin(self._levels, memory_marks(symbols, takes_packets_up(self._counting.latest)), WARM)
         self._wait()
 
@@ -145,6 +155,7 @@ def memory_seen(touched: Touched, symbols: KernelSymbols, levels: CacheLevels) -
         sums(ran["stored"], ran["traits"] & ATOMIC > 0),
         sums(ran["executed"], indirect),
         sums(ran["executed"], returns),
+        *(sums(ran["lines_of"][:, kind], ~code) for kind in _KINDS),
     )
     found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
     return MemorySeen(touched.windows, touched.dropped, _condensed(found, _LEAST * touched.windows))

@@ -13,13 +13,14 @@
  */
 #include "../qemu_interface.h"
 #include "cache_model.h"
+#include "line_kinds.h"
 #include "record.h"
 #include "seen_lines.h"
 #include "x86_traits.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
-enum { LINE_SHIFT = 6, NOTES = 1 << 16, KNOWN = 2 * PLACES, EVENT_SHIFT = 18 /* 2^18 places */ };
+enum { NOTES = 1 << 16, KNOWN = 2 * PLACES, EVENT_SHIFT = 18 /* 2^18 places */, KIND_SHIFT = EVENT_SHIFT + EVENTS };
 
 static struct record *record;
 static plugin_id self;
@@ -27,6 +28,7 @@ static uint64_t requested; /* of what was asked for, the last that the emulator 
 
 static struct cache level[LEVELS];
 static struct seen seen;
+static struct kinds kinds;
 static uint32_t known_at[KNOWN]; /* index of a place + 1 */
 
 /* The window: it counts when it has ended, if it does. */
@@ -36,20 +38,22 @@ static uint32_t note_of[NOTES], notes;
 
 /* --- Windows ------------------------------------------------------------------------------------------------------- */
 
-static inline void note(const struct place *place, unsigned events)
+static inline void note(const struct place *place, unsigned events, unsigned kind)
 {
 	if (notes == NOTES) {
 		clean = 0;
 		return;
 	}
-	note_of[notes++] = (uint32_t)(place - record->place) | events << EVENT_SHIFT;
+	note_of[notes++] = (uint32_t)(place - record->place) | events << EVENT_SHIFT | kind << KIND_SHIFT;
 }
 
 static void count_notes(void)
 {
 	for (uint32_t number = 0; number < notes; number++) {
 		struct place *place = &record->place[note_of[number] & (PLACES - 1)];
-		unsigned events = note_of[number] >> EVENT_SHIFT;
+		unsigned events = note_of[number] >> EVENT_SHIFT & ((1 << EVENTS) - 1);
+		if ((events & NEW_LINE) && place->kind == INSTRUCTION)
+			place->lines_of[note_of[number] >> KIND_SHIFT]++;
 		for (; events != 0; events &= events - 1)
 			place->count[__builtin_ctz(events)]++;
 	}
@@ -95,17 +99,28 @@ static unsigned touched(struct place *place, uint64_t line, struct cache *first)
 	return events;
 }
 
+/* Data. */
+static void touched_data(struct place *place, unsigned events, uint64_t line)
+{
+	if (place->traits & ON_STACK)
+		kinds_learn_stack(&kinds, line);
+	if (place->traits & OF_CPU)
+		kinds_learn_cpu(&kinds, line);
+	events |= touched(place, line, &level[0]);
+	if (events != 0)
+		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record, line) : UNKNOWN);
+}
+
 static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
 {
 	if (interrupted || elsewhere)
 		return;
 	struct place *place = data;
 	uint64_t line = address >> LINE_SHIFT, size = 1ULL << qemu_plugin_mem_size_shift(info);
-	unsigned events = qemu_plugin_mem_is_store(info) ? STORED : LOADED;
 	(void)cpu;
-	note(place, events | touched(place, line, &level[0]));
-	if ((address + size - 1) >> LINE_SHIFT != line && (events = touched(place, line + 1, &level[0])) != 0)
-		note(place, events);
+	touched_data(place, qemu_plugin_mem_is_store(info) ? STORED : LOADED, line);
+	if ((address + size - 1) >> LINE_SHIFT != line)
+		touched_data(place, 0, line + 1);
 }
 
 /* What is known of a block beside its place: where its code ends, and what it begins. */
@@ -148,7 +163,7 @@ static void executed(unsigned cpu, void *data)
 		return;
 	for (uint64_t line = place->address >> LINE_SHIFT; line <= block_of[number].last_line; line++, events = 0)
 		if ((events |= touched(place, line, &level[1])) != 0)
-			note(place, events);
+			note(place, events, UNKNOWN);
 }
 
 /* --- Translation --------------------------------------------------------------------------------------------------- */
@@ -203,7 +218,8 @@ static void translated(struct qemu_plugin_tb *tb)
 	for (size_t number = 0; number < length; number++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
 		struct place *place =
-			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn) & ATOMIC);
+			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1,
+				 traits_of_insn(insn) & (ATOMIC | ON_STACK | OF_CPU));
 		if (place != NULL)
 			qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, READS_AND_WRITES, place);
 	}
@@ -222,6 +238,7 @@ static void forget_model(void)
 static int begin_trial(void)
 {
 	memset(known_at, 0, sizeof known_at);
+	kinds_forget(&kinds);
 	record->places = record->windows = record->dropped = record->untold = 0;
 	window = 1;
 	windows_to_warm = record->warm;

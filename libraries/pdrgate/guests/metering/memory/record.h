@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define MAGIC 0x316c616972746d65ULL /* "emtrial1" */
-enum { PLACES = 1 << 18, MARKS = 256, LEVELS = 4 };
+#define MAGIC 0x326c616972746d65ULL /* "emtrial2" */
+enum { PLACES = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */
 enum event {
@@ -25,7 +25,11 @@ enum { EVENTS = 8 };
 enum kind { INSTRUCTION = 1, BLOCK = 2 };
 
 /* What code does beside touching memory. */
-enum trait { ATOMIC = 1, GOES_INDIRECTLY = 2, RETURNS = 4 };
+enum trait { ATOMIC = 1, GOES_INDIRECTLY = 2, RETURNS = 4, ON_STACK = 8, OF_CPU = 16 };
+
+/* What a line of data is. Instructions tell stacks and what each CPU has for itself, and areas of addresses the rest. */
+enum line_kind { UNKNOWN = 0, STACK = 1, PER_CPU = 2 /* others are the reader's */ };
+enum { LINE_KINDS = 8 };
 
 /* An instruction, which touches data, or a block of them, which touches lines of code. */
 struct place {
@@ -34,6 +38,7 @@ struct place {
 	uint32_t length; /* instructions */
 	uint64_t count[EVENTS];
 	uint64_t regions; /* of 256 KiB, in which it touched lines for the first time ever */
+	uint32_t lines_of[LINE_KINDS]; /* new lines of data, by what they are */
 };
 
 /* Code at which a window ends and the next begins, or where something begins or ends that is no part of a packet's way. */
@@ -48,6 +53,11 @@ struct mark {
 	uint64_t address, role;
 };
 
+/* Addresses of lines of one kind; the first area that an address is in tells its kind. */
+struct area {
+	uint64_t first, last, kind;
+};
+
 struct level {
 	uint64_t sets, ways;
 };
@@ -57,9 +67,10 @@ struct record {
 	/* Written by the reader, while no trial is under way. */
 	_Atomic uint64_t asked; /* odd: a trial is wanted; each has a number of its own */
 	uint64_t warm; /* windows that only fill the model */
-	uint64_t marks;
+	uint64_t marks, areas;
 	struct level level[LEVELS]; /* L1 of data, L1 of code, L2, the last one */
 	struct mark mark[MARKS];
+	struct area area[AREAS];
 	/* Written by the plugin. */
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;

@@ -1,0 +1,38 @@
+"""What the cache lines are that a packet touches, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from pdrgate.results.model import PartChange
+from pdrgate.stretch import MemorySeen
+
+LINE_KINDS: Final[Mapping[str, str]] = {
+    "stack_lines": "stacks", "cpu_lines": "per-CPU areas", "symbol_lines": "symbols", "direct_lines": "the direct map",
+    "vmalloc_lines": "vmalloc", "page_lines": "struct pages", "program_lines": "programs",
+}  # fmt: skip
+"""Fields of `MemoryCounts`, and what their lines are of."""
+_TOLD = 0.1
+"""Lines of a kind for a packet, for it to be told."""
+
+
+def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]:
+    """A function's lines by what they are, for a packet: medians of the trials."""
+    counts = [(one.functions[function], one.windows) for one in seen if function in one.functions]
+    absent = [0.0] * (len(seen) - len(counts))
+    found = {
+        kind: median([*absent, *(getattr(count, field) / windows for count, windows in counts)])
+        for field, kind in LINE_KINDS.items()
+    }
+    return {kind: lines for kind, lines in found.items() if lines > 0}
+
+
+def kinds_changed(parts: Iterable[PartChange]) -> list[tuple[str, float]]:
+    """What the changes of functions come to by kind, the largest first."""
+    found: dict[str, float] = {}
+    for part in parts:
+        for kind, change in part.kinds.items():
+            found[kind] = found.get(kind, 0.0) + change
+    return sorted(((kind, by) for kind, by in found.items() if abs(by) >= _TOLD), key=lambda one: -abs(one[1]))

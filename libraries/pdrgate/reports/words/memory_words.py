@@ -1,0 +1,61 @@
+"""What changed of memory in words: which functions touch more, and what lines these are; the same for all reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pdrgate.measurands.line_kinds import kinds_changed
+from pdrgate.reports.markup.columns import aligned
+from pdrgate.reports.words.costs import ChangesTable
+from pdrgate.results.model import ChangeResult, PartChange, ScenarioResult
+
+MEMORY_CAPTION = "Memory by function: what surely changed for a packet"
+_LARGEST = 4
+"""Functions of each measurand."""
+_KINDS = 3
+
+
+def memory_table(scenario: ScenarioResult) -> ChangesTable | None:
+    """Functions that surely touch or miss more or less, and the whole; None where nothing of it surely changed."""
+    changes = scenario.comparison.changes if scenario.comparison is not None else ()
+    found = [one for one in changes if one.parts]
+    if not found:
+        return None
+    rows = [row for one in found for row in _rows(one)]
+    told = any(row[-1] for row in rows)
+    head = ("memory", "function", "before", "after", "change", "lines of")
+    return ChangesTable(head if told else head[:-1], tuple(row if told else row[:-1] for row in rows))
+
+
+def memory_lines(scenario: ScenarioResult) -> list[str]:
+    """The table on the console; empty where nothing surely changed."""
+    table = memory_table(scenario)
+    if table is None:
+        return []
+    rows = [tuple(name.upper() for name in table.head), *table.rows]
+    return ["memory changed for a packet:", *aligned(rows, frozenset({2, 3, 4}), indent="  ")]
+
+
+def _rows(change: ChangeResult) -> list[tuple[str, ...]]:
+    """The largest changes of a measurand, what all others come to, and a packet's whole."""
+    shown, others = change.parts[:_LARGEST], change.parts[_LARGEST:]
+    # Results of earlier versions do not say what a function had before and has now.
+    rows = [("", one.function, *_values(one), f"{one.change:+.1f}", _kinds([one])) for one in shown]
+    if others:
+        name = f"{len(others)} other functions" if len(others) > 1 else "another function"
+        rows.append(("", name, "", "", f"{sum(one.change for one in others):+.1f}", _kinds(others)))
+    whole = change.candidate - change.baseline
+    rows.append(
+        ("", "a packet", f"{change.baseline:.1f}", f"{change.candidate:.1f}", f"{whole:+.1f}", _kinds(change.parts))
+    )
+    return [(change.measurand, *rows[0][1:]), *rows[1:]]
+
+
+def _values(one: PartChange) -> tuple[str, str]:
+    known = one.baseline or one.candidate
+    return (f"{one.baseline:.1f}", f"{one.candidate:.1f}") if known else ("", "")
+
+
+def _kinds(parts: Sequence[PartChange]) -> str:
+    """``the direct map +4.0, stacks +1.0``."""
+    return ", ".join(f"{kind} {by:+.1f}" for kind, by in kinds_changed(parts)[:_KINDS])
