@@ -18,11 +18,14 @@ from pdrgate.transfer import Look, Senders, Transfer
 ASKED = TcpStreams(request=64, buffers="kernel")
 
 
-def answered(requests: int, latency: float, instructions: float | None) -> Transfer:
+def answered(requests: int, latency: float, instructions: float | None, ticks: int = 0, idle: int = 0) -> Transfer:
     look = Look(
         end=0.5, seconds=0.5, sent=64 * requests, retransmitted=0, rtt=latency, rtt_deviation=0.0, congestion_window=0
     )
-    functions = {} if instructions is None else {"tcp_ack": (instructions, 1.0), USER_SPACE: (1e6, 0.0)}
+    functions = {} if instructions is None else {
+        "tcp_ack": (instructions, 1.0), USER_SPACE: (1e6, 0.0), "update_process_times": (100.0, ticks),
+        "tick_nohz_idle_exit": (100.0, idle),
+    }  # fmt: skip
     return Transfer(
         window=65536, streams=1, congestion="cubic", intended_duration=1.0, delivered=64 * requests, seconds=0.5,
         requests=requests, senders=Senders(sent=64 * requests, looks=(look,)), seen=Seen(functions=functions),
@@ -62,7 +65,12 @@ def test_their_transfers_come_to_rate_latency_and_cost() -> None:
     made = [answered(500, 1e-3, 1.5e7), answered(400, 1.2e-3, 1.3e7)]
     assert RequestRate().value(made) == pytest.approx(900)
     assert RequestLatency().value(made) == pytest.approx(1e-3)
-    assert RequestCost().value(made) == pytest.approx(3e4)
+    assert RequestCost().value(made) == pytest.approx((3e4 + 3.25e4) / 2, rel=1e-4)
+
+
+def test_a_request_costs_no_more_where_the_peer_keeps_the_kernel_waiting() -> None:
+    prompt, waited = answered(500, 1e-3, 1.5e7), answered(500, 5e-3, 1.5e7 + 1200 * 7000, ticks=400, idle=800)
+    assert RequestCost().value([waited]) == pytest.approx(RequestCost().value([prompt]))
 
 
 def test_what_was_not_counted_has_no_cost() -> None:
