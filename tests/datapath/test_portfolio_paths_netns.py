@@ -74,6 +74,7 @@ def test_packets_go_through_and_nothing_stays(testbed: NetnsTestbed, name: str) 
     assert [NetworkState.of(hop.host) for hop in testbed.hops] == before
 
 
+@pytest.mark.parametrize("testbed", [1], indirect=True)
 @pytest.mark.parametrize("name", CARRYING)
 def test_a_fault_in_the_steps_is_told_before_anything_is_measured(testbed: NetnsTestbed, name: str) -> None:
     scenario = scenario_of_path(name)
