@@ -28,7 +28,7 @@ _RANGES, _RANGES_OF_FEW = 3.0, 10.0
 """Times what trials of one build lie apart that a function must have changed by; more times where these are fewer than
 `_SEVERAL`, for two lie close together by chance."""
 _SEVERAL = 4
-_SURE = 0.15
+SURE = 0.15
 """The least that a function must have changed by, for a packet."""
 _NEEDED = 2
 """Trials of each build, for anything to be sure."""
@@ -100,7 +100,7 @@ def _parts(
         apart = max(min(now) - max(earlier), min(earlier) - max(now))
         scatter = max(max(each) - min(each) for each in (earlier, now))
         ranges = _RANGES if min(before.trials, after.trials) >= _SEVERAL else _RANGES_OF_FEW
-        if apart >= max(_SURE, ranges * scatter):
+        if apart >= max(SURE, ranges * scatter):
             by = median(now) - median(earlier)
             kinds = _more(past, present) if measurand == CacheLines.about.name else {}
             found.append(

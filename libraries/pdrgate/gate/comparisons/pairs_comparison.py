@@ -287,7 +287,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def _side_result(self, side: Side) -> SideResult:
         found = self.loop.found
-        measured = (*self.loop.compared, *found.everywhere(self.kind.also_told))
+        measured = (*self.loop.compared, *found.somewhere(self.kind.also_told))
         told = [summarised(one.name, one.unit, one.better, found.values(one.name, side)) for one in measured]
         assessment = self.shape.assessments.get(side) if self.shape is not None else None
         accounted = self._accounted(side)

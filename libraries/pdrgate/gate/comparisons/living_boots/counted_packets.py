@@ -25,7 +25,8 @@ from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
 from pdrgate.measurands.measurand import Described
 from pdrgate.measurands.memory_changes import OF_MEMORY
-from pdrgate.measurands.memory_trials import MemoryTrials
+from pdrgate.measurands.memory_doubt import memory_may_have_changed
+from pdrgate.measurands.memory_trials import MemoryTrials, memory_of
 from pdrgate.phase import Phase
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
@@ -35,6 +36,9 @@ from pdrgate.units import Rate
 
 _MEMORY_TRIALS, _MEMORY_PACKETS = 1, 4 * 192
 """Memory trials of a living boot, and packets of each: four bursts, of which the first fills the model."""
+
+_FIRST = 1
+"""The pair whose boots tell what packets do with memory, before anybody else does."""
 
 
 class CountedPackets:
@@ -47,6 +51,8 @@ class CountedPackets:
         self._session = session
         self._scenario = scenario
         self._suts = suts
+        self._in_doubt: set[str] = set()
+        """Boots that are asked what they do with memory though they are not of the first pair."""
 
     def sut(self, testbed: Testbed, identity: Identity, told: Callable[[Trial, bool], None]) -> OpenLoopSut:
         one = identity.side or SIDES[1], identity.pair
@@ -65,6 +71,16 @@ class CountedPackets:
                 trial = sut.measure(ask.load, ask.duration, ask.phase)
             if trial.occasion.phase == Phase.IDLE:
                 self._suts.resting[sut.boot_id] = trial
+
+    def doubtful(self, suts: Sequence[OpenLoopSut]) -> Sequence[OpenLoopSut]:
+        """All others, where what the first pair does with memory leaves doubt that it is the same."""
+        seen = {sut.identity.side: memory_of(sut.trials) for sut in suts if sut.identity.pair == _FIRST}
+        before, after = (seen.get(side, []) for side in SIDES)
+        if not before or not after or not memory_may_have_changed(before[-1], after[-1]):
+            return ()
+        others = [sut for sut in suts if sut.identity.pair != _FIRST]
+        self._in_doubt.update(sut.boot_id for sut in others)
+        return others
 
     def made(self, sut: OpenLoopSut) -> Sequence[Trial]:
         return sut.trials
@@ -87,7 +103,8 @@ class CountedPackets:
     def _asks(self, sut: OpenLoopSut) -> Iterator[Ask]:
         overload = CARRIED if self._scenario.delivery is None else DELIVERED
         steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, overload), self._cost]
-        if sut.sees_memory and self._scenario.counts not in INSIDE:
+        wanted = sut.identity.pair == _FIRST or sut.boot_id in self._in_doubt
+        if wanted and sut.sees_memory and self._scenario.counts not in INSIDE:
             steps.append(MemoryTrials(_MEMORY_PACKETS, _MEMORY_TRIALS))
         return (ask for step in steps if (ask := step.next(sut.trials)) is not None)
 

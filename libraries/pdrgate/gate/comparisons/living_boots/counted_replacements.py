@@ -23,6 +23,9 @@ class CountedReplacements(CountedPackets):
         while (ask := _ASKED.next(sut.trials)) is not None:
             sut.measure(ask.load, ask.duration, ask.phase)
 
+    def doubtful(self, suts: Sequence[OpenLoopSut]) -> Sequence[OpenLoopSut]:
+        return ()
+
     def values(self, stretches: Sequence[Trial]) -> Mapping[str, float]:
         values = {one.about.name: one.value(stretches) for one in (ReplacementTime(), ReplacementLoss())}
         return {name: value for name, value in values.items() if value is not None}

@@ -76,6 +76,8 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
                 self._prepare_each(suts)
             if self.failure is None:
                 self._at_once(suts, self._counted.count)
+                again = self._counted.doubtful([*suts.values()])
+                self._at_once({one: sut for one, sut in suts.items() if sut in again}, self._counted.count)
             self.unlike = self._counted.unlike([*suts.values()])
             self.failure = self.failure or self.unlike
             results = [self._result(*one, sut) for one, sut in suts.items()] if self.failure is None else []

@@ -33,6 +33,9 @@ class LivingCount(Protocol[AnyLivingSut, AnyStretch]):
     def count(self, sut: AnyLivingSut) -> None:
         """Measure all that is asked of a boot; it may be done beside others. Raises TestbedError."""
 
+    def doubtful(self, suts: Sequence[AnyLivingSut]) -> Sequence[AnyLivingSut]:
+        """Those of them that must be asked for more, now that all have been counted: `count` them once more."""
+
     def made(self, sut: AnyLivingSut) -> Sequence[AnyStretch]:
         """All that was measured of it."""
 

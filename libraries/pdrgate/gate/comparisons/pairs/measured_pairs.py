@@ -60,8 +60,8 @@ class MeasuredPairs(Generic[AnyStretch]):
         return _without_searches(self.all)
 
     def values(self, measurand: str, side: Side) -> tuple[float, ...]:
-        """A measurand of each boot of a build, in the order of the pairs."""
-        return tuple(boot.values[measurand] for boot in self._whole if boot.side == side)
+        """A measurand of each boot of a build that tells it, in the order of the pairs."""
+        return tuple(boot.values[measurand] for boot in self._whole if boot.side == side and measurand in boot.values)
 
     def paired(self, measurand: str) -> Pairs:
         """A measurand of both boots of each pair."""
@@ -70,6 +70,10 @@ class MeasuredPairs(Generic[AnyStretch]):
     def everywhere(self, measurands: Sequence[Description]) -> tuple[Description, ...]:
         """The measurands that all boots have."""
         return tuple(one for one in measurands if all(one.name in boot.values for boot in self._whole))
+
+    def somewhere(self, measurands: Sequence[Description]) -> tuple[Description, ...]:
+        """The measurands that any boot of each build has."""
+        return tuple(one for one in measurands if all(self.values(one.name, side) for side in SIDES))
 
     def complaints(self, side: Side) -> tuple[str, ...]:
         """What the kernels of a build complained of; of the candidate what the baseline did not."""

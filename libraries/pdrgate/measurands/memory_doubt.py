@@ -1,0 +1,34 @@
+"""Whether two builds may differ in what a packet does with memory, by one memory trial of each.
+
+A memory trial has all of a guest's code translated anew, twice. So one pair of boots is asked first, and a second one
+only where the first leaves doubt: what does not differ beyond a tolerance in one pair is no change in two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pdrgate.measurands.memory_changes import OF_MEMORY, SURE
+from pdrgate.measurands.memory_trials import OfMemory
+from pdrgate.stretch import MemorySeen
+
+_BY_BOOT = "clear_page"
+"""What functions begin with that clear pages: how often one is needed, a boot's free pages decide."""
+
+
+def memory_may_have_changed(before: MemorySeen, after: MemorySeen) -> bool:
+    """Whether functions have more of anything, or less, that together is beyond its tolerance."""
+    return any(_moved(kind, before, after) for kind in OF_MEMORY)
+
+
+def _moved(kind: type[OfMemory], before: MemorySeen, after: MemorySeen) -> bool:
+    old, new = kind.by_function(before), kind.by_function(after)
+    whole = max(1.0, sum(old.values()))
+    allowed = max(kind.about.tolerance.default * whole, kind.least)
+    changes = [change for change in _changes(old, new) if abs(change) >= SURE]
+    return any(abs(sum(one for one in changes if (one > 0) == more)) > allowed for more in (True, False))
+
+
+def _changes(old: Mapping[str, float], new: Mapping[str, float]) -> list[float]:
+    names = (name for name in old.keys() | new.keys() if not name.startswith(_BY_BOOT))
+    return [new.get(name, 0.0) - old.get(name, 0.0) for name in names]
