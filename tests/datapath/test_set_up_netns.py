@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, data_path
-from pdrgate.data_paths.network_state import NetworkState
+from pdrgate.data_paths.network_state import KnownNetworks, NetworkState
 from pdrgate.data_paths.set_up import set_up_of
+from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import SutError
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.trial import Trial
@@ -100,6 +101,35 @@ def test_what_steps_made_is_taken_away_without_their_undo(testbed: NetnsTestbed)
     finally:
         assert path.restore() == []
     assert NetworkState.of(hop.host) == before
+
+
+def test_the_router_beneath_stays_for_the_next_scenario(testbed: NetnsTestbed) -> None:
+    (hop,) = testbed.hops
+    bare, networks, base = NetworkState.of(hop.host), KnownNetworks(), StandingBase()
+
+    def path(*steps: str, on: str = "ip-routing") -> DataPath:
+        return data_path(on, set_up=set_up_of(steps), networks=networks, base=base)
+
+    first = path("nft add table inet gate", "ip route add 203.0.113.0/24 dev $OUT")
+    first.apply(testbed.hops)
+    assert first.restore() == []
+    left = dict(bare.new_in(NetworkState.of(hop.host)))
+    assert left.keys() == {"address", "neighbour", "route", "IPv6 route"}
+    assert "198.1" in left["route"]
+    second = path("ip route flush dev $OUT scope global")
+    second.apply(testbed.hops)
+    second.restore()  # what the scenario broke is not left to the next one
+    assert NetworkState.of(hop.host) == bare
+    third = path("true")
+    try:
+        third.apply(testbed.hops)
+        trial = sent(testbed, third)
+        assert trial.forwarded == trial.offered > 0
+        assert third.restore() == []
+        path("true", on="bare-ipv4")
+        assert NetworkState.of(hop.host) == bare
+    finally:
+        base.leave()
 
 
 def test_ipsec_that_was_there_before_stays(testbed: NetnsTestbed) -> None:

@@ -12,6 +12,10 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.session import Session
 
 
+class _Nothing:
+    disposable = True
+
+
 @dataclass
 class BootsNothing:
     up: list[object] = field(default_factory=list)
@@ -20,7 +24,7 @@ class BootsNothing:
 
     def begin(self, start: object, *, kept: bool) -> object:
         self.begun += 1
-        self.up.append(object())
+        self.up.append(_Nothing())
         return self.up[-1]
 
     def ready(self, testbed: object, *, introduce: bool) -> None:

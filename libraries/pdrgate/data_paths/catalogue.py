@@ -16,6 +16,7 @@ from pdrgate.data_paths.program_path import ProgramBefore
 from pdrgate.data_paths.receivers import CALLS, MOST_RECEIVERS, Call, Receivers
 from pdrgate.data_paths.set_up import SetUp
 from pdrgate.data_paths.set_up_path import SetUpPath
+from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.data_paths.tcp_streams import CONTROLS, Buffers, StreamDirection, TcpStreams
 from pdrgate.errors import TestbedError
 from pdrgate.fate import Fate
@@ -52,6 +53,7 @@ def data_path(
     set_up: SetUp | None = None,
     stays: bool = True,
     networks: KnownNetworks | None = None,
+    base: StandingBase | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> DataPath:
     """A new data path of that name.
@@ -66,11 +68,12 @@ def data_path(
         set_up: what a user's own steps do on top of it.
         stays: whether the hosts outlive the path, so that what the steps made is taken away.
         networks: what these hosts have without any path, where that is known.
+        base: what stands on these hosts; a path that does not stand on it finds it left.
         told: gets lines of what those steps printed.
 
     Raises:
         BpfBuildError: the object holds no program for this data path.
-        TestbedError: there is no such data path.
+        TestbedError: there is no such data path, or a host does not let go of the base.
     """
     if name not in DATA_PATHS:
         raise TestbedError(f"there is no data path {name!r}; there are {', '.join(DATA_PATHS)}")
@@ -78,6 +81,12 @@ def data_path(
     build = None if program is None else bpf_build(program, path.program)
     own = build if path.program is not None else None
     made = path.make(PathAsked(own, receivers or Receivers(), streams or TcpStreams(), fate, changes))
+    stands = path.under_steps and set_up is not None
+    for sentence in base.leave() if base is not None and not stands else ():
+        told(sentence)
     if set_up is not None:
-        made = SetUpPath(made, set_up, networks=(networks or KnownNetworks()) if stays else None, told=told)
+        made = SetUpPath(
+            made, set_up, networks=(networks or KnownNetworks()) if stays else None, base=base if stands else None,
+            told=told,
+        )  # fmt: skip
     return made if build is None or path.program is not None else ProgramBefore(made, build, fate)

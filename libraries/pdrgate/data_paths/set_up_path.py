@@ -14,6 +14,7 @@ from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.replacing import replaced
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
+from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host
 from pdrgate.hosts.sent_program import sent
@@ -70,16 +71,18 @@ class SetUpPath:
 
     Args:
         networks: what the hosts have without the scenario, which they outlive; None: what steps made goes with them.
+        base: keeps the data path beneath set up for the next scenario; None: it is taken away.
         told: gets lines of what commands printed, of the first hop.
     """
 
     def __init__(
         self, beneath: DataPath, set_up: SetUp, *, networks: KnownNetworks | None = None,
-        told: Callable[[str], None] = lambda line: None,
+        base: StandingBase | None = None, told: Callable[[str], None] = lambda line: None,
     ) -> None:  # fmt: skip
         self._beneath = beneath
         self._set_up = set_up
         self._networks = networks
+        self._base = base
         self._told = told
         self._hops: list[_OnHop] = []
 
@@ -140,7 +143,10 @@ class SetUpPath:
         if self._networks is not None:
             for hop in hops:
                 self._networks.of(hop.host)
-        self._beneath.apply(hops)
+        if self._base is not None:
+            self._beneath = self._base.stand(self._beneath, hops)
+        else:
+            self._beneath.apply(hops)
         for number, hop in enumerate(hops, 1):
             one = _OnHop(hop, number)
             self._hops.append(one)
@@ -162,11 +168,20 @@ class SetUpPath:
             self._hops.clear()
             return self._beneath.restore()
         told = [sentence for one in reversed(self._hops) for sentence in _undone(one)]
-        told += self._beneath.restore()
-        while self._hops:
-            host = self._hops.pop().hop.host
+        if self._base is not None and not told and not self._restored(self._base.networks):
+            self._hops.clear()
+            return []
+        told += self._beneath.restore() if self._base is None else self._base.leave()
+        told += self._restored(self._networks)
+        self._hops.clear()
+        return told
+
+    def _restored(self, networks: KnownNetworks) -> list[str]:
+        """Have the hosts what they had; sentences on what they have not."""
+        told: list[str] = []
+        for one in reversed(self._hops):
             try:
-                told += self._networks.restore(host)
+                told += networks.restore(one.hop.host)
             except TestbedError as error:
                 told.append(str(error))
         return told

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pdrgate.crashes.kernel_log import KernelLog
 from pdrgate.data_paths.network_state import KnownNetworks
+from pdrgate.data_paths.standing_base import StandingBase
 
 
 @dataclass(slots=True)
@@ -13,5 +14,7 @@ class KnownState:
     """What a SUT was when the last scenario was taken away: the next one need not ask for it."""
 
     networks: KnownNetworks = field(default_factory=KnownNetworks)
+    base: StandingBase | None = None
+    """What stays set up from scenario to scenario; None: nothing."""
     log: KernelLog | None = None
     """The log of its kernel; None where it was not read yet."""

@@ -156,7 +156,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._path = data_path(
             scenario.data_path, self.identity.program or scenario.program, scenario.delivery, scenario.streams, changes,
             fate=scenario.counts, set_up=scenario.set_up, stays=not testbed.disposable or self.identity.stays,
-            networks=self._known.networks,
+            networks=self._known.networks, base=self._known.base,
             told=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
         if scenario.set_up is not None and isinstance(testbed, Furnishing):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
+from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
@@ -64,8 +65,8 @@ class LivingSuts:
             side, number = one
             self._session.observer.said(f"living boot {number} of the {side}, {self.builds[side].label}")
             try:
-                self._up[one] = self._session.begin(partial(_standing, self.builds[side]), kept=True)
-                self.known[one] = KnownState()
+                testbed = self._up[one] = self._session.begin(partial(_standing, self.builds[side]), kept=True)
+                self.known[one] = KnownState(base=StandingBase() if testbed.disposable else None)
             except TestbedError as error:
                 raise BootError(side, error) from error
         failed: list[BootError] = []
