@@ -226,6 +226,9 @@ def test_what_transfers_come_to() -> None:
     assert ByteCost().value(made) is None  # not counted
     counted = transfers(loop, 1 << 20, functions={"tcp_rcv_established": [5_000_000_000, 1], "user space": [1, 1]})
     assert ByteCost().value(counted) == pytest.approx(4.0)
+    slower = transfers(loop, 1 << 20, functions={"tcp_rcv_established": [7_000_000_000, 1]})
+    assert ByteCost().value([*counted, *slower]) == pytest.approx(4.8)
+    assert ByteCost(least=True).value([*counted, *slower]) == pytest.approx(4.0)
 
 
 def test_a_disturbed_transfer_tells_nothing_and_is_made_good() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
@@ -21,9 +22,9 @@ from pdrgate.testbeds import Testbed
 from pdrgate.transfer import Transfer
 
 _KIB = 1024
-_TRANSFERS = 2
-_AT_ONCE, _OVER_DELAY = 1.0, 2.0
-"""Seconds of a transfer: over a path with delay a window takes some round trips to grow."""
+_AT_ONCE, _OVER_DELAY = (4, 0.5), (2, 2.0)
+"""Transfers, and seconds of each: over a path with delay a window takes some round trips to grow. Else the more there
+are, the likelier one of them has the CPU."""
 
 
 class CountedBytes:
@@ -47,6 +48,9 @@ class CountedBytes:
     def count(self, sut: ClosedLoopSut) -> None:
         measure_in_turn([Replicate(sut, self._measurands)])
 
+    def doubtful(self, suts: Sequence[ClosedLoopSut]) -> Sequence[ClosedLoopSut]:
+        return ()
+
     def made(self, sut: ClosedLoopSut) -> Sequence[Transfer]:
         return sut.transfers
 
@@ -64,13 +68,14 @@ class CountedBytes:
     def _measurands(self) -> tuple[TransferMeasurand, ...]:
         streams = self._scenario.streams
         assert streams is not None
-        duration = _OVER_DELAY if streams.delay else _AT_ONCE
-        return of_transfers(
+        count, duration = _OVER_DELAY if streams.delay else _AT_ONCE
+        asked = of_transfers(
             TransferSetting(
                 window=streams.window * _KIB,
                 duration=duration,
-                count=_TRANSFERS,
+                count=count,
                 buffers=streams.buffers,
                 request=streams.request,
             )
         )
+        return tuple(replace(each, least=True) if isinstance(each, ByteCost) else each for each in asked)
