@@ -36,7 +36,8 @@ def assert_all_agree(ended: Ended, verdict: str, code: int) -> str:
         # Nor does a page that is shown before the verdict is known.
         assert "ERROR" not in (ended.folder / "output.xml").read_text(encoding="utf-8")
     else:
-        assert (status, message) == ("FAIL", sentence)
+        assert (status, message.splitlines()[0]) == ("FAIL", first)
+        assert message.count(first) == 1
         assert ended.xunit_failures == [first]
         ((status, text),) = ended.allure_statuses
         assert (status, text) == ("failed" if code == 1 else "broken", sentence)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_results import compared, result, scenario
 
 from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee
-from pdrgate.reports.words.headline import HEADLINE_LENGTH, headline, left_out, scenario_headline
+from pdrgate.reports.words.headline import HEADLINE_LENGTH, headline, left_out, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.measurands import measurand_rows
 from pdrgate.results.model import ChangeResult, FunctionChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
@@ -62,6 +62,15 @@ def test_a_regression_has_its_number_and_fits(one: ScenarioResult) -> None:
     assert len(told) <= HEADLINE_LENGTH and "\n" not in told
     assert re.search(r"\d %|\d%", told)
     assert headline(result(one, reason=one.reason)) == told
+
+
+@given(st.one_of(regressions(), st.builds(
+    lambda word, reason: dataclasses.replace(scenario(str(word)), reason=reason), st.sampled_from(Verdict), NAMES
+)))  # fmt: skip
+def test_robots_message_has_the_headline_first_and_once(one: ScenarioResult) -> None:
+    first, *more = scenario_in_lines(one).split("\n")
+    assert first == scenario_headline(one) and len(first) <= HEADLINE_LENGTH
+    assert first not in more and not any(line in first for line in more)
 
 
 @given(st.sampled_from(Verdict), NAMES, NAMES, st.lists(regressions(), max_size=4))

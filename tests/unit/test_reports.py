@@ -24,6 +24,7 @@ from pdrgate.reports.pages.scenario_parts import Picture, fragments, pictures, s
 from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
+from pdrgate.reports.words.headline import scenario_headline, scenario_in_lines
 from pdrgate.reports.words.measurands import measurand_rows
 from pdrgate.results.model import (
     BootResult,
@@ -430,6 +431,15 @@ ROBOTS = b"""<?xml version="1.0"?><testsuite name="pdrgate" tests="3" errors="0"
 ERROR: no QEMU" type="AssertionError"/></testcase>
 <testcase classname="pdrgate.Gate" name="Mine" time="0"><failure message="1 != 2" type="AssertionError"/></testcase>
 </testsuite><properties><property name="Documentation" value="[data:image/png|x]"/></properties></testsuite>"""
+
+
+def test_robots_message_of_many_lines_is_a_line_in_xunit_and_the_whole_below() -> None:
+    found = changed(compared(), test="One", verdict=Verdict.UNSTABLE, reason=f"TIR 0.46; {'more ' * 60}; less")
+    told = scenario_in_lines(found).replace("\n", "&#10;").encode()
+    suite = ElementTree.fromstring(retold(ROBOTS.replace(b"DISTURBED: stolen", told), result(found)))
+    (failure,) = (one for one in suite.iter("failure") if one.get("type") == "UNSTABLE")
+    assert failure.get("message") == scenario_headline(found)
+    assert failure.text == f"UNSTABLE: {found.reason}"
 
 
 def test_robots_own_file_gets_errors_and_numbers() -> None:

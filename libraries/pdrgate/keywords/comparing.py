@@ -27,6 +27,7 @@ from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.spike_in import spike_in
 from pdrgate.gate.run.options import FEWEST_BOOTS
 from pdrgate.gate.run.session import Session
+from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.model import Side
@@ -215,7 +216,7 @@ class BuildKeywords:
         session.observer.said(_DRAWING)
         show_scenario(comparison, comparison.trials, searched=made is None)
         if comparison.shape is None:
-            raise AssertionError(str(comparison.judgement))
+            raise verdict_failure(comparison.result())
 
     def _of_kernel(self, session: Session, side: Side, named: KernelBuild) -> Build:
         known = named.image, named.modules, named.image.stat().st_mtime_ns

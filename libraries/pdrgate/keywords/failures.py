@@ -6,6 +6,9 @@ import sys
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from pdrgate.reports.words.headline import scenario_in_lines
+from pdrgate.results.model import ScenarioResult
+
 STOPPED = "Execution terminated by signal"
 """What Robot says of what Ctrl-C or SIGTERM has ended."""
 
@@ -14,6 +17,11 @@ class CheckError(AssertionError):
     """A getter's assertion failed. Robot's message of it does not begin with this name."""
 
     ROBOT_SUPPRESS_NAME = True
+
+
+def verdict_failure(scenario: ScenarioResult) -> AssertionError:
+    """What a keyword fails with by the verdict of a scenario: the headline is its first line."""
+    return AssertionError(scenario_in_lines(scenario))
 
 
 def is_assertion(implementation: Any) -> bool:

@@ -11,6 +11,7 @@ from pdrgate.errors import TestbedError
 from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_evidence, show_scenario
 from pdrgate.keywords.state import AnyMeasurement, State
 from pdrgate.results.verdict import Judgement
@@ -43,7 +44,7 @@ class JudgingKeywords:
                 # The test ends here; what was measured of the change is told all the same, though not accepted.
                 measurement.judge(self._tolerance(None))
             show_scenario(measurement, measurement.trials, searched=False)
-            _fail_unless_passing(measurement.judgement)
+            _fail_unless_passing(measurement, measurement.judgement)
         else:
             # What was measured of the change is told also where it is not accepted.
             judgement = measurement.judge(self._tolerance(None)) if measurement.stability() else None
@@ -154,9 +155,9 @@ def _fail_with_evidence(measurement: AnyMeasurement, judgement: Judgement | None
     """Robot unfolds what fails: there the evidence is seen without a click."""
     if judgement is not None and not judgement.verdict.passes:
         show_evidence(measurement.result(judgement))
-    _fail_unless_passing(judgement)
+    _fail_unless_passing(measurement, judgement)
 
 
-def _fail_unless_passing(judgement: Judgement | None) -> None:
+def _fail_unless_passing(measurement: AnyMeasurement, judgement: Judgement | None) -> None:
     if judgement is not None and not judgement.verdict.passes:
-        raise AssertionError(str(judgement))
+        raise verdict_failure(measurement.result(judgement))

@@ -25,6 +25,7 @@ from pdrgate.keywords.on_packets import PacketKeywords
 from pdrgate.keywords.state import RunningTest, State
 from pdrgate.keywords.testbed import TestbedKeywords
 from pdrgate.reports.console.screen import verdict_text
+from pdrgate.reports.words.headline import scenario_in_lines
 from pdrgate.results.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.units import Duration, Rate, Ratio
 
@@ -135,7 +136,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             return
         if not judgement.verdict.passes and (result.failed or ended.verdict.passes):
             result.status = "FAIL"
-            result.message = str(judgement)
+            result.message = scenario_in_lines(measurement.session.record.scenarios[-1])
         if isinstance(measurement, CountedComparison):
             self._state.paths[measurement.scenario.name] = measurement.scenario
         show_run(measurement.session.record.result(), result.parent)

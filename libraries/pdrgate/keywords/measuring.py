@@ -11,6 +11,7 @@ from robot.api.deco import keyword
 from pdrgate.cause import causes_in_words
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
+from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario, show_search
 from pdrgate.keywords.state import State
 from pdrgate.measurands import RECEIVE_RATE
@@ -42,7 +43,7 @@ class MeasuringKeywords:
         found = measurement.search(None if loss is None else float(loss), None if width is None else float(width))
         show_search(measurement)
         if measurement.judgement is not None:
-            raise AssertionError(str(measurement.judgement))
+            raise verdict_failure(measurement.result())
         lower = found.results[-1].lower
         assert lower is not None
         return Rate(lower)
@@ -79,7 +80,7 @@ class MeasuringKeywords:
         measurement = self._state.transferring()
         found = measurement.sweep()
         if measurement.judgement is not None:
-            raise AssertionError(str(measurement.judgement))
+            raise verdict_failure(measurement.result())
         return None if found is None else found // 1024
 
     @keyword
@@ -140,7 +141,7 @@ class MeasuringKeywords:
         found = measurement.measure_receive_rate(trials, length)
         show_scenario(measurement, measurement.trials)
         if found is None or measurement.judgement is not None:
-            raise AssertionError(str(measurement.judgement))
+            raise verdict_failure(measurement.result())
         return Rate(found.value)
 
     @keyword(name="Get MRR")

@@ -12,7 +12,7 @@ from pdrgate.reports.ci.export_figures import slug, unit
 from pdrgate.reports.markup.columns import aligned
 from pdrgate.reports.pages.scenario_parts import kernel_release
 from pdrgate.reports.words.build_words import build_lines
-from pdrgate.reports.words.headline import scenario_headline
+from pdrgate.reports.words.headline import scenario_headline, scenario_in_lines
 from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
@@ -96,10 +96,11 @@ def _tell(case: ElementTree.Element, scenario: ScenarioResult | None) -> None:
             failure.set("type", str(word))
         if word in _FAULTS:
             failure.tag = "error"
-        if scenario is not None and told == _xml(f"{scenario.verdict}: {scenario.reason}"):
+        whole = _xml(f"{scenario.verdict}: {scenario.reason}") if scenario is not None else ""
+        if scenario is not None and told in (whole, _xml(scenario_in_lines(scenario))):
             # CI servers show the message in a line, and the text to who asks for it.
             failure.set("message", _xml(scenario_headline(scenario)))
-            failure.text = told
+            failure.text = whole
     if scenario is not None:
         properties = ElementTree.Element("properties")
         for name, value in _numbers(scenario):

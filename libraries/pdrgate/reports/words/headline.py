@@ -69,6 +69,12 @@ def scenario_headline(scenario: ScenarioResult) -> str:
     return fitted(f"{scenario.verdict}: ", first, parts)
 
 
+def scenario_in_lines(scenario: ScenarioResult) -> str:
+    """The headline of a scenario, and below it, a line each, the clauses of its reason that it does not tell."""
+    told = scenario_headline(scenario)
+    return "\n".join((told, *_untold(told, scenario.reason)))
+
+
 def fault_in_words(result: RunResult) -> str:
     """Whether build or machine is at fault; empty where nothing is."""
     return _FAULTS.get(result.verdict, "")
@@ -91,12 +97,7 @@ def builds_compared(result: RunResult) -> list[str]:
 
 def left_out(told: str, reason: str) -> list[str]:
     """The clauses of a reason that neither its headline tells nor the table of changes."""
-    whole = not told.endswith("…")
-    return [
-        one
-        for one in _split(reason)
-        if one not in told and not (whole and one[:_KNOWN] in told) and not _BARE.fullmatch(one)
-    ]
+    return [one for one in _untold(told, reason) if not _BARE.fullmatch(one)]
 
 
 def fitted(begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = ()) -> str:
@@ -110,6 +111,11 @@ def fitted(begin: str, first: str | Sequence[str], parts: Iterable[str | Sequenc
     for part in parts:
         told = _room(told, part) or told
     return told
+
+
+def _untold(told: str, reason: str) -> list[str]:
+    whole = not told.endswith("…")
+    return [one for one in _split(reason) if one not in told and not (whole and one[:_KNOWN] in told)]
 
 
 def _room(told: str, part: str | Sequence[str]) -> str:
