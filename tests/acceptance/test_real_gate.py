@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -243,12 +244,35 @@ def test_missing_tools_are_named_with_their_package(tmp_path):
     assert "ERROR: ethtool is not installed; run ./ci/bootstrap, or: apt-get install ethtool" in ended.stdout
 
 
-def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(tmp_path):
+def test_a_disk_that_is_full_from_the_start_is_told_before_anything_is_done(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], check=True)
     try:
         ended = gate(disk)
+        assert (ended.code, ended.folder, ended.stdout) == (2, None, "")
+        assert ended.stderr == (
+            f"pdrgate: {disk} has 8 MB free, and a run wants 50 MB: make room there, or choose another with --output\n"
+        )
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_measured(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk], check=True)
+
+    def shrink() -> None:
+        while not any(disk.iterdir()):
+            time.sleep(0.01)
+        subprocess.run(["mount", "-o", "remount,size=40k", disk], check=True)
+
+    shrinking = threading.Thread(target=shrink, daemon=True)
+    shrinking.start()
+    try:
+        ended = gate(disk)
+        shrinking.join(10)
         assert ended.code == 2, ended.stdout + ended.stderr
         assert "No space left on device" in ended.stdout + ended.stderr
         lines = (ended.folder / "trials.jsonl").read_text().splitlines()

@@ -247,7 +247,9 @@ class Day:
         disk = self.place / "disk"
         disk.mkdir(exist_ok=True)
         size = self.chance.choice((40, 120, 400, 1200))
-        subprocess.run(("mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", disk), check=True)
+        subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk), check=True)
+        # A run that finds the disk full does not begin.
+        threading.Thread(target=_shrink_once_used, args=(disk, size), daemon=True).start()
         try:
             gate = self.gate("full disk", output=disk)
             gate.owes(gate.code in {0, 2}, f"exit code {gate.code}")
@@ -338,6 +340,13 @@ def whole_lines(gate: Gate) -> list[str]:
             gate.owes(number == len(lines) - 1, f"line {number + 1} of trials.jsonl is cut")
             return lines[:number]
     return lines
+
+
+def _shrink_once_used(disk: Path, size: int) -> None:
+    """Leave a tmpfs as many KiB as soon as anything is on it."""
+    while not any(disk.iterdir()):
+        time.sleep(0.01)
+    subprocess.run(("mount", "-o", f"remount,size={size}k", disk), check=False)
 
 
 def children() -> list[str]:

@@ -28,6 +28,8 @@ from cryptography.x509.oid import NameOID
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from pdrgate.launch import listed
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = [
     *(
@@ -605,3 +607,51 @@ def test_scripts_are_executable(script: Path) -> None:
 def test_shellcheck_finds_nothing() -> None:
     done = subprocess.run(["shellcheck", *SCRIPTS], capture_output=True, text=True, check=False)
     assert done.stdout == ""
+
+
+# --- What is told before anything is installed ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--scenario", "path-natt"], "no test has the tag path-natt; ./ci/gate --list-scenarios tells all"),
+        (["-q", "--scenario=path-natt"], "no test has the tag path-natt; ./ci/gate --list-scenarios tells all"),
+        (["--scenaro", "path-nat"], "there is no option --scenaro; ./ci/gate --help tells all"),
+        (["--quiet", "--scenario"], "--scenario wants a value; ./ci/gate --help tells which"),
+        (["--testbed", "rak.yaml"], "there is no testbed file rak.yaml"),
+        (["--against", "running", "--kernel=../linx@v6.1"], "--kernel: there is no file or folder ../linx@v6.1"),
+    ],
+)
+def test_what_is_misspelled_is_told_before_anything_is_installed(
+    checkout: Checkout, options: list[str], told: str
+) -> None:
+    (checkout.root / "robot/gate").mkdir(parents=True)
+    (checkout.root / "robot/gate/nat.robot").write_text("Test Tags    portfolio  path-nat\n")
+    for more, code in (([], 64), (["--bisect"], 255)):
+        done = checkout.run("gate", *more, *options)
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", f"ci/gate: {told}\n")
+    assert not (checkout.root / ".venv").exists()
+
+
+def test_the_gate_knows_the_tag_of_each_test_before_anything_is_installed() -> None:
+    text = "\n".join(file.read_text() for file in (ROOT / "robot/gate").rglob("*.robot"))
+    for tag in {tag for test in listed([ROOT / "robot/gate"]) for tag in test.tags}:
+        assert re.search(rf"(?m)(^|  ){re.escape(tag)}(  |$)", text), tag
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="mounts a small disk")
+def test_a_full_disk_is_told_before_anything_is_installed(tmp_path: Path) -> None:
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=30m", "pdrgate-test", str(tmp_path)), check=True)
+    try:
+        checkout = Checkout(tmp_path)
+        done = checkout.run("gate", "--scenario", "default", "--suite", "mine.robot")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(
+            rf"ci/bootstrap: {checkout.root} has \d+ MB free, and the Python environment "
+            r"wants 1000 MB: make room there\n",
+            done.stderr,
+        )
+        assert not (checkout.root / ".venv").exists()
+    finally:
+        subprocess.run(("umount", str(tmp_path)), check=True)

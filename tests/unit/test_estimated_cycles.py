@@ -70,7 +70,7 @@ def test_what_two_builds_come_to_is_told_with_its_worth() -> None:
     told = estimate_in_words(result(), result(missed_last=20))
     worth = cycle_weights().worth.error_of_change
     assert told.startswith("about ")
-    assert f"% misses on AMD EPYC (estimated; half of such changes are off by {100 * worth:.0f} % or more)" in told
+    assert f"% misses on AMD EPYC (an estimate; in the median its change is off by {100 * worth:.0f} %)" in told
     assert estimate_in_words(None, result()) == ""
     assert estimate_in_words(MemoryResult(trials=2, values={}, functions=()), result()) == ""
 

@@ -81,6 +81,17 @@ def test_no_headline_is_longer(word: Verdict, reason: str, title: str, others: l
         assert len(told) <= HEADLINE_LENGTH and told.startswith(f"{run.verdict}:")
 
 
+def test_brackets_give_way_to_what_is_to_be_done() -> None:
+    times = (
+        "205 times, at worst the guest's CPU was late by 139 of 251 ms; 195 times, at worst QEMU had no CPU for 203 ms"
+    )
+    reason = f"69 of 77 trials were disturbed, after up to 2 repeats each ({times}); free CPU 1 of all else"
+    one = dataclasses.replace(scenario("DISTURBED"), reason=reason)
+    told = scenario_headline(one)
+    assert told == "DISTURBED: 69 of 77 trials were disturbed, after up to 2 repeats each; free CPU 1 of all else"
+    assert left_out(told, reason) == [reason.rpartition("; ")[0]]
+
+
 def test_of_several_the_worst_is_told_after_how_many_there_are() -> None:
     one = found(change(), reason="slower: numbers")
     other = dataclasses.replace(scenario("PASS"), reason="not slower", title="IPv4 routing")

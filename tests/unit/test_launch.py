@@ -223,16 +223,17 @@ def test_patterns_of_robot_that_some_test_matches(pattern: str) -> None:
 @pytest.mark.parametrize(
     ("patterns", "says"),
     [
-        (("small-bufers",), "no test has the tag small-bufers; did you mean small-buffers? there are all-bpf-builds, "),
+        (("small-bufers",), "no test has the tag small-bufers; did you mean small-buffers"),
         (("ipv6ANDipv4",), "no test has the tag ipv6ANDipv4; "),
-        (("default", "colour"), "no test has the tag colour; there are all-bpf-builds, "),
+        (("default", "colour"), "no test has the tag colour; --list-scenarios tells the "),
     ],
 )
-def test_a_pattern_that_no_test_matches_is_told_with_the_tags_there_are(patterns: tuple[str, ...], says: str) -> None:
+def test_a_pattern_that_no_test_matches_is_told_in_a_line(patterns: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError) as error:
         check(dataclasses.replace(OPTIONS, scenarios=patterns))
     assert str(error.value).startswith(says)
-    assert str(error.value).endswith(", xdp, xdp-ipv4, xdp-ipv6, and all")
+    assert re.search(r"--list-scenarios tells the \d+ that there are$", str(error.value))
+    assert len(str(error.value)) < 160
 
 
 def test_a_suite_without_tests_is_told_by_its_name(tmp_path: Path) -> None:

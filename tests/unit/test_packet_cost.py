@@ -350,7 +350,7 @@ def shown_result() -> RunResult:
 
 def test_the_console_ends_with_the_five_largest_sure_changes():
     lines = verdict_lines(shown_result())
-    at = lines.index("  instructions per packet changed in 63 functions, the largest 5 changes:")
+    at = lines.index("  instructions per packet by function, the largest 5 of 63 changes:")
     assert [line.split() for line in lines[at + 1 :]] == [
         ["FUNCTION", "BEFORE", "AFTER", "CHANGE"],
         ["migrate_enable", "0.0", "130.0", "+130.0"],

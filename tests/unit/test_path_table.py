@@ -16,7 +16,8 @@ from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.summary import summary_page
-from pdrgate.reports.words.path_table import is_portfolio, noticed, path_lines, said_of_paths, shared_changes
+from pdrgate.reports.words.path_remarks import noticed, said_of_paths, shared_changes
+from pdrgate.reports.words.path_table import is_portfolio, path_lines
 from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -53,7 +54,7 @@ def test_the_worst_path_is_first() -> None:
 
 
 def test_functions_that_changed_on_several_paths_are_told_once() -> None:
-    assert shared_changes(RUN) == ["__alloc_skb +91 in 3 of 4 paths"]
+    assert shared_changes(RUN) == ["in 3 of 4 paths, instructions per packet: __alloc_skb +91"]
 
 
 def test_what_surely_changed_on_paths_that_pass_is_noticed() -> None:
@@ -75,7 +76,7 @@ def test_every_report_has_the_table_and_what_is_shared() -> None:
     screen = io.StringIO()
     show_verdict(RUN, Screen(screen, live=False))
     console = screen.getvalue()
-    assert console.index("IPv6 Routing ") < console.index("NAT ") < console.index("__alloc_skb +91 in 3 of 4 paths")
+    assert console.index("IPv6 Routing ") < console.index("NAT ") < console.index(": __alloc_skb +91")
     assert "of IPv6 Routing" in console, "what fails is told in full"
     assert "of NAT" not in console, "what passes is told by its line"
     assert "| A Bridge | 5000 | 5020 |" in run_markdown(RUN)

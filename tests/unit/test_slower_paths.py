@@ -9,7 +9,8 @@ from flat_values import changed
 from test_path_table import path_result
 
 from pdrgate.gate.run.slower_paths import decisive_scenario, searched_besides, slower_paths
-from pdrgate.reports.words.path_table import is_portfolio, path_lines, said_of_paths
+from pdrgate.reports.words.path_remarks import said_of_paths
+from pdrgate.reports.words.path_table import is_portfolio, path_lines
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -48,6 +49,8 @@ def test_the_table_has_a_line_for_each_path_and_a_sentence_for_the_search() -> N
     result = made_results.result(*PATHS, _searched(NAT, Verdict.REGRESSION))
     assert is_portfolio(result)
     assert [one.path for one in path_lines(result)] == ["NAT", "Routing", "Bridge", "fq", "XDP"]
-    assert said_of_paths(result)[0] == "__alloc_skb +91 in 3 of 5 paths"
-    assert said_of_paths(result)[-1] == "NAT by pairs of boots: REGRESSION: PDR -7 %"
+    assert said_of_paths(result)[0] == "in 3 of 5 paths, instructions per packet: __alloc_skb +91"
+    assert said_of_paths(result)[-1].startswith(
+        "NAT by pairs of boots: REGRESSION: slower: PDR 5.25 kpps against 5 kpps"
+    )
     assert said_of_paths(made_results.result(*PATHS))[-1].endswith("--scenario kernel-build")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -67,6 +68,15 @@ def environment_lists() -> Iterator[str]:
     yield f"flags=({' '.join(one.option[2:] for one in _PIPELINES if one.flag)})"
 
 
+def gate_options() -> Iterator[str]:
+    """The options that ci/gate knows, as they are spelled."""
+    for name, flag in (("valued", False), ("flags", True)):
+        spelled = (
+            opt for one in gate.params if isinstance(one, click.Option) and one.is_flag is flag for opt in one.opts
+        )
+        yield from textwrap.wrap(f"{name}=({' '.join(spelled)})", 116, subsequent_indent="    ", break_on_hyphens=False)
+
+
 def action_inputs() -> Iterator[str]:
     """The inputs of action.yml."""
     for one in _PIPELINES:
@@ -116,6 +126,7 @@ def _described(one: Declaration) -> str:
 
 _LISTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
     "docs/reference.md": (("options", reference_table), ("paths", portfolio_table)),
+    "ci/gate": (("options", gate_options),),
     "ci/gate-from-env": (("options", environment_lists),),
     "action.yml": (("options", action_inputs), ("variables of options", action_environment)),
     "Jenkinsfile": (("options", jenkins_parameters),),

@@ -13,6 +13,7 @@ from pdrgate.doctor.finding import Check, Outcome, fail, ok, warn
 from pdrgate.errors import TestbedError
 from pdrgate.guests.accelerator import KvmRecord, choose_accelerator
 from pdrgate.guests.qemu import qemu_version
+from pdrgate.history.results import ROOM_OF_A_RUN
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host
 from pdrgate.observers.cpu_use import descendants, read_threads
@@ -20,7 +21,7 @@ from pdrgate.observers.environment import Environment
 from pdrgate.safety.journal import NAMESPACE_PREFIX
 from pdrgate.safety.recovery import Living
 
-_LITTLE, _TOO_LITTLE = 1 << 30, 50 << 20
+_LITTLE = 1 << 30
 """Bytes: a long run with its plots takes tens of MB, and kernels that are unpacked hundreds."""
 _GENERATOR = "pdrgate-traffic"
 
@@ -37,7 +38,7 @@ def disk(folder: Path) -> Check:
         free = shutil.disk_usage(place).free
         words = f"{_size(free)} free for {folder}"
         if free < _LITTLE:
-            tell = fail if free < _TOO_LITTLE else warn
+            tell = fail if free < ROOM_OF_A_RUN else warn
             return tell(words, "make room there, or choose another folder with --output")
         return ok(words)
 

@@ -23,6 +23,8 @@ from pdrgate.results.on_disk import from_disk, to_disk
 RESULT_FILE = "result.json"
 LATEST = "latest"
 """A link in a folder of runs, to the one that ended last."""
+ROOM_OF_A_RUN = 50 << 20
+"""Bytes that a disk must have free for a run to begin: a long one with its plots takes tens of MB."""
 _ADVICE = "name a result.json or the folder of a run"
 _WHERE = re.compile(r"^(?P<fault>.*?)(?: - at `(?:key in )?\$\.?(?P<place>.*?)`)?$", re.DOTALL)
 """msgspec's messages: ``Expected `float`, got `str` - at `$.scenarios[0].pdr.load` ``."""

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from pathlib import Path
 
 from pdrgate.errors import StorageError
-from pdrgate.history.results import LATEST
+from pdrgate.history.results import LATEST, ROOM_OF_A_RUN
 
 
 def new_folder(output: Path) -> Path:
     """A folder for a new run below ``output``, named by time; a second run in the same second gets a suffix."""
+    place = next(one for one in (output.absolute(), *output.absolute().parents) if one.exists())
+    if (free := shutil.disk_usage(place).free) < ROOM_OF_A_RUN:
+        raise StorageError(
+            f"{place} has {free >> 20} MB free, and a run wants {ROOM_OF_A_RUN >> 20} MB: make room there, or choose "
+            "another with --output"
+        )
     name = time.strftime("%Y%m%d-%H%M%S")
     for suffix in ("", *(f"-{number}" for number in range(2, 100))):
         folder = output / f"{name}{suffix}"

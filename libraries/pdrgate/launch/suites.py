@@ -133,9 +133,11 @@ def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Lis
     for pattern in patterns:
         if pattern != ALL and not any(TagPatterns([pattern]).match(test.tags) for test in tests):
             tags = sorted({tag for test in tests for tag in test.tags})
-            near = difflib.get_close_matches(pattern, tags, 1)
-            meant = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"no test has the tag {pattern}; {meant}there are {', '.join(tags)}, and {ALL}")
+            near = difflib.get_close_matches(pattern, tags, 3)
+            meant = f"did you mean {' or '.join(near)}? " if near else ""
+            raise UsageError(
+                f"no test has the tag {pattern}; {meant}--list-scenarios tells the {len(tags)} that there are"
+            )
     return [
         Listed(test.parent.name, test.parent.doc, test.name, tuple(test.tags))
         for test in tests

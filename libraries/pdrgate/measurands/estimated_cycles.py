@@ -131,7 +131,7 @@ def estimate_in_words(before: MemoryResult | None, after: MemoryResult | None) -
         return ""
     weights = cycle_weights()
     cycles = [estimated_cycles(PricedEvents(**one.priced), weights) for one in (before, after)]
-    worth = f"estimated; half of such changes are off by {100 * weights.worth.error_of_change:.0f} % or more"
+    worth = f"an estimate; in the median its change is off by {100 * weights.worth.error_of_change:.0f} %"
     return f"{cycles_in_words(cycles[0], cycles[1])} on {weights.machine.partition(' (')[0]} ({worth})"
 
 

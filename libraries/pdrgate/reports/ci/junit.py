@@ -13,7 +13,8 @@ from pdrgate.reports.markup.columns import aligned
 from pdrgate.reports.pages.scenario_parts import kernel_release
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.headline import scenario_headline, scenario_in_lines
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
+from pdrgate.reports.words.path_remarks import said_of_paths
+from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 

@@ -23,7 +23,8 @@ from pdrgate.reports.words.measurands import (
 )
 from pdrgate.reports.words.memory_words import MEMORY_CAPTION, memory_table
 from pdrgate.reports.words.packet_way import packet_way
-from pdrgate.reports.words.path_table import is_portfolio, path_lines, said_of_paths
+from pdrgate.reports.words.path_remarks import said_of_paths
+from pdrgate.reports.words.path_table import is_portfolio, path_lines
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import vectors_lines

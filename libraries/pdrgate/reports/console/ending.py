@@ -21,7 +21,8 @@ from pdrgate.reports.words.latencies import latency_lines
 from pdrgate.reports.words.loss_words import loss_lines
 from pdrgate.reports.words.measurands import MeasurandLine, intervals_in_words, measurand_rows
 from pdrgate.reports.words.memory_words import memory_lines
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines, said_of_paths
+from pdrgate.reports.words.path_remarks import said_of_paths
+from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines

@@ -80,7 +80,7 @@ def measurands_table(scenario: ScenarioResult) -> str:
     if scenario.comparison is None:
         columns = [Column("measurand", heads=True, wraps=True), Column("value", True), Column("95 % interval", True)]
         cells = [[Cell(row.name), Cell(row.value), Cell(row.interval)] for row in rows]
-        return Table("Measured", columns, cells).html()
+        return Table("Measured", columns, cells).html() if cells else ""
     columns = [
         Column("measurand", heads=True, wraps=True), Column("base", True), Column("candidate", True),
         Column("change", True, wraps=True),
@@ -327,7 +327,9 @@ def _compared(scenario: ScenarioResult) -> str:
     if comparison is None:
         return "Measured"
     pairs = f", {comparison.pairs_in_words}" if comparison.pairs else ""
-    rests = "" if comparison.accepted else f"; the verdict does not rest on it: {comparison.why_not}"
+    rests = "" if comparison.accepted else "; the verdict does not rest on it"
+    if rests and not scenario.reason.startswith(comparison.why_not):  # it is the headline then
+        rests += f": {comparison.why_not}"
     told = f"Against {comparison.baseline}{pairs}, tolerance {Ratio(comparison.tolerance)}{rests}"
     return ". ".join(filter(None, (told, intervals_in_words(comparison))))
 

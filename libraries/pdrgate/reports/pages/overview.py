@@ -17,7 +17,8 @@ from pdrgate.reports.words.headline import fault_in_words, headline, left_out, s
 from pdrgate.reports.words.loss_words import by_build
 from pdrgate.reports.words.measurands import PDR_ABOUT, intervals_in_words, judged_first, measurand_rows
 from pdrgate.reports.words.memory_words import MEMORY_CAPTION, memory_table
-from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, path_lines, said_of_paths
+from pdrgate.reports.words.path_remarks import said_of_paths
+from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, path_lines
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
 
@@ -63,7 +64,8 @@ def evidence(scenario: ScenarioResult) -> Iterator[str]:
     largest, number = largest_changes(comparison.functions if comparison else ())
     if comparison is not None and largest:
         told = changes_table(largest, comparison.functions, total_change(comparison))
-        yield f"Instructions per packet by function, the largest {len(largest)} of {number} changes:"
+        most = f", the largest {len(largest)} of {number} changes" if number > len(largest) else ""
+        yield f"Instructions per packet by function{most}:"
         yield robot_table(told.head, told.rows)
     if (memory := memory_table(scenario)) is not None:
         yield f"{MEMORY_CAPTION}:"

@@ -17,9 +17,11 @@ from pdrgate.reports.pages.scenario_parts import Picture, details, kernel_releas
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.headline import builds_compared, fault_in_words, headline, left_out, scenario_headline
-from pdrgate.reports.words.path_table import is_portfolio, said_of_paths
+from pdrgate.reports.words.path_remarks import said_of_paths
+from pdrgate.reports.words.path_table import is_path, is_portfolio
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.verdict import by_gravity
 
 SUMMARY_FILE = "summary.html"
 
@@ -29,6 +31,8 @@ class _Section:
     """A scenario as the page has it."""
 
     scenario: ScenarioResult
+    title: str
+    """Of a path its name; what it is set up with is told below."""
     kernel: str
     beside: Sequence[str]
     """What must be known of two builds beside the verdict."""
@@ -52,7 +56,7 @@ def summary_page(
     """The page; ``pictures`` by the number of their scenario, from 0, and ``charts`` of the trials of each, if any."""
     sections = [
         _section(scenario, pictures.get(number, ()), charts[number] if charts else None)
-        for number, scenario in enumerate(result.scenarios)
+        for number, scenario in sorted(enumerate(result.scenarios), key=lambda one: by_gravity(one[1].verdict))
     ]
     shared = in_common(result.scenarios)  # and not what the result says: of older versions that was the first SUT's
     environment = Markup(facts_table("", shared)) if shared else None
@@ -91,6 +95,7 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
     }
     return _Section(
         scenario=scenario,
+        title=scenario.origin.test if is_path(scenario) else scenario.title,
         kernel=kernel_release(scenario),
         left_out=left_out(scenario_headline(scenario), scenario.reason),
         told=scenario_headline(scenario).removeprefix(f"{scenario.verdict}: "),

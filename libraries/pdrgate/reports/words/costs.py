@@ -52,11 +52,10 @@ def change_lines(
     largest, number = largest_changes(changes)
     if not largest:
         return []
-    what = "function" if number == 1 else f"{number} functions"
-    most = f", the largest {len(largest)} changes" if number > len(largest) else ""
+    most = f", the largest {len(largest)} of {number} changes" if number > len(largest) else ""
     table = changes_table(largest, changes, total)
     rows = [tuple(name.upper() for name in table.head), *table.rows]
-    return [f"instructions per {each} changed in {what}{most}:", *aligned(rows, indent="  ")]
+    return [f"instructions per {each} by function{most}:", *aligned(rows, indent="  ")]
 
 
 def largest_changes(changes: Sequence[FunctionChange]) -> tuple[Sequence[FunctionChange], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands import described, told_once
@@ -27,6 +27,7 @@ _TELLS_HOW_ON = frozenset({
     Verdict.UNSTABLE, Verdict.CRASH, Verdict.ERROR, Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.NO_BASELINE
 })  # fmt: skip
 """Verdicts whose reason goes on with what to do next."""
+_CANNOT = "The build is at fault: the baseline does what it does not."
 _FAULTS = {
     Verdict.REGRESSION: "The build is at fault: the change is larger than what equal builds differ by here.",
     Verdict.CRASH: "The build is at fault: it fails where the baseline does not.",
@@ -47,7 +48,7 @@ def headline(result: RunResult) -> str:
     if decisive is None or decisive.verdict is not result.verdict or decisive.reason != result.reason:
         # Whoever made the result had more to say than one scenario has, such as on which machine it was.
         first, *parts = _split(result.reason)
-        return fitted(f"{result.verdict}: ", first, [f"; {one}" for one in parts])
+        return fitted(f"{result.verdict}: ", (first, _unbracketed(first)), [f"; {one}" for one in parts])
     if len(result.scenarios) == 1:
         return scenario_headline(decisive)
     if not is_portfolio(result):
@@ -77,6 +78,8 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
 
 def fault_in_words(result: RunResult) -> str:
     """Whether build or machine is at fault; empty where nothing is."""
+    if result.verdict is Verdict.REGRESSION and result.scenarios and not any(map(rests_on_a_change, result.scenarios)):
+        return _CANNOT
     return _FAULTS.get(result.verdict, "")
 
 
@@ -115,7 +118,16 @@ def fitted(begin: str, first: str | Sequence[str], parts: Iterable[str | Sequenc
 
 def _untold(told: str, reason: str) -> list[str]:
     whole = not told.endswith("…")
-    return [one for one in _split(reason) if one not in told and not (whole and one[:_KNOWN] in told)]
+    return [
+        one
+        for one in _split(reason)
+        if one not in told and not (whole and one[:_KNOWN] in told and _unbracketed(one) not in told)
+    ]
+
+
+def _unbracketed(clause: str) -> str:
+    """The same without what stands in brackets: details, which a line that is full has no room for."""
+    return re.sub(r" \([^()]*\)", "", clause)
 
 
 def _room(told: str, part: str | Sequence[str]) -> str:
@@ -149,7 +161,11 @@ def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | S
     change = _change(scenario)
     if change is None or scenario.comparison is None:
         first, clauses = _clauses(scenario.reason, scenario.verdict)
-        return first, *([f"; on {place}"] * bool(place and scenario.builds.sides and not clauses)), *clauses
+        return (
+            (first, *_undecided(scenario), _unbracketed(first)),
+            *([f"; on {place}"] * bool(place and scenario.builds.sides and not clauses)),
+            *clauses,
+        )
     about = described(change.measurand, change.unit, change.better)
     lead = "" if about.sentence is not None and about.sentence.says_worse else f"{_LEADS[scenario.verdict]}: "
     functions = scenario.comparison.functions
@@ -158,6 +174,15 @@ def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | S
     also = [f"; {one.measurand} {100 * one.change:+.1f} %" for one in others if one.measurand != change.measurand]
     brief = f"{change.measurand} {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
     return (f"{lead}{about.told(change, ())}", brief), f" on {place}" * bool(place), *_functions(within), *also
+
+
+def _undecided(scenario: ScenarioResult) -> Iterator[str]:
+    """The change that an INCONCLUSIVE rests on, in brief."""
+    changes = scenario.comparison.changes if scenario.comparison is not None else ()
+    found = [one for one in told_once(changes) if one.verdict is scenario.verdict is Verdict.INCONCLUSIVE]
+    if found:
+        gravest = gravest_change(found)
+        yield f"undecided: {gravest.measurand} {gravest.change:+.1%} ({gravest.lower:+.1%} to {gravest.upper:+.1%})"
 
 
 def _functions(within: str) -> list[tuple[str, ...]]:

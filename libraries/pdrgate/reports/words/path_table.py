@@ -1,10 +1,8 @@
-"""What a run over several paths came to, in one table, the worst first; functions that changed on several told once."""
+"""What a run over several paths came to, in one table, the worst first."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from statistics import median
 
 from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import Cost, MeasurandRole, described
@@ -19,16 +17,6 @@ PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
 """Base and candidate are instructions per packet, or have their unit."""
 NUMBERS = frozenset({1, 2, 3})
 """Columns of numbers."""
-_FEWEST = 2
-"""Paths that a function changed on, to be told once for all of them."""
-_TOLD = 5
-"""Functions, and notices, that are told so."""
-
-
-_PAIRS = (
-    "paths are compared by instructions; packets/s of IPv6 routing are told by pairs of boots: the same command with "
-    "--scenario kernel-build"
-)
 
 _OF_LIVING_BOOTS = frozenset(
     {
@@ -63,7 +51,7 @@ class PathLine:
 
 def is_portfolio(result: RunResult) -> bool:
     """Whether builds were compared on several paths, of each by what boots that stay up tell, and by nothing else."""
-    paths = [result.scenarios[number].comparison for number in _paths(result)]
+    paths = [result.scenarios[number].comparison for number in paths_of(result)]
     compared = [one for one in paths if one is not None]
     return len(paths) > 1 and bool(compared) and all(map(_by_living_boots, compared))
 
@@ -80,61 +68,15 @@ def _by_living_boots(comparison: ComparisonResult) -> bool:
 
 def path_lines(result: RunResult) -> list[PathLine]:
     """A line for each path: the gravest verdict first, and of equal ones the largest rise of the cost."""
-    numbered = ((number, result.scenarios[number]) for number in _paths(result))
+    numbered = ((number, result.scenarios[number]) for number in paths_of(result))
     worst = sorted(numbered, key=lambda one: (by_gravity(one[1].verdict), -_rise(one[1])))
     return [_line(number, scenario) for number, scenario in worst]
 
 
-def shared_changes(result: RunResult) -> list[str]:
-    """``__alloc_skb +91 in 14 of 26 paths``: functions that surely changed on several, the most instructions first."""
-    found: dict[str, list[float]] = defaultdict(list)
-    paths = _paths(result)
-    for scenario in (result.scenarios[number] for number in paths):
-        for one in scenario.comparison.functions if scenario.comparison is not None else ():
-            if one.sure:
-                found[one.label].append(one.change)
-    several = {name: changes for name, changes in found.items() if len(changes) >= _FEWEST}
-    largest = sorted(several, key=lambda name: -abs(sum(several[name])))[:_TOLD]
-    return [f"{name} {median(several[name]):+.3g} in {len(several[name])} of {len(paths)} paths" for name in largest]
-
-
-def noticed(result: RunResult) -> list[str]:
-    """``notice on NAT, and on 2 other paths that pass: dst_release is called twice for each packet, was once``."""
-    paths: dict[str, list[str]] = defaultdict(list)
-    for scenario in result.scenarios:
-        if scenario.verdict is Verdict.PASS and scenario.comparison is not None and scenario.comparison.notice:
-            paths[scenario.comparison.notice].append(scenario.origin.test or scenario.title)
-    most = sorted(paths.items(), key=lambda one: -len(one[1]))[:_TOLD]
-    return [f"notice on {_and_others(names)}: {notice}" for notice, names in most]
-
-
-def said_of_paths(result: RunResult) -> list[str]:
-    """What stands below the lines of the paths: what several share, what surely changed where they pass, and what a
-    search tells of what is slower, or would."""
-    searches = [_search_in_words(one, result) for one in searched_besides(result.scenarios)]
-    slower = any(one.verdict is Verdict.REGRESSION for one in result.scenarios)
-    return [*shared_changes(result), *noticed(result), *(searches or ([_PAIRS] if slower else []))]
-
-
-def _search_in_words(search: ScenarioResult, result: RunResult) -> str:
-    """A search's path and verdict in a line."""
-    named = (result.scenarios[number].origin.test for number in _paths(result)
-             if result.scenarios[number].name == search.name)  # fmt: skip
-    path = next(named, "") or search.title
-    return f"{path} by pairs of boots: {search.verdict}: {search.reason}"
-
-
-def _paths(result: RunResult) -> list[int]:
+def paths_of(result: RunResult) -> list[int]:
     """The numbers of the scenarios that are paths, and no searches of one."""
     searches = searched_besides(result.scenarios)
     return [number for number, one in enumerate(result.scenarios) if not any(one is other for other in searches)]
-
-
-def _and_others(paths: list[str]) -> str:
-    first, *others = paths
-    if not others:
-        return f"{first}, which passes"
-    return f"{first}, and on {len(others)} other path{'s that pass' if len(others) > 1 else ' that passes'}"
 
 
 def _rise(scenario: ScenarioResult) -> float:

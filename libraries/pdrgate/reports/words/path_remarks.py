@@ -1,0 +1,72 @@
+"""What is told of a run over several paths below their table: what they share, and what searches tell besides."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import median
+
+from pdrgate.gate.run.slower_paths import searched_besides
+from pdrgate.reports.words.headline import scenario_headline
+from pdrgate.reports.words.path_table import paths_of
+from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.verdict import Verdict
+
+_FEWEST = 2
+"""Paths that a function changed on, to be told once for all of them."""
+_TOLD = 5
+"""Functions, and notices, that are told so."""
+_PAIRS = (
+    "paths are compared by instructions; packets/s of IPv6 routing are told by pairs of boots: the same command with "
+    "--scenario kernel-build"
+)
+
+
+def shared_changes(result: RunResult) -> list[str]:
+    """``in 14 of 26 paths, instructions per packet: __alloc_skb +91, dst_release +12``; the most instructions first."""
+    found: dict[str, list[float]] = defaultdict(list)
+    paths = paths_of(result)
+    for scenario in (result.scenarios[number] for number in paths):
+        for one in scenario.comparison.functions if scenario.comparison is not None else ():
+            if one.sure:
+                found[one.label].append(one.change)
+    several = {name: changes for name, changes in found.items() if len(changes) >= _FEWEST}
+    lines: dict[int, list[str]] = defaultdict(list)
+    for name in sorted(several, key=lambda name: -abs(sum(several[name])))[:_TOLD]:
+        lines[len(several[name])].append(f"{name} {median(several[name]):+.3g}")
+    return [
+        f"in {number} of {len(paths)} paths, instructions per packet: {', '.join(told)}"
+        for number, told in lines.items()
+    ]
+
+
+def noticed(result: RunResult) -> list[str]:
+    """``notice on NAT, and on 2 other paths that pass: dst_release is called twice for each packet, was once``."""
+    paths: dict[str, list[str]] = defaultdict(list)
+    for scenario in result.scenarios:
+        if scenario.verdict is Verdict.PASS and scenario.comparison is not None and scenario.comparison.notice:
+            paths[scenario.comparison.notice].append(scenario.origin.test or scenario.title)
+    most = sorted(paths.items(), key=lambda one: -len(one[1]))[:_TOLD]
+    return [f"notice on {_and_others(names)}: {notice}" for notice, names in most]
+
+
+def said_of_paths(result: RunResult) -> list[str]:
+    """What stands below the lines of the paths: what several share, what surely changed where they pass, and what a
+    search tells of what is slower, or would."""
+    searches = [_search_in_words(one, result) for one in searched_besides(result.scenarios)]
+    slower = any(one.verdict is Verdict.REGRESSION for one in result.scenarios)
+    return [*shared_changes(result), *noticed(result), *(searches or ([_PAIRS] if slower else []))]
+
+
+def _search_in_words(search: ScenarioResult, result: RunResult) -> str:
+    """A search's path and verdict in a line."""
+    named = (result.scenarios[number].origin.test for number in paths_of(result)
+             if result.scenarios[number].name == search.name)  # fmt: skip
+    path = next(named, "") or search.title
+    return f"{path} by pairs of boots: {scenario_headline(search)}"
+
+
+def _and_others(paths: list[str]) -> str:
+    first, *others = paths
+    if not others:
+        return f"{first}, which passes"
+    return f"{first}, and on {len(others)} other path{'s that pass' if len(others) > 1 else ' that passes'}"
