@@ -225,7 +225,8 @@ def _memory(scenario: ScenarioResult, of: str) -> str:
     told = memory_table(scenario)
     if told is None:
         return ""
-    rows = [[row[0], code(cut(row[1])), *row[2:]] for row in told.rows]
+    # No name of a function has a space: these rows are sums.
+    rows = [[row[0], row[1] if " " in row[1] else code(cut(row[1])), *row[2:]] for row in told.rows]
     return f"{MEMORY_CAPTION}{of}:\n\n{markdown_table(told.head, rows, frozenset(told.head[2:5]))}"
 
 

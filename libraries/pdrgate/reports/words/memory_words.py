@@ -37,17 +37,19 @@ def memory_lines(scenario: ScenarioResult) -> list[str]:
 
 
 def _rows(change: ChangeResult) -> list[tuple[str, ...]]:
-    """The largest changes of a measurand, what all others come to, and a packet's whole."""
+    """The largest changes of a measurand, what the others and all together come to, and a packet's whole."""
     shown, others = change.parts[:_LARGEST], change.parts[_LARGEST:]
     # Results of earlier versions do not say what a function had before and has now.
     rows = [("", one.function, *_values(one), f"{one.change:+.1f}", _kinds([one])) for one in shown]
     if others:
         name = f"{len(others)} other functions" if len(others) > 1 else "another function"
         rows.append(("", name, "", "", f"{sum(one.change for one in others):+.1f}", _kinds(others)))
+    if len(change.parts) > 1:
+        # A packet's whole holds what did not surely change, too.
+        together = sum(one.change for one in change.parts)
+        rows.append(("", "these together", "", "", f"{together:+.1f}", _kinds(change.parts)))
     whole = change.candidate - change.baseline
-    rows.append(
-        ("", "a packet", f"{change.baseline:.1f}", f"{change.candidate:.1f}", f"{whole:+.1f}", _kinds(change.parts))
-    )
+    rows.append(("", "a packet", f"{change.baseline:.1f}", f"{change.candidate:.1f}", f"{whole:+.1f}", ""))
     return [(change.measurand, *rows[0][1:]), *rows[1:]]
 
 
