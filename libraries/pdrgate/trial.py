@@ -58,6 +58,10 @@ class Aside(FlatPart):
     they are to be forwarded; on the other one, where they are to be returned."""
     left: int = 0
     """Where packets are counted as the SUT takes them in: those that came back all the same, by any port."""
+    numbered: int = 0
+    """Packets that came back and whose place among those of their flow is known, by the number in a chosen frame."""
+    overtaken: int = 0
+    """Part of the numbered packets that a later one of the same frames came before (RFC 4737 section 3.3)."""
     fate: Fate = "forwarded"
     """What counts as handled."""
     looked_at: int = 0
@@ -66,7 +70,9 @@ class Aside(FlatPart):
     """Frames: all that the generator kept whole; on disk, some that are not what a router makes of them."""
 
     def __post_init__(self) -> None:
-        no_negative_counts(self, "refused", "stray", "returned", "left")
+        no_negative_counts(self, "refused", "stray", "returned", "left", "numbered", "overtaken")
+        if self.overtaken > self.numbered:
+            raise ValueError(f"overtaken ({self.overtaken}) exceeds numbered ({self.numbered})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,31 @@ def on_sut(testbed: NetnsTestbed) -> Iterator[Any]:
             host.run("sh", "-ec", command, check=False)
 
 
+@pytest.mark.parametrize("words", ["udp flows=4 dst=@out", "udp fragments=2 size=200", "udp; tcp flags=SA from=out"])
+def test_a_flow_that_keeps_its_order_has_no_packet_overtaken(generator: EmbeddedGenerator, words: str) -> None:
+    made = trial(generator, frames(words))
+    assert all_come(made)
+    assert (made.aside.numbered, made.aside.overtaken) == (made.forwarded, 0)
+
+
+def test_packets_that_are_overtaken_are_counted(generator: EmbeddedGenerator, on_sut: Any) -> None:
+    """Every fourth packet goes first out of a queue that grows."""
+    on_sut(
+        "nft 'add table ip pdr; add chain ip pdr passing {{ type filter hook forward priority 0; }}; "
+        "add rule ip pdr passing numgen inc mod 4 0 meta priority set 0:7'",
+        "nft delete table ip pdr",
+    )
+    on_sut(
+        "tc qdisc replace dev {OUT} root handle 1: htb default 1 && "
+        "tc class add dev {OUT} parent 1: classid 1:1 htb rate 2mbit && "
+        "tc qdisc add dev {OUT} parent 1:1 pfifo_fast",
+        "tc qdisc delete dev {OUT} root",
+    )
+    made = trial(generator, frames("udp flows=3 dst=@out"), load=10e3)
+    assert made.aside.numbered == made.forwarded > 0
+    assert made.aside.overtaken > 0.2 * made.forwarded
+
+
 def test_masquerade(generator: EmbeddedGenerator, on_sut: Any) -> None:
     on_sut(
         "nft 'add table ip pdr; add chain ip pdr post {{ type nat hook postrouting priority srcnat; }}; "

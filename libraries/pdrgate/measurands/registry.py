@@ -20,6 +20,7 @@ from pdrgate.measurands.latency import MedianLatency, TailLatency
 from pdrgate.measurands.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.measurand import Described, Measurand, Setting
 from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
+from pdrgate.measurands.packet_order import PacketsInOrder
 from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.receive_rate import RECEIVE_RATE
 from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
@@ -42,6 +43,7 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     TailLatency, Cost,
     CacheLines, SecondLevelMisses, LastLevelMisses, Atomics,
     Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime, ReplacementLoss,
+    PacketsInOrder,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (

@@ -200,6 +200,8 @@ class EmbeddedGenerator:
                 stray=int(result["stray"]),
                 returned=int(result["returned"]),
                 left=left,
+                numbered=int(result["numbered"]),
+                overtaken=int(result["overtaken"]),
                 frames=tuple(one for kept in result["frames"] if (one := sent_frames.carried(*kept)) is not None),
             ),
             sending_time=result["sending_ns"] / 1e9,

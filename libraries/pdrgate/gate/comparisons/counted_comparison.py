@@ -29,6 +29,7 @@ from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, Re
 from pdrgate.measurands.calls import Calls
 from pdrgate.measurands.load_cost import LOAD_COSTS
 from pdrgate.measurands.memory_changes import OF_MEMORY
+from pdrgate.measurands.packet_order import PacketsInOrder
 from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
@@ -95,10 +96,12 @@ class CountedTrials(ComparedTrials):
 
 
 class PacedTrials(CountedTrials):
-    """Trials of packets that do not come back."""
+    """Trials of packets that do not all come back, and are sent when they are due."""
 
-    compared: ClassVar[tuple[Description, ...]] = (_PACED,)
-    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {_PACED.name: Deviation(0.04, 8.0)}
+    compared: ClassVar[tuple[Description, ...]] = (_PACED, PacketsInOrder.about)
+    pairs_deviate: ClassVar[Mapping[str, Deviation]] = {
+        _PACED.name: Deviation(0.04, 8.0), PacketsInOrder.about.name: Deviation(0.001, 8.0),
+    }  # fmt: skip
 
 
 class ReplacedTrials(CountedTrials):

@@ -52,6 +52,15 @@ struct {
 	__type(value, __u64);
 } order SEC(".maps");
 
+/* By place in the order: the number that comes next at the earliest, by what has come of this trial (RFC 4737, NextExp). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, STREAMS_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} expected SEC(".maps");
+
 const volatile __u32 room = MAX_FRAME;	/* bytes of a frame in the table, for the verifier; the worker sets it */
 
 static __always_inline __u16 fold(__u64 sum)
@@ -376,6 +385,23 @@ __attribute__((noinline)) int keep(struct xdp_md *ctx, __u32 kind, __u32 returne
 	return 0;
 }
 
+/* Frames of one place in the order are all alike, and so of one flow. */
+__attribute__((noinline)) int look_at_order(__u32 ordered, __u32 cpu, __u64 number)
+{
+	struct counts *n = bpf_map_lookup_elem(&received, &cpu);
+	__u32 place = ordered ? number % ordered : 0;
+	__u64 *next = bpf_map_lookup_elem(&expected, &place);
+
+	if (!n || !next)
+		return 0;
+	n->numbered++;
+	if (number < *next)
+		n->overtaken++;
+	else
+		*next = number + 1;
+	return 0;
+}
+
 SEC("xdp")
 int count(struct xdp_md *ctx)
 {
@@ -404,6 +430,12 @@ int count(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	n->own++;
+	if (c->asked.chosen && !(kind & PROBE) && payload + PROBE_PAYLOAD <= end) {
+		__u64 number;
+
+		__builtin_memcpy(&number, payload, PROBE_PAYLOAD);
+		look_at_order(c->asked.ordered, cpu, bpf_be64_to_cpu(number));
+	}
 	if (kind & PROBE && payload + PROBE_PAYLOAD <= end) {
 		__u64 wire, latency;
 		__u32 bucket;

@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 10
+#define WIRE_VERSION 11
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
@@ -22,6 +22,7 @@
 #define TAIL_MARK 16			/* what tells chosen frames: their last bytes, see `struct tail_mark` */
 #define CHOSEN_MAX (1 << 18)		/* frames of a table */
 #define ORDER_MAX (1 << 19)		/* packets until a table's order begins again */
+#define STREAMS_MAX (1 << 16)		/* places in a table's order whose packets are looked at for overtaking */
 #define HEADER_MAX (HEADER_V6 + VLAN + ROUTING_MAX + PROBE_PAYLOAD)
 #define SAMPLES 8			/* frames that a CPU keeps whole in a trial, at most */
 #define SAMPLE_ROOM 1520		/* bytes of a frame that are kept: a multiple of 8, no less than MAX_FRAME */
@@ -128,7 +129,8 @@ struct counts {
 	__u64 longest;			/* ns, of this trial's probes */
 	__u64 returned;			/* of this trial, and back on another port than they are to: not among the own */
 	__u64 until_sample;		/* packets of the trial until the next one is kept whole */
-	__u64 pad[2];
+	__u64 numbered;			/* chosen packets, of those that are no probes: their number was compared */
+	__u64 overtaken;		/* part of the numbered: a later one of the same place in the order came before */
 };
 
 /* Frames of a trial that one CPU has kept whole. Elements of a third mmapped map. */

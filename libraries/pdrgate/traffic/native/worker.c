@@ -65,6 +65,7 @@ static int port_count;
 static struct control *control;
 static struct counts *per_cpu;
 static struct samples *kept;		/* per CPU, too */
+static uint64_t *expected;		/* by place in the order of chosen frames */
 static int send_fd = -1;
 static const char *programs;		/* path of the BPF object */
 static bool paced;			/* whether it can send: live frames are to be had */
@@ -120,6 +121,8 @@ static struct counts received(void)
 		sum.stray += cpu->stray;
 		sum.probes += cpu->probes;
 		sum.returned += cpu->returned;
+		sum.numbered += cpu->numbered;
+		sum.overtaken += cpu->overtaken;
 		if (cpu->longest > sum.longest)
 			sum.longest = cpu->longest;
 	}
@@ -522,12 +525,13 @@ static void report(struct counts back, uint64_t refused, uint64_t draining, uint
 
 	printf("{\"sent\":%llu,\"refused\":%llu,\"forwarded\":%llu,\"drained\":%llu,\"returned\":%llu,\"stray\":%llu,"
 	       "\"sending_ns\":%llu,\"drain_ns\":%llu,\"probes\":%llu,\"probes_back\":%llu,\"outside\":%llu,"
-	       "\"under_way\":[",
+	       "\"numbered\":%llu,\"overtaken\":%llu,\"under_way\":[",
 	       (unsigned long long)control->sent, (unsigned long long)refused, (unsigned long long)back.own,
 	       (unsigned long long)(back.own - control->back), (unsigned long long)back.returned,
 	       (unsigned long long)back.stray,
 	       (unsigned long long)(control->end - control->start), (unsigned long long)draining,
-	       (unsigned long long)control->probes, (unsigned long long)back.probes, (unsigned long long)outside);
+	       (unsigned long long)control->probes, (unsigned long long)back.probes, (unsigned long long)outside,
+	       (unsigned long long)back.numbered, (unsigned long long)back.overtaken);
 	for (int k = 0; k < LOOKS; k++)
 		printf(k ? ",%llu" : "%llu", (unsigned long long)under_way[k]);
 	printf("],\"frames\":[");
@@ -556,6 +560,8 @@ static void trial(const struct request *asked)
 		per_cpu[i].until_sample = asked->sample_every ? 1 + (i + asked->count) % asked->sample_every : 0;
 		kept[i].taken = 0;
 	}
+	if (asked->chosen)
+		memset(expected, 0, sizeof(*expected) * (asked->ordered < STREAMS_MAX ? asked->ordered : STREAMS_MAX));
 	before = received();
 	control->before = before.own;
 	drops = port_drops();
@@ -585,6 +591,8 @@ static void trial(const struct request *asked)
 	after.stray -= before.stray;
 	after.probes -= before.probes;
 	after.returned -= before.returned;
+	after.numbered -= before.numbered;
+	after.overtaken -= before.overtaken;
 	if (asked->live)
 		refused = port_drops() - drops;
 	if (refused > control->sent)
@@ -627,7 +635,7 @@ static void forget_table(void)
 /* Shares the maps that there are already with the program that sends the table. */
 static void load_replay(struct bpf_object *first)
 {
-	static const char *const shared[] = { "control", "received", "samples" };
+	static const char *const shared[] = { "control", "received", "samples", "expected" };
 	struct bpf_program *program;
 	struct bpf_map *constants;
 	uint32_t *room;
@@ -857,7 +865,9 @@ int main(int argc, char **argv)
 		       bpf_object__find_map_fd_by_name(object, "control"), 0);
 	per_cpu = mmap(NULL, counters_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(counters), 0);
 	kept = mmap(NULL, samples_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(samples), 0);
-	if (control == MAP_FAILED || per_cpu == MAP_FAILED || kept == MAP_FAILED)
+	expected = mmap(NULL, sizeof(*expected) * STREAMS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED,
+			bpf_object__find_map_fd_by_name(object, "expected"), 0);
+	if (control == MAP_FAILED || per_cpu == MAP_FAILED || kept == MAP_FAILED || expected == MAP_FAILED)
 		fail("mapping what is shared with the BPF programs");
 	control->cpus = cpu_count;
 	for (int i = 4; i < argc; i++, port_count++) {

@@ -1,0 +1,54 @@
+"""Whether packets of a flow leave in the order in which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.phase import Phase
+from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.trial import Trial
+
+_NONE = 0.0005
+"""A part of all packets that is told as none."""
+_PHASES = (Phase.SATURATION, Phase.COST)
+
+
+@dataclass(frozen=True, slots=True)
+class _Overtaken:
+    """A change in a sentence that tells the packets out of order as a part of all."""
+
+    whole: bool = False
+    says_worse: bool = False
+
+    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
+        after, before = (1.0 - 1.0 / value for value in (change.candidate, change.baseline))
+        if max(after, before) < _NONE:
+            return "packets keep their flow's order"
+        return f"{after:.1%} of packets come out of their flow's order, was {before:.1%}"
+
+
+class PacketsInOrder(ToldByOthers):
+    """Packets that come back for each that no later one of its flow came before (RFC 4737 section 3.3); 1: all are in
+    order. Known of chosen frames, which have a number."""
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "packets for each in order", Unit("", metric="ratio"), "lower",
+        "packets that come back for each that no later one of its flow overtook (RFC 4737)",
+        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.005, option=""), sentence=_Overtaken(),
+    )  # fmt: skip
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        return None
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        seen = [one.aside for one in trials if one.occasion.phase in _PHASES and one.aside.numbered]
+        came = sum(one.numbered for one in seen)
+        return came / max(1, came - sum(one.overtaken for one in seen)) if came else None
