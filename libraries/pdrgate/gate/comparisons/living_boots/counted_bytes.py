@@ -22,9 +22,9 @@ from pdrgate.testbeds import Testbed
 from pdrgate.transfer import Transfer
 
 _KIB = 1024
-_AT_ONCE, _OVER_DELAY = (4, 0.5), (2, 2.0)
+_AT_ONCE, _OF_REQUESTS, _OVER_DELAY = (4, 0.5), (2, 1.0), (2, 2.0)
 """Transfers, and seconds of each: over a path with delay a window takes some round trips to grow. Else the more there
-are, the likelier one of them has the CPU."""
+are, the likelier one of them has the CPU; requests are as many, however long they take."""
 
 
 class CountedBytes:
@@ -68,7 +68,7 @@ class CountedBytes:
     def _measurands(self) -> tuple[TransferMeasurand, ...]:
         streams = self._scenario.streams
         assert streams is not None
-        count, duration = _OVER_DELAY if streams.delay else _AT_ONCE
+        count, duration = _OVER_DELAY if streams.delay else _OF_REQUESTS if streams.request else _AT_ONCE
         asked = of_transfers(
             TransferSetting(
                 window=streams.window * _KIB,
