@@ -57,13 +57,17 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         states = {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()}
         nat = counted(NAT, "second")
         assert suts.pairs((1, 2)) == up
-        assert {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()} == states
+        for one, testbed in up.items():  # what the scenario stood on is still there, and nothing else
+            left = states[one].new_in(NetworkState.of(testbed.hops[0].host))
+            assert {kind for kind, _ in left} == {"address", "neighbour", "route", "IPv6 route"}
         # What neither build can be set up for costs no boot.
         lacking = counted(LACKING, "third")
         assert "neither build can: step 1 of the set-up, `no-such-program --at-all`, failed" in lacking.unable
         assert not lacking.boots
         assert suts.pairs((1, 2)) == up
         last = counted(PLAIN, "fourth")
+        assert suts.pairs((1, 2)) == up
+        assert {one: NetworkState.of(testbed.hops[0].host) for one, testbed in up.items()} == states
         for one in (first, nat, last):
             assert one.judgement is not None
             assert one.judgement.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
