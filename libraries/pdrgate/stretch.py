@@ -128,6 +128,14 @@ class MemoryCounts(NamedTuple):
     """of the kernel's notes of pages;"""
     program_lines: int = 0
     """of programs. What is in none of these is not known."""
+    shared: int = 0
+    """Of a trial on two CPUs, lines that the other CPU touched shortly before, one of the two writing."""
+    falsely_shared: int = 0
+    """Of these, those of which the two touched other bytes."""
+    ipis: int = 0
+    """Of a trial on two CPUs, interprocessor interrupts that were taken."""
+    wakeups: int = 0
+    """Of a trial on two CPUs, tasks that were woken."""
 
 
 @dataclass(frozen=True, slots=True)

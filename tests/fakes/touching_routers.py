@@ -66,5 +66,17 @@ SHARED = Touching("ARRAY", 1, _COUNT.format(add="__sync_fetch_and_add(&one->valu
 """A counter of all CPUs, by an atomic instruction."""
 OF_EACH_CPU = Touching("PERCPU_ARRAY", 1, _COUNT.format(add="one->value++"))
 """A counter of each CPU."""
+FALSELY_SHARED = Touching(
+    "ARRAY", 1,
+    """
+	{
+		__u32 key = 0;
+		struct element *one = bpf_map_lookup_elem(&touched, &key);
+		__u64 *word = one ? &one->room[bpf_get_smp_processor_id() & 3] : 0;
+		if (word) *word += 1;
+	}
+""",
+)  # fmt: skip
+"""A counter of each CPU, all of them in one line."""
 NEAR, FAR = random_access(64), random_access(1 << 20)
 """4 KiB, and 64 MiB."""

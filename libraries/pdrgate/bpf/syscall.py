@@ -16,6 +16,7 @@ _NUMBERS = {"x86_64": 321, "aarch64": 280}
 _MAP_LOOKUP, _MAP_UPDATE, _MAP_DELETE, _MAP_GET_NEXT_KEY, _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID = 1, 2, 3, 4, 13, 14
 _PROG_LOAD, _RAW_TRACEPOINT_OPEN = 5, 17
 _SOCKET_FILTER = 1
+_GET_PRANDOM_U32 = 7
 
 
 def program_fd(number: int) -> int:
@@ -36,10 +37,25 @@ def constant_filter_fd(value: int) -> int:
     Raises:
         TestbedError: the kernel refuses.
     """
-    code = ctypes.create_string_buffer(struct.pack("<BBhi", 0xB7, 0, 0, value) + struct.pack("<BBhi", 0x95, 0, 0, 0))
+    return _socket_filter(struct.pack("<BBhi", 0xB7, 0, 0, value))
+
+
+def random_filter_fd(values: int) -> int:
+    """A descriptor of a new socket filter that returns one of so many values of any packet, from 0 on, by chance; the
+    caller closes it. Raises TestbedError.
+    """
+    drawn = struct.pack("<BBhi", 0x85, 0, 0, _GET_PRANDOM_U32) + struct.pack("<BBhi", 0x94, 0, 0, values)
+    return _socket_filter(drawn)
+
+
+def _socket_filter(code: bytes) -> int:
+    program = ctypes.create_string_buffer(code + struct.pack("<BBhi", 0x95, 0, 0, 0))
     license_ = ctypes.create_string_buffer(b"Apache-2.0")
-    program = _Program(_SOCKET_FILTER, 2, ctypes.addressof(code), ctypes.addressof(license_))
-    return _bpf(_PROG_LOAD, program, "loading a BPF program")
+    count = len(code) // 8 + 1
+    return _bpf(
+        _PROG_LOAD, _Program(_SOCKET_FILTER, count, ctypes.addressof(program), ctypes.addressof(license_)),
+        "loading a BPF program",
+    )  # fmt: skip
 
 
 def map_fd(number: int) -> int:

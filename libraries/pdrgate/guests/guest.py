@@ -34,6 +34,7 @@ from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.initramfs import initramfs
 from pdrgate.guests.metering import VcpuMeter
 from pdrgate.guests.metering.memory import MemoryMeter
+from pdrgate.guests.metering.sharing import SharingMeter
 from pdrgate.guests.qemu import NetworkPort
 from pdrgate.guests.qemu_start import QemuStart, Starting
 from pdrgate.guests.qemu_threads import QemuThreads
@@ -116,6 +117,8 @@ class Guest(WatchedShell):
         """Where the guest is metered: what it executes, and how fast."""
         self.memory_meter = MemoryMeter() if self.meter is not None and config.vcpus == 1 else None
         """Where the guest is metered and has one CPU: what it touches, while a memory trial lasts."""
+        self.sharing_meter = SharingMeter() if config.shares and self.accelerator.name == "tcg" else None
+        """Where that is asked for: which lines its two CPUs take from each other, while a trial of that lasts."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
         self._sockets = f"pdrgate-guest-{os.getpid()}-{self.boot_id}"
@@ -141,6 +144,7 @@ class Guest(WatchedShell):
             self._console,
             self.meter,
             self.memory_meter,
+            self.sharing_meter,
             self._sockets,
         )
         self._qemu_log = start.log
@@ -165,7 +169,7 @@ class Guest(WatchedShell):
             self._closed = True
             self._threads.let_sleep()
             self._shell.close()
-            for meter in (self.meter, self.memory_meter):
+            for meter in (self.meter, self.memory_meter, self.sharing_meter):
                 if meter is not None:
                     meter.close()
 

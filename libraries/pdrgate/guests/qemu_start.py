@@ -19,8 +19,9 @@ from pdrgate.guests.confinement import SANDBOX, Confinement, sandboxes
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL
-from pdrgate.guests.metering import MEMORY_TRIAL, VCPU_METER, VcpuMeter, plugin
+from pdrgate.guests.metering import MEMORY_TRIAL, SHARED_LINES, VCPU_METER, VcpuMeter, plugin
 from pdrgate.guests.metering.memory import MemoryMeter
+from pdrgate.guests.metering.sharing import SharingMeter
 from pdrgate.guests.qemu import Accelerator, NetworkPort, command_line, qemu_version
 from pdrgate.guests.server_cpus import SERVER_CPUS
 from pdrgate.guests.taps import open_tap
@@ -57,6 +58,7 @@ class QemuStart:
     console: GuestConsole
     meter: VcpuMeter | None
     memory_meter: MemoryMeter | None
+    sharing_meter: SharingMeter | None
     sockets: str
     """What the abstract names of its ports begin with."""
 
@@ -93,7 +95,8 @@ class QemuStart:
             initrd = inherit(_in_memory("pdrgate-initramfs", archive))
             taps = [(one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace)]) for one in ports]
             metering = []
-            for source, meter in ((VCPU_METER, self.meter), (MEMORY_TRIAL, self.memory_meter)):
+            plugins = (VCPU_METER, self.meter), (MEMORY_TRIAL, self.memory_meter), (SHARED_LINES, self.sharing_meter)
+            for source, meter in plugins:
                 if meter is not None:
                     inherited.append(meter.fd)
                     built = plugin(qemu_version(), source)
@@ -121,7 +124,7 @@ class QemuStart:
     def _words(self) -> Iterator[str]:
         """The words of the kernel's command line; those of the testbed file are last, and so hold."""
         yield _CMDLINE
-        if self.meter is not None:
+        if self.meter is not None or self.sharing_meter is not None:
             yield _METERED
         if self.accelerator == "tcg":
             yield SERVER_CPUS[self.config.cpu].words

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from pdrgate.bpf.syscall import constant_filter_fd
+from pdrgate.bpf.syscall import constant_filter_fd, random_filter_fd
 from pdrgate.errors import TestbedError
 from pdrgate.hosts.network_namespace import enter_namespace
 
@@ -38,13 +38,14 @@ def open_tap(name: str, queues: int, namespace: str | None) -> list[int]:
         ) from error
 
 
-def take_first_queue(name: str, namespace: str | None) -> None:
-    """Have a TAP of several queues take its first for each packet; else it chooses by flow, and by their directions.
+def take_first_queues(name: str, namespace: str | None, queues: int = 1) -> None:
+    """Have a TAP of several queues take one of its first so many for each packet, by chance; else it chooses by flow,
+    and by their directions.
 
     Raises:
         TestbedError: the kernel refuses.
     """
-    program = constant_filter_fd(0)
+    program = constant_filter_fd(0) if queues == 1 else random_filter_fd(queues)
     try:
         # Only who has a queue may say so; the guest has what it sends and gets in its own.
         (queue,) = _inside(namespace, lambda: _opened(name, 1, _SEVERAL))
@@ -53,7 +54,7 @@ def take_first_queue(name: str, namespace: str | None) -> None:
         finally:
             os.close(queue)
     except (OSError, RuntimeError) as error:
-        raise TestbedError(f"cannot have the TAP {name} take its first queue: {error}; it takes Linux 4.16") from error
+        raise TestbedError(f"cannot have the TAP {name} take its first queues: {error}; it takes Linux 4.16") from error
     finally:
         os.close(program)
 

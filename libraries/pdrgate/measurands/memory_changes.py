@@ -36,33 +36,41 @@ _LEAST = 0.02
 """Of any of these for a packet, for a function to be told of."""
 
 
-def memory_result(seen: Sequence[MemorySeen]) -> MemoryResult | None:
-    """What a packet does with memory by all trials of a build; None where nobody saw it."""
+def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = OF_MEMORY) -> MemoryResult | None:
+    """What a packet does with memory by all trials of a build; None where nobody saw it.
+
+    Args:
+        told: the measurands that these trials tell.
+    """
     if not seen:
         return None
     functions = []
     for name in sorted({name for one in seen for name in one.functions}):
-        found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in OF_MEMORY}
+        found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in told}
         if max(map(max, found.values())) >= _LEAST:
             values = {key: tuple(value) for key, value in found.items()}
             functions.append(MemoryFunction(name=name, values=values, kinds=lines_by_kind(seen, name)))
-    whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in OF_MEMORY}
+    whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
     return MemoryResult(
         trials=len(seen), values=whole, functions=tuple(functions), priced=priced_of(seen)._asdict()
     )  # fmt: skip
 
 
 def memory_changes(
-    before: MemoryResult | None, after: MemoryResult | None, renamed: Mapping[str, str]
+    before: MemoryResult | None,
+    after: MemoryResult | None,
+    renamed: Mapping[str, str],
+    judged: Sequence[type[OfMemory]] = OF_MEMORY,
 ) -> tuple[ChangeResult, ...]:
     """What surely changed beyond doubt; a growth beyond the tolerance is a REGRESSION. What fell makes it a PASS.
 
     Args:
         renamed: functions by their earlier names, with what they are called now.
+        judged: the measurands to be compared.
     """
     if before is None or after is None or min(before.trials, after.trials) < _NEEDED:
         return ()
-    changes = (_change(kind, before, after, renamed) for kind in OF_MEMORY)
+    changes = (_change(kind, before, after, renamed) for kind in judged)
     return tuple(one for one in changes if one.parts)
 
 

@@ -25,6 +25,7 @@ from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.receive_rate import RECEIVE_RATE
 from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.measurands.shared_lines import OF_TWO_CPUS
 from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.measurands.tcp import (
     ByteCost,
@@ -41,7 +42,7 @@ from pdrgate.results.model import Better
 OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
-    CacheLines, SecondLevelMisses, LastLevelMisses, Atomics,
+    CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_TWO_CPUS,
     Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime, ReplacementLoss,
     PacketsInOrder,
 )  # fmt: skip

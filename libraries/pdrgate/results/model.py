@@ -577,6 +577,8 @@ class Findings(FlatPart):
     """What a packet costs; None where it was not counted."""
     memory: MemoryResult | None = None
     """What a packet does with memory; None where nobody saw it."""
+    two_cpus: MemoryResult | None = None
+    """What two CPUs do to each other for a packet; None where no guest of two CPUs told."""
     latency: tuple[LatencyResult, ...] = ()
     """Latencies by share of the PDR; empty where they were not asked for."""
     losses: LossResult | None = None

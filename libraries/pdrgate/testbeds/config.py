@@ -164,6 +164,10 @@ class TestbedConfig(ABC):
         """The CPUs of this machine that the generator and the SUT get. Raises TestbedError when there are too few."""
         return plan_cpus(self.generator.cpu, self.cpus)
 
+    def on_two_cpus(self) -> TestbedConfig | None:
+        """This testbed with a SUT of two CPUs that tells which lines they share; None where it has none."""
+        return None
+
     def with_kernel(self, build: str) -> TestbedConfig:
         """This testbed with ``build`` to be booted by `open`. Raises UsageError when it has no such choice."""
         raise UsageError(f"testbed {self.name} ({self.source}) boots no kernels; leave out --kernel")

@@ -88,6 +88,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _kind_of(self, task: ComparisonTask) -> ComparedStretches[AnyStretch]:
         """What its boots are compared by."""
 
+    def _measure_beside(self) -> None:
+        """What both builds are measured by once, beside the pairs; nothing unless a subclass knows better."""
+
     # --- What a suite calls ---
 
     def run(self) -> Judgement:
@@ -105,6 +108,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.loop.run()
         if self.loop.failure is None:
             self._assess()
+            self._measure_beside()
         self.judgement, self.comparison = self._by(self.plan.tolerance)
 
     def prove(self, spike_in: SpikeInResult | None) -> None:

@@ -167,6 +167,18 @@ class Session:
         return self._journal
 
     @contextlib.contextmanager
+    def on_two_cpus(self) -> Iterator[bool]:
+        """What is begun meanwhile has a SUT of two CPUs that tells which lines they share, where the testbed has that;
+        whether it has. It needs nothing more of this machine.
+        """
+        own, other = self.config, self.config.on_two_cpus() if self._opener is None else None
+        self.config = other or own
+        try:
+            yield other is not None
+        finally:
+            self.config = own
+
+    @contextlib.contextmanager
     def recorded_in(self, record: RunRecord) -> Iterator[None]:
         """What is measured meanwhile is another record's."""
         own, self.record = self.record, record

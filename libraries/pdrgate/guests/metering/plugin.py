@@ -39,8 +39,10 @@ class PluginSource:
 _HERE = Path(__file__).parent
 _COMMON = (_HERE / "qemu_interface.h",)
 VCPU_METER = PluginSource("vcpu-meter", _HERE / "vcpu_meter.c", _COMMON)
-MEMORY_TRIAL = PluginSource(
-    "memory-trial", _HERE / "memory" / "memory_trial.c", (*_COMMON, *sorted((_HERE / "memory").glob("*.h")))
+_OF_MEMORY = (*_COMMON, *sorted((_HERE / "memory").glob("*.h")))
+MEMORY_TRIAL = PluginSource("memory-trial", _HERE / "memory" / "memory_trial.c", _OF_MEMORY)
+SHARED_LINES = PluginSource(
+    "shared-lines", _HERE / "sharing" / "shared_lines.c", (*_OF_MEMORY, *sorted((_HERE / "sharing").glob("*.h")))
 )
 
 

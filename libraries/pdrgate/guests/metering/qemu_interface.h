@@ -26,6 +26,7 @@ typedef uint64_t plugin_id;
 typedef uint32_t plugin_access;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
+struct qemu_plugin_hwaddr;
 enum register_use { NO_REGISTERS = 0 };
 enum plugin_rw { READS = 1, WRITES = 2, READS_AND_WRITES = 3 };
 
@@ -47,6 +48,8 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
 				      enum plugin_rw which, void *data);
 unsigned qemu_plugin_mem_size_shift(plugin_access info);
 _Bool qemu_plugin_mem_is_store(plugin_access info);
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(plugin_access info, uint64_t address);
+_Bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t number);

@@ -25,7 +25,7 @@ from pdrgate.cache import cache_folder
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.hosts.host import Host
-from pdrgate.observers.function_names import function_name
+from pdrgate.observers.function_names import PROGRAM, function_name
 from pdrgate.stretch import USER_SPACE
 
 UNNAMED = "code without a name"
@@ -120,6 +120,10 @@ class KernelSymbols:
         """The addresses at which functions of that name begin; none where there is no such function."""
         number = self._number.get(name)
         return [] if number is None else [int(one) for one in self._address[(self._function == number) & self._entry]]
+
+    def programs(self) -> list[int]:
+        """The addresses at which BPF programs begin, and parts of them that are called."""
+        return [at for name in self._names if name.startswith(PROGRAM) for at in self.entries(name)]
 
     def names(self, addresses: npt.NDArray[np.uint64]) -> list[str]:
         """The function that each address belongs to; 0 is a program's."""

@@ -10,6 +10,7 @@ from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserve
 from pdrgate.guests.metering.loaded_code import LoadedCode
 from pdrgate.guests.metering.memory import MemoryObserver, read_areas
 from pdrgate.guests.metering.program_calls import observed_programs
+from pdrgate.guests.metering.sharing import SharingObserver
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
 from pdrgate.observers.watching import Observer
@@ -27,7 +28,7 @@ class GuestCounting:
         self._guest = guest
         self._program = program
         self._vcpus = vcpus
-        self._named = guest.meter is not None and tells_symbols(guest)
+        self._named = (guest.meter is not None or guest.config.shares) and tells_symbols(guest)
         """Whether its kernel tells where its functions lie."""
         self._symbols: KernelSymbols | None = None
         """Where they lie, as of when counting was last asked for."""
@@ -56,7 +57,11 @@ class GuestCounting:
         return (CallsObserver(meter, self._symbols, observed_stacks),)
 
     def memory(self) -> tuple[Observer, ...]:
-        """What sees each access to memory, by the names that `counting` has read."""
+        """What sees each access to memory, by the names that `counting` has read; of two CPUs, what they share."""
+        guest = self._guest
+        if guest.sharing_meter is not None and self._named:
+            symbols = read_symbols(guest, guest.build.image)
+            return (SharingObserver(guest.sharing_meter, lambda: guest.run("true"), symbols),)
         return memory_observers(self._guest, self._observer)
 
     def programs(self) -> tuple[Observer, ...]:

@@ -10,7 +10,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pdrgate.data_paths.catalogue import NETWORKS, Port, Station, segment
 from pdrgate.errors import TestbedError
 from pdrgate.guests.qemu import NetworkPort
-from pdrgate.guests.taps import take_first_queue
+from pdrgate.guests.taps import take_first_queues
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import KnobSet, sysctl
 from pdrgate.observers.counters import parse_net_dev
@@ -39,6 +39,8 @@ class TapNamespace:
         self._local = local_host()
         self._several = False
         """Whether the TAPs have several queues."""
+        self._first = 1
+        """Of them, those that the guest receives by."""
         self._made = False
         """Whether the namespace is there, or may be."""
         self._host: ShellHost | None = None
@@ -56,14 +58,18 @@ class TapNamespace:
         # No address of its own, no router solicitation, no listener report: only test packets on these links.
         KnobSet().apply(self._host, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
 
-    def network_ports(self, ring: int, vcpus: int, gathers: float = 0.0) -> list[NetworkPort]:
+    def network_ports(self, ring: int, vcpus: int, gathers: float = 0.0, *, spread: bool = False) -> list[NetworkPort]:
         """The TAPs as QEMU has them, each before a receive ring of the guest's; ``gathers`` as of `NetworkPort`.
 
         One CPU gets a pair of queues more: XDP sends by one of its own, and without it takes a lock for each batch. Of
         several CPUs, a kernel would receive on both.
+
+        Args:
+            spread: whether each CPU is to receive, by a queue of its own; there, too, XDP has one more for each.
         """
-        self._several = vcpus == 1
-        queues = 2 if self._several else 1
+        self._several = spread or vcpus == 1
+        self._first = vcpus if spread else 1
+        queues = 2 * self._first if self._several else 1
         return [NetworkPort(tap, mac, ring, queues, gathers=gathers) for tap, mac in zip(TAPS, GUEST_MACS, strict=True)]
 
     def guest_ports(self, interfaces: Sequence[str]) -> list[Port]:
@@ -80,13 +86,13 @@ class TapNamespace:
             self._there().run("ip", "link", "set", tap, "address", mac, "up")
 
     def take_first_queues(self) -> None:
-        """Have each TAP that has several queues take its first for all that the guest gets. Raises TestbedError.
+        """Have each TAP that has several queues take its first ones for all that the guest gets. Raises TestbedError.
 
         QEMU takes that back whenever the guest's kernel asks for other queues, as it does where XDP comes and goes.
         """
         if self._several:
             for tap in TAPS:
-                take_first_queue(tap, self.name)
+                take_first_queues(tap, self.name, self._first)
 
     def hold(self, packets: int) -> None:
         """Set how many packets wait in the queue of each TAP."""

@@ -12,6 +12,7 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
 from pdrgate.guests.metering.memory.cache_levels import SERVER, CacheLevel, CacheLevels
+from pdrgate.guests.metering.sharing.sharing_meter import CPUS
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import MACHINE, Resource
 from pdrgate.testbeds.config import Claim, TestbedConfig
@@ -48,6 +49,8 @@ class LocalVm(TestbedConfig):
     """What memory trials model."""
     cmdline: str = ""
     """Further words for the kernel's command line."""
+    shares: bool = False
+    """Whether it is to tell which lines two CPUs share, see `on_two_cpus`; no file says so."""
 
     @property
     def boots_builds(self) -> bool:
@@ -92,7 +95,8 @@ class LocalVm(TestbedConfig):
             folder,
             machine=GuestConfig(
                 cpus=cpus.sut,
-                vcpus=self.vcpus,
+                vcpus=CPUS if self.shares else self.vcpus,
+                shares=self.shares,
                 memory=self.memory,
                 accelerator=self.accelerator,
                 cpu=self.cpu,
@@ -103,7 +107,7 @@ class LocalVm(TestbedConfig):
                 boot_cpus=(cpus.generator, *cpus.sut),
             ),
             engine=self.generator.engine,
-            speed=self.cpu_speed,
+            speed="full" if self.shares else self.cpu_speed,
             ring=self.ring,
             section=self.knobs,
             counted=counted,
@@ -112,6 +116,10 @@ class LocalVm(TestbedConfig):
     def with_kernel(self, build: str) -> LocalVm:
         """This testbed with ``build`` to be booted by `open`."""
         return replace(self, kernel=build)
+
+    def on_two_cpus(self) -> LocalVm | None:
+        """This testbed with an emulated guest of two CPUs that tells what they share, in place of one of one CPU."""
+        return replace(self, shares=True, accelerator="tcg") if self.vcpus == 1 else None
 
     def resources(self) -> frozenset[Resource]:
         """A guest's knobs and buffers are its own, so it takes CPUs, and this machine."""

@@ -61,6 +61,9 @@ DEFAULT_BUFFER = 1000 + DEFAULT_RING
 
 _MAX_BUFFER = 100_000
 
+_SLOW = 0.5
+"""Seconds without a packet that end a drain, where a guest may be as slow as with each access seen."""
+
 _LARGEST = 64
 """Bits of a kernel's counter."""
 
@@ -124,7 +127,9 @@ class VmTestbed:
         self._taps = TapNamespace(journal)
         self._start = GuestStart(
             build, self._machine, journal, folder,
-            ports=self._taps.network_ports(ring, self._machine.vcpus, _GATHERS if counted else 0.0),
+            ports=self._taps.network_ports(
+                ring, self._machine.vcpus, _GATHERS if counted else 0.0, spread=self._machine.shares
+            ),
             namespace=self._taps.name, patience=patience,
         )  # fmt: skip
         self._hops: tuple[Hop, ...] = ()
@@ -240,10 +245,11 @@ class VmTestbed:
             self._taps.name,
             self._cpus.generator,
             self._taps.paths(family),
-            self._engine,
+            # A CPU is to have packets as long as the other has: only those that are sent one by one are spread.
+            "packet" if self._machine.shares else self._engine,
             asleep=self.steady,
             ring=self._ring,
-            quiet=quiet,
+            quiet=max(quiet, _SLOW) if self._machine.shares else quiet,
             bursts=bursts,
             on_sent=self._speed.let_go,
         )
@@ -265,7 +271,7 @@ class VmTestbed:
         """Choose the guest's CPUs that do the packet work: those that its ports interrupt; RPS is off.
 
         ``1 cpu``: both ports interrupt CPU 0. ``2 cpus``: one CPU for each port. ``unpinned``: any CPU, as the guest's
-        kernel likes.
+        kernel likes. A guest that tells which lines its CPUs share has a queue of each port on each CPU.
         """
         vcpus = self._machine.vcpus
         if pinning != "unpinned" and (wanted := int(pinning.split()[0])) > vcpus:
@@ -276,7 +282,8 @@ class VmTestbed:
         hop = self._hops[0]
         for number, port in enumerate((hop.ingress, hop.egress)):
             cpus = {"unpinned": tuple(range(vcpus)), "1 cpu": (0,), "2 cpus": (number,)}[pinning]
-            if vcpus > 1:  # of one CPU, 30 commands would only find that it is asked for all of them
+            # Of one CPU, 30 commands would only find that it is asked for all of them.
+            if vcpus > 1 and not self._machine.shares:
                 self._inner.apply(self.guest, InterruptAffinity(port.interface, each(cpus)))
             for knob in rps_knobs(self.guest, port.interface, ()):
                 self._inner.apply(self.guest, knob, missing="skip")

@@ -19,6 +19,7 @@ from pdrgate.measurands.estimated_cycles import estimate_in_words
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.memory_changes import memory_changes
 from pdrgate.measurands.renamed import renamed
+from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, Findings, Side, SideResult, SpikeInResult
@@ -140,7 +141,10 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
 
 
 def memory_changes_of(baseline: Findings, candidate: Findings) -> tuple[ChangeResult, ...]:
-    """What changed of memory, by functions as both builds call them."""
+    """What changed of memory, and between two CPUs, by functions as both builds call them."""
     costs = baseline.cost, candidate.cost
     names = renamed(costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else {}
-    return memory_changes(baseline.memory, candidate.memory, names)
+    return (
+        *memory_changes(baseline.memory, candidate.memory, names),
+        *memory_changes(baseline.two_cpus, candidate.two_cpus, names, JUDGED_OF_TWO_CPUS),
+    )

@@ -29,7 +29,7 @@ from pdrgate.stretch import Functions, MemoryCounts, MemorySeen
 
 WARM = 256
 """Windows that fill the model before it counts: as many packets as a receive ring holds."""
-_TAKES_UP = ("napi_gro_receive", "gro_receive_skb")
+TAKES_UP = ("napi_gro_receive", "gro_receive_skb")
 """What a driver calls once for each packet that is no XDP program's."""
 _AS_MANY = 0.9
 """A share of the calls of a packet's XDP program that make one of these tell packets as well."""
@@ -110,7 +110,7 @@ def takes_packets_up(executed: Functions) -> str:
     """The function that a kernel calls once for each packet that it takes; empty where none is known."""
     programs = {name: calls for name, (_, calls) in executed.items() if name.startswith(PROGRAM)}
     most = max(programs, key=lambda name: programs[name], default="")
-    for name in _TAKES_UP:
+    for name in TAKES_UP:
         calls = executed.get(name, (0, 0))[1]
         if calls and calls >= _AS_MANY * programs.get(most, 0):
             return name

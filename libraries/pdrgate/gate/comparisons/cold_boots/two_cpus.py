@@ -1,0 +1,56 @@
+"""Both builds on guests of two CPUs, once beside the pairs: what the CPUs do to each other for a packet.
+
+The guests of pairs have one CPU, whose speed can be held. What two CPUs share is counted and not timed: one more boot
+of each build tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pdrgate.errors import PdrGateError
+from pdrgate.fate import INSIDE
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
+from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.measurands.memory_changes import memory_result
+from pdrgate.measurands.memory_trials import memory_of
+from pdrgate.measurands.shared_lines import OF_TWO_CPUS
+from pdrgate.phase import Phase
+from pdrgate.results.model import MemoryResult, Side
+
+_TRIALS = 2
+_PACKETS, _LOAD = 2048, 12e3
+"""Packets of a trial, and packets/s at which they are sent: more than two CPUs take where each access is seen, so that
+neither has nothing to do, and few enough at a time for them all to wait in the queues."""
+
+
+def on_two_cpus(task: ComparisonTask) -> Mapping[Side, MemoryResult]:
+    """What is known of both builds then; nothing where the testbed has no such guest, or one of them tells nothing."""
+    session, scenario = task.session, task.scenario
+    if scenario.counts in INSIDE:  # programs of the SUT's own take turns with packets
+        return {}
+    suts: list[OpenLoopSut] = []
+    with session.on_two_cpus() as able, session.recorded_in(session.record.two_cpus if able else session.record):
+        try:
+            for side in SIDES if able else ():
+                build = task.builds[side]
+                identity = Identity(side, build.label, program=build.program, test=task.longname, stays=False)
+                testbed = session.begin(build.start)
+                suts.append(OpenLoopSut(session, scenario, testbed, identity, introduce=False))
+            for sut in suts:
+                sut.prepare()
+            for _ in range(_TRIALS):
+                for sut in suts:
+                    sut.measure(_LOAD, _PACKETS / _LOAD, Phase.MEMORY)
+        except PdrGateError as error:
+            session.observer.said(f"what two CPUs share is not told: {error}")
+            return {}
+        finally:
+            for sut in suts:
+                sut.abandon()
+            session.leave([sut.testbed for sut in suts])
+    found = {side: memory_result(memory_of(sut.trials), OF_TWO_CPUS) for side, sut in zip(SIDES, suts, strict=False)}
+    told = {side: one for side, one in found.items() if one is not None and one.trials == _TRIALS}
+    return told if len(told) == len(SIDES) else {}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A plugin for QEMU's TCG, of guests of two virtual CPUs: sees each access to memory of the guest's kernel while a trial
+ * wants it, and counts by instruction which lines both CPUs touch. It is loaded by `-plugin FILE,memory=PATH`, where PATH
+ * is the memory of sharing.h.
+ *
+ * A line is shared where the other CPU touched it not long ago, and one of the two wrote to it: on hardware it then goes
+ * from one core to the other. Where the CPUs touch other bytes of it each, it is shared falsely. It counts once for a
+ * packet, and while both CPUs handle packets: what a kernel does with one of them idle, in a tick, or for itself, does not.
+ *
+ * The CPUs execute in turn while a trial is under way. While none is, no code is instrumented.
+ */
+#include "../qemu_interface.h"
+#include "../memory/seen_lines.h"
+#include "../memory/x86_traits.h"
+#include "sharing.h"
+#include "turns.h"
+
+EXPORTED int qemu_plugin_version = PLUGIN_API;
+
+enum { LINE_MASK = (1 << LINE_SHIFT) - 1, KNOWN = 2 * PLACES };
+
+static struct sharing *record;
+static plugin_id self;
+static _Atomic uint64_t requested; /* of what was asked for, the last that the emulator was asked to make so */
+
+/* What a CPU did to a line. */
+struct use {
+	uint64_t touched, written; /* bytes */
+	uint64_t at, written_at; /* when it was touched last, and written to: instructions of both */
+	uint64_t packet; /* the last for which it counted as shared */
+};
+struct line {
+	uint64_t line; /* 0: a free entry */
+	struct use cpu[CPUS];
+};
+static struct line *lines;
+static uint32_t known_at[KNOWN]; /* index of a place + 1 */
+static uint64_t now; /* instructions of both */
+static struct {
+	int interrupted, elsewhere;
+	uint64_t packet;
+} doing[CPUS];
+
+/* --- Packets ------------------------------------------------------------------------------------------------------- */
+
+enum { LEARNED = 256 /* calls */ };
+static uint64_t calls[MARKS], all_calls;
+static int packet_mark; /* -1: not known yet */
+
+static int counts(unsigned cpu)
+{
+	return packet_mark >= 0 && !doing[cpu].interrupted && !doing[cpu].elsewhere && !doing[1 - cpu].elsewhere;
+}
+
+/* A packet is what the kernel takes up, or what a program gets that takes up most: not all of its packets go on. */
+static void learn(int mark)
+{
+	int taken_up = -1, program = -1;
+	calls[mark]++;
+	if (packet_mark >= 0 || ++all_calls < LEARNED)
+		return;
+	for (uint64_t number = 0; number < record->marks && number < MARKS; number++) {
+		int *most = record->mark[number].role == PACKET ? &taken_up : &program;
+		if (calls[number] != 0 && (*most < 0 || calls[number] > calls[*most]))
+			*most = number;
+	}
+	packet_mark = program < 0 || (taken_up >= 0 && 10 * calls[taken_up] >= 9 * calls[program]) ? taken_up : program;
+}
+
+/* --- Lines --------------------------------------------------------------------------------------------------------- */
+
+static struct line *line_at(uint64_t number)
+{
+	uint64_t slot = mixed(number) % LINES;
+	for (int tried = 0; tried < TRIED; tried++, slot = (slot + 1) % LINES) {
+		if (lines[slot].line == 0)
+			lines[slot].line = number;
+		if (lines[slot].line == number)
+			return &lines[slot];
+	}
+	return NULL;
+}
+
+/* What was written not long ago: one that reads on for long has taken the line back. */
+static uint64_t written(const struct use *use)
+{
+	return now - use->written_at <= record->window ? use->written : 0;
+}
+
+static void touch(unsigned cpu, struct counted_place *place, uint64_t number, uint64_t bytes, int store)
+{
+	struct line *line = line_at(number);
+	if (line == NULL) {
+		record->untold++;
+		return;
+	}
+	struct use *own = &line->cpu[cpu], *other = &line->cpu[1 - cpu];
+	if (now - own->at > record->window)
+		own->touched = 0;
+	own->touched |= bytes;
+	own->at = now;
+	if (store) {
+		own->written = bytes | written(own);
+		own->written_at = now;
+	}
+	if (now - other->at <= record->window && (written(own) | written(other)) != 0 && own->packet != doing[cpu].packet &&
+	    counts(cpu)) {
+		int falsely = !(written(other) & own->touched) && !(written(own) & other->touched);
+		own->packet = doing[cpu].packet;
+		place->count[SHARED]++;
+		place->count[SHARED_FALSELY] += falsely;
+	}
+}
+
+/* A device has no lines, and each CPU's own interrupt controller lies at the same address. */
+static int of_device(plugin_access info, uint64_t address)
+{
+	struct qemu_plugin_hwaddr *physical = qemu_plugin_get_hwaddr(info, address);
+	return physical != NULL && qemu_plugin_hwaddr_is_io(physical);
+}
+
+static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
+{
+	struct counted_place *place = data;
+	uint64_t size = 1ULL << qemu_plugin_mem_size_shift(info), at = address & LINE_MASK;
+	int store = qemu_plugin_mem_is_store(info);
+	uint64_t bytes = (size >= 64 ? ~0ULL : (1ULL << size) - 1) << at;
+	if (address < FIRST_KERNEL_ADDRESS || cpu >= CPUS || doing[cpu].interrupted || doing[cpu].elsewhere ||
+	    of_device(info, address))
+		return;
+	if (store && place->traits & ATOMIC && counts(cpu))
+		place->count[LOCKED]++;
+	touch(cpu, place, address >> LINE_SHIFT, bytes, store);
+	if (at + size > LINE_MASK + 1)
+		touch(cpu, place, (address >> LINE_SHIFT) + 1, (1ULL << (at + size - LINE_MASK - 1)) - 1, store);
+}
+
+static int mark_at[PLACES]; /* index of a mark + 1 */
+
+static void heed(unsigned cpu, int mark)
+{
+	switch (record->mark[mark].role) {
+	case PACKET:
+	case PROGRAM:
+		learn(mark);
+		if (mark == packet_mark) {
+			doing[cpu].packet++;
+			record->packets += counts(cpu);
+		}
+		break;
+	case INTERRUPT:
+		doing[cpu].interrupted = 1;
+		break;
+	case RETURN:
+		doing[cpu].interrupted = 0;
+		break;
+	case FOREIGN:
+		doing[cpu].elsewhere = 1;
+		break;
+	case POLL:
+		doing[cpu].elsewhere = 0;
+		break;
+	}
+}
+
+static void executed(unsigned cpu, void *data)
+{
+	struct counted_place *place = data;
+	if (cpu >= CPUS)
+		return;
+	take_turn(cpu, place->length, record->turn);
+	now += place->length;
+	if (mark_at[place - record->place] != 0)
+		heed(cpu, mark_at[place - record->place] - 1);
+	if (counts(cpu))
+		place->count[RAN]++;
+}
+
+static void executed_by_program(unsigned cpu, void *data)
+{
+	if (cpu < CPUS)
+		take_turn(cpu, (uintptr_t)data, record->turn);
+}
+
+/* --- Translation --------------------------------------------------------------------------------------------------- */
+
+/* Code is translated more than once, by either CPU's thread. NULL where there is no room. */
+static struct counted_place *place_at(uint64_t address, uint16_t kind, uint32_t length, uint16_t traits)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct counted_place *found = NULL;
+	pthread_mutex_lock(&lock);
+	uint64_t places = record->places, slot = mixed(address * 4 + kind + ((uint64_t)length << 48)) % KNOWN;
+	for (; found == NULL && known_at[slot] != 0; slot = (slot + 1) % KNOWN) {
+		struct counted_place *known = &record->place[known_at[slot] - 1];
+		if (known->address == address && known->kind == kind && known->length == length)
+			found = known;
+	}
+	if (found == NULL && places < PLACES) {
+		found = &record->place[places];
+		*found = (struct counted_place){ .address = address, .kind = kind, .length = length, .traits = traits };
+		known_at[slot] = places + 1;
+		atomic_store_explicit(&record->places, places + 1, memory_order_release);
+	} else if (found == NULL) {
+		record->untold++;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn)
+{
+	uint8_t code[CODE_MAX];
+	return traits_of(code, code_of(insn, code)) & ATOMIC;
+}
+
+static int mark_of(uint64_t address)
+{
+	for (uint64_t number = 0; number < record->marks && number < MARKS; number++)
+		if (record->mark[number].address == address)
+			return number + 1;
+	return 0;
+}
+
+static void translated(struct qemu_plugin_tb *tb)
+{
+	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb);
+	if (address < FIRST_KERNEL_ADDRESS) {
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, executed_by_program, NO_REGISTERS, (void *)(uintptr_t)length);
+		return;
+	}
+	struct counted_place *block = place_at(address, BLOCK, length, 0);
+	if (block == NULL)
+		return;
+	mark_at[block - record->place] = mark_of(address);
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
+	for (size_t number = 0; number < length; number++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
+		struct counted_place *place =
+			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn));
+		if (place != NULL)
+			qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, READS_AND_WRITES, place);
+	}
+}
+
+/* --- Trials -------------------------------------------------------------------------------------------------------- */
+
+/* Whether there is memory for it. */
+static int begin_trial(void)
+{
+	memset(known_at, 0, sizeof known_at);
+	memset(calls, 0, sizeof calls);
+	all_calls = record->packets = record->places = record->untold = turns.slips = 0;
+	packet_mark = -1;
+	for (int cpu = 0; cpu < CPUS; cpu++) {
+		doing[cpu].interrupted = 0;
+		doing[cpu].elsewhere = 1;
+		doing[cpu].packet = 1;
+	}
+	atomic_store(&turns.whose, NOBODY);
+	now = record->window + 1;
+	lines = calloc(LINES, sizeof *lines);
+	return lines != NULL;
+}
+
+static void idle(unsigned cpu);
+static void resumes(unsigned cpu);
+static void begin_or_end(void);
+
+#if PLUGIN_API >= 7
+static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; translated(tb); }
+static void on_idle(unsigned cpu, void *data) { (void)data; idle(cpu); }
+static void on_resume(unsigned cpu, void *data) { (void)data; resumes(cpu); }
+static void on_reset(void *data) { (void)data; begin_or_end(); }
+#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
+#define RESET() qemu_plugin_reset(self, on_reset, NULL)
+#else
+static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
+static void on_idle(plugin_id id, unsigned cpu) { (void)id; idle(cpu); }
+static void on_resume(plugin_id id, unsigned cpu) { (void)id; resumes(cpu); }
+static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
+#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
+#define RESET() qemu_plugin_reset(self, on_reset)
+#endif
+
+static void idle(unsigned cpu)
+{
+	if (cpu >= CPUS)
+		return;
+	doing[cpu].elsewhere = 1;
+	end_turn(cpu);
+}
+
+/*
+ * Trials begin and end here, where a CPU is about to go on and the other has nothing to do. One that is stopped in the
+ * midst of code may touch memory before it executes anything else, and QEMU 7.2 would then look for what was instrumented
+ * where it stopped, which is no more. What is asked for in idle() is done when the CPU goes on, whatever the other does.
+ */
+static void resumes(unsigned cpu)
+{
+	uint64_t asked = atomic_load_explicit(&record->asked, memory_order_acquire), before = requested;
+	if (cpu >= CPUS)
+		return;
+	if (want_turn(cpu) && asked != before && atomic_compare_exchange_strong(&requested, &before, asked))
+		RESET();
+}
+
+/* While all CPUs stand still, and nothing that was translated is left. */
+static void begin_or_end(void)
+{
+	TELL(idle, on_idle);
+	TELL(resume, on_resume);
+	free(lines);
+	lines = NULL;
+	record->slips = turns.slips;
+	if (requested % 2 == 1) {
+		if (begin_trial())
+			TELL(tb_trans, on_translation);
+		else
+			record->untold++;
+	}
+	atomic_store_explicit(&record->heeded, requested, memory_order_release);
+}
+
+EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
+{
+	size_t size;
+	(void)info;
+	record = shared_with_reader("shared_lines", argc, argv, SHARING_MAGIC, &size);
+	if (record == NULL)
+		return 1;
+	if (size != sizeof *record) {
+		fprintf(stderr, "shared_lines: its memory has %zu bytes in place of %zu\n", size, sizeof *record);
+		return 1;
+	}
+	self = id;
+	TELL(idle, on_idle);
+	TELL(resume, on_resume);
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory that the plugin of two CPUs shares with who reads it; sharing_meter.py has its layout too. */
+#ifndef SHARING_H
+#define SHARING_H
+
+#include "../memory/record.h"
+
+#define SHARING_MAGIC 0x31676e6972616873ULL /* "sharing1" */
+enum { CPUS = 2 };
+
+/* What is counted at a place, by its index. */
+enum counted {
+	RAN, /* executions of a block */
+	LOCKED, /* executions of an atomic instruction */
+	SHARED, /* lines that both CPUs touch, one of them writing: each once for a packet */
+	SHARED_FALSELY, /* of them, those of which the CPUs touch other bytes */
+	KINDS_COUNTED,
+};
+
+/* An instruction, which touches data, or a block of them. */
+struct counted_place {
+	uint64_t address;
+	uint16_t kind, traits;
+	uint32_t length; /* instructions */
+	uint64_t count[KINDS_COUNTED];
+};
+
+/* A mark beside those of record.h: a program begins, perhaps once for each packet. */
+enum { PROGRAM = 6 };
+
+struct sharing {
+	uint64_t magic;
+	/* Written by the reader, while no trial is under way. */
+	_Atomic uint64_t asked; /* odd: a trial is wanted; each has a number of its own */
+	uint64_t turn; /* instructions that a CPU executes before it is the other's turn */
+	uint64_t window; /* instructions of both: what the other touched longer ago is not shared */
+	uint64_t marks;
+	struct mark mark[MARKS];
+	/* Written by the plugin. */
+	_Atomic uint64_t heeded; /* what was asked for and is so */
+	_Atomic uint64_t places;
+	uint64_t packets; /* those that count */
+	uint64_t slips; /* turns that were taken, for the other CPU did not end its own */
+	uint64_t untold; /* what there was no room for */
+	uint64_t unused[3];
+	struct counted_place place[PLACES];
+};
+
+#endif

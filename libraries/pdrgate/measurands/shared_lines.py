@@ -1,0 +1,79 @@
+"""What two CPUs do to each other for a packet: lines of memory that both touch, and interrupts between them."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Self
+
+from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
+from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.memory_trials import MoreOfMemory, OfMemory
+from pdrgate.measurands.unit_spelling import Unit
+
+
+class OfTwoCpus(OfMemory):
+    """A measurand that a guest of two CPUs tells, of which each build has one; no boot of a pair does."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        return None
+
+
+class SharedLines(OfTwoCpus):
+    """Lines that the other CPU touched shortly before, one of the two writing: hardware moves them between cores."""
+
+    __slots__ = ()
+    counted = "shared"
+    least = 0.8
+    about: ClassVar[Description] = Description(
+        "shared lines", Unit("shared lines/packet", metric="shared_lines_per_packet", prefixed=False), "lower",
+        "cache lines of a packet that another CPU touched shortly before, one of the two writing",
+        role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
+        sentence=MoreOfMemory("touches {} {} lines that another CPU uses"),
+    )  # fmt: skip
+
+
+class FalselySharedLines(OfTwoCpus):
+    """Those of the shared lines of which the two CPUs touch other bytes."""
+
+    __slots__ = ()
+    counted = "falsely_shared"
+    least = 0.5
+    about: ClassVar[Description] = Description(
+        "falsely shared lines", Unit("falsely shared lines/packet", metric="falsely_shared_lines_per_packet",
+        prefixed=False), "lower", "shared lines of which the CPUs touch other bytes", role=MeasurandRole.TOLD,
+        tolerance=Tolerance(0.1, ""), sentence=MoreOfMemory("touches {} {} lines that CPUs share falsely"),
+    )  # fmt: skip
+
+
+class InterprocessorInterrupts(OfTwoCpus):
+    """Interrupts that one CPU has sent to the other."""
+
+    __slots__ = ()
+    counted = "ipis"
+    least = 0.5
+    about: ClassVar[Description] = Description(
+        "interprocessor interrupts", Unit("IPIs/packet", metric="ipis_per_packet", prefixed=False), "lower",
+        "interrupts that one of the SUT's CPUs sends another for a packet", role=MeasurandRole.TOLD,
+        tolerance=Tolerance(0.1, ""), sentence=MoreOfMemory("takes {} {} interprocessor interrupts"),
+    )  # fmt: skip
+
+
+class Wakeups(OfTwoCpus):
+    """Tasks that are woken, on whichever CPU."""
+
+    __slots__ = ()
+    counted = "wakeups"
+    least = 0.5
+    about: ClassVar[Description] = Description(
+        "wakeups", Unit("wakeups/packet", metric="wakeups_per_packet", prefixed=False), "lower",
+        "tasks that the SUT's kernel wakes for a packet", role=MeasurandRole.TOLD,
+        tolerance=Tolerance(0.1, ""), sentence=MoreOfMemory("wakes {} {} tasks"),
+    )  # fmt: skip
+
+
+OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (SharedLines, FalselySharedLines, InterprocessorInterrupts, Wakeups)
+"""What trials on two CPUs tell."""
+JUDGED_OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (SharedLines,)
+"""Of them, what is judged; the falsely shared lines are among the shared ones."""

@@ -1,0 +1,188 @@
+"""What the plugin of two CPUs is made of: which lines count as shared, what a packet is, and how that is told."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
+from pdrgate.guests.metering.plugin import SHARED_LINES
+from pdrgate.guests.metering.sharing.sharing_meter import _PLACE, PROGRAM_BEGINS, SharedByPlaces, SharingMeter
+from pdrgate.guests.metering.sharing.sharing_observer import sharing_marks, sharing_seen
+from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
+from pdrgate.measurands.memory_changes import memory_changes, memory_result
+from pdrgate.measurands.memory_trials import memory_of
+from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, OF_TWO_CPUS, SharedLines
+from pdrgate.results.verdict import Verdict
+from pdrgate.stretch import MemoryCounts, MemorySeen
+from pdrgate.testbeds import load_testbed
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+_STUBS = """
+void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(plugin_id, struct qemu_plugin_tb *)) {}
+void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(plugin_id, unsigned)) {}
+void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(plugin_id, unsigned)) {}
+void qemu_plugin_reset(plugin_id id, void (*then)(plugin_id)) { then(id); }
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, void (*told)(unsigned, void *),
+                                          enum register_use use, void *data) {}
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+                                      void (*told)(unsigned, plugin_access, uint64_t, void *), enum register_use use,
+                                      enum plugin_rw which, void *data) {}
+unsigned qemu_plugin_mem_size_shift(plugin_access info) { return 3; }
+_Bool qemu_plugin_mem_is_store(plugin_access info) { return info == WRITES; }
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(plugin_access info, uint64_t address) { return NULL; }
+_Bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address) { return 0; }
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb) { return 0; }
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb) { return 0; }
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t number) { return NULL; }
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn) { return 0; }
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn) { return 0; }
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn) { return NULL; }
+"""
+_DRIVER = f"""
+#include "shared_lines.c"
+{_STUBS}
+enum {{ AT = 1 << 20 }};
+
+/* What a place counts where CPU 0 and then CPU 1 touch a word each; falsely is told behind the sum. */
+static void each(int first, int first_word, int second, int second_word, int times, uint64_t later)
+{{
+    static uint64_t line;
+    uint64_t address = FIRST_KERNEL_ADDRESS + AT + (++line << LINE_SHIFT);
+    struct counted_place *place = &record->place[0];
+    memset(place->count, 0, sizeof place->count);
+    for (int time = 0; time < times; time++) {{
+        accessed(0, first, address + 8 * first_word, place);
+        now += later;
+        accessed(1, second, address + 8 * second_word, place);
+    }}
+    printf("%d/%d ", (int)place->count[SHARED], (int)place->count[SHARED_FALSELY]);
+}}
+
+int main(void)
+{{
+    record = calloc(1, sizeof *record);
+    record->window = 100;
+    record->marks = 3;
+    record->mark[0].role = PACKET;
+    record->mark[1].role = record->mark[2].role = PROGRAM;
+    begin_trial();
+    for (int call = 0; call < LEARNED; call++)
+        learn(call % 8 == 0 ? 0 : call % 8 == 1 ? 1 : 2);
+    printf("%d ", packet_mark);
+    doing[0].elsewhere = doing[1].elsewhere = 0;
+    each(READS, 0, READS, 0, 1, 1);
+    each(WRITES, 0, READS, 0, 1, 1);
+    each(READS, 0, WRITES, 0, 1, 1);
+    each(WRITES, 0, WRITES, 1, 1, 1);
+    each(WRITES, 0, WRITES, 0, 1, 101);
+    each(WRITES, 0, WRITES, 0, 3, 1); /* of one packet of each CPU */
+    /* CPU 0 wrote once, and both read ever since. */
+    each(WRITES, 0, READS, 0, 1, 1);
+    for (int packet = 0; packet < 5; packet++) {{
+        now += 60;
+        doing[0].packet++;
+        doing[1].packet++;
+        accessed(0, READS, FIRST_KERNEL_ADDRESS + AT + (7 << LINE_SHIFT), &record->place[0]);
+        accessed(1, READS, FIRST_KERNEL_ADDRESS + AT + (7 << LINE_SHIFT), &record->place[0]);
+    }}
+    printf("%d ", (int)record->place[0].count[SHARED]);
+    doing[1].elsewhere = 1;
+    each(WRITES, 0, WRITES, 0, 3, 1);
+    return 0;
+}}
+"""
+
+
+@needs_gcc
+def test_a_line_is_shared_where_one_cpu_writes_what_the_other_touched_shortly_before(tmp_path: Path) -> None:
+    source, program = tmp_path / "driver.c", tmp_path / "driver"
+    source.write_text(_DRIVER)
+    folder = SHARED_LINES.main.parent
+    subprocess.run(
+        ("gcc", "-O1", "-Werror=implicit", "-pthread", "-DPLUGIN_API=1", f"-I{folder}", source, "-o", program),
+        check=True,
+    )
+    told = subprocess.run((program,), capture_output=True, text=True, check=True).stdout.split()
+    # The program that gets most is what a packet begins with, for hardly any of its packets is taken up.
+    assert told == ["2", "0/0", "1/0", "1/0", "1/1", "0/0", "2/0", "1/0", "3", "0/0"]
+
+
+def _symbols() -> KernelSymbols:
+    named = {0x1000: "napi_gro_receive", 0x2000: "try_to_wake_up", 0x3000: "sysvec_reschedule_ipi", 0x4000: "bpf_prog_"
+             "0123456789abcdef_router"}  # fmt: skip
+    return KernelSymbols(KernelSymbol(at, name) for at, name in named.items())
+
+
+def _place(address: int, kind: int = 1, **counts: int) -> tuple[int, ...]:
+    return (address, kind, 0, 1, *(counts.get(name, 0) for name in ("ran", "locked", "shared", "falsely")))
+
+
+def test_what_is_counted_at_places_is_told_by_function() -> None:
+    rows = [
+        _place(0x1000, BLOCK, ran=512), _place(0x2000, BLOCK, ran=3), _place(0x2010, BLOCK, ran=7),
+        _place(0x3000, BLOCK, ran=2), _place(0x4010, locked=512, shared=500, falsely=4), _place(0x4020, shared=6),
+    ]  # fmt: skip
+    seen = sharing_seen(SharedByPlaces(512, 0, 0, np.array(rows, _PLACE)), _symbols())
+    assert seen == MemorySeen(
+        512, 0,
+        {
+            "bpf:router": MemoryCounts(atomics=512, shared=506, falsely_shared=4),
+            "sysvec_reschedule_ipi": MemoryCounts(ipis=2), "try_to_wake_up": MemoryCounts(wakeups=3),
+        },
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("packets", "untold"), [(0, 0), (200, 0), (512, 1)])
+def test_few_packets_and_what_there_was_no_room_for_tell_nothing(packets: int, untold: int) -> None:
+    rows = np.array([_place(0x4010, shared=5)], _PLACE)
+    assert sharing_seen(SharedByPlaces(packets, 0, untold, rows), _symbols()) is None
+
+
+def test_what_takes_a_packet_up_is_marked_with_all_programs() -> None:
+    assert sharing_marks(_symbols()) == [(0x1000, Role.PACKET), (0x4000, PROGRAM_BEGINS)]
+
+
+def test_the_plugin_and_its_reader_agree_on_a_fresh_memory() -> None:
+    with SharingMeter() as meter:
+        assert meter.heeded
+        meter.begin([(0x1000, Role.PACKET)], 1000, 5000)
+        assert not meter.heeded
+        told = meter.shared()
+        assert (told.packets, told.slips, told.untold, len(told.places)) == (0, 0, 0, 0)
+
+
+def _seen(shared: int, *, elsewhere: int = 0) -> MemorySeen:
+    functions = {"bpf:router": MemoryCounts(shared=shared), "get_page": MemoryCounts(shared=elsewhere)}
+    return MemorySeen(1000, 0, functions)
+
+
+def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares_is_none() -> None:
+    before, after = (memory_result(each, OF_TWO_CPUS) for each in ([_seen(0), _seen(10)], [_seen(1000), _seen(1010)]))
+    (change,) = memory_changes(before, after, {}, JUDGED_OF_TWO_CPUS)
+    assert (change.measurand, change.verdict) == ("shared lines", Verdict.REGRESSION)
+    assert [one.function for one in change.parts] == ["bpf:router"]
+    assert SharedLines.about.sentence is not None
+    told = SharedLines.about.sentence.clause(change, None)
+    assert told == "each packet touches 1.0 more lines that another CPU uses (0.0 -> 1.0), in bpf:router"
+    # Pages that one CPU frees and the other takes: now many, now none.
+    some, others = (
+        memory_result([_seen(0, elsewhere=by) for by in each], OF_TWO_CPUS) for each in ((0, 450), (500, 900))
+    )
+    assert memory_changes(some, others, {}, JUDGED_OF_TWO_CPUS) == ()
+
+
+def test_trials_of_one_cpu_tell_nothing_of_two() -> None:
+    assert memory_of([]) == []
+    assert all(kind.of is not None and kind.about.name for kind in OF_TWO_CPUS)
+
+
+def test_a_testbed_of_guests_has_one_of_two_cpus_and_one_of_namespaces_has_none() -> None:
+    two = load_testbed("resources/testbeds/local-vm.yaml").on_two_cpus()
+    assert two is not None
+    assert getattr(two, "shares", False)
+    assert load_testbed("resources/testbeds/local-netns.yaml").on_two_cpus() is None
