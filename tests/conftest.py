@@ -19,9 +19,10 @@ _HOLD_THE_MACHINE = ("machine", "nothing_left_by_runs")
 
 _THE_MACHINE = "the machine"
 """Group of the tests that measure."""
-_WAITING = "what waits"
-"""Group of the tests that mostly wait, for time-outs and for what is paced: they take little from others' CPUs."""
-_WAITS = ("tests/trex", "tests/guest/test_accelerator.py", "tests/ssh/test_ssh_host.py", "tests/unit/test_locks.py")
+_ASIDE = "aside"
+"""Group of the tests that mostly wait, for time-outs and for what is paced, and of those that only compute. Guests and
+measurements take longer, and are not to wait for these."""
+_ARE_ASIDE = ("tests/trex", "tests/guest/test_accelerator.py", "tests/ssh/test_ssh_host.py", "tests/unit")
 _THE_REST = "the rest"
 _GIVES_WAY = 10
 """Nice value of tests that only compute, beside one that measures. In the kernel's idle class guests starve."""
@@ -81,8 +82,8 @@ def _unshare_namespaces() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For ``--dist loadgroup``: what needs the machine to itself runs in one process, what waits in another, and the
-    rest in a third.
+    """For ``--dist loadgroup``: what needs the machine to itself runs in one process, what waits or only computes in
+    another, and the rest, most of which boots guests, in a third.
 
     A measurement waits for another one to end (`Lease`): two processes of them would only wait for each other. Guests
     that are only booted wait for nobody.
@@ -95,8 +96,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
         held = any(name in _HOLD_THE_MACHINE for name in getattr(item, "fixturenames", ()))
         measures = item.get_closest_marker("datapath") or (item.get_closest_marker("guest") and held)
-        waits = item.path.relative_to(item.config.rootpath).as_posix().startswith(_WAITS)
-        item.add_marker(pytest.mark.xdist_group(_THE_MACHINE if measures else _WAITING if waits else _THE_REST))
+        aside = item.path.relative_to(item.config.rootpath).as_posix().startswith(_ARE_ASIDE)
+        item.add_marker(pytest.mark.xdist_group(_THE_MACHINE if measures else _ASIDE if aside else _THE_REST))
 
 
 @pytest.hookimpl(wrapper=True)
