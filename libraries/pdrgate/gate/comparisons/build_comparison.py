@@ -106,7 +106,7 @@ class BuildComparison(PairsComparison[Trial]):
     def _measure_beside(self) -> None:
         """What two CPUs do to each other; a planted slowdown is none of that."""
         known = self.loop.replication
-        if not known.facts.sees_memory or self._is_planted:
+        if not known.facts.sees_memory or not self.session.profile.two_cpus or self._is_planted:
             return
         found = on_two_cpus(self.task)
         sides = {
