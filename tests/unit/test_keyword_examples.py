@@ -28,5 +28,5 @@ def test_robot_takes_each(tmp_path: Path) -> None:
     suite = tmp_path / "examples.robot"
     suite.write_text(f"*** Settings ***\nLibrary    {LIBRARY}\n\n*** Test Cases ***\n{tests}")
     said = io.StringIO()
-    code = run(str(suite), dryrun=True, output="NONE", stdout=said, stderr=said)
+    code = run(str(suite), dryrun=True, outputdir=str(tmp_path), stdout=said, stderr=said)
     assert code == 0, said.getvalue()

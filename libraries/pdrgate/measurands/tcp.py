@@ -84,7 +84,11 @@ class TcpThroughput(SelfDescribed):
     """Transfers in a replicate."""
 
     about: ClassVar[Description] = Description(
-        "TCP throughput", Unit("Gbit/s"), "higher", "what the receiving program reads at a fixed window", essential=True
+        "TCP throughput",
+        Unit("Gbit/s", prefixed=False),
+        "higher",
+        "what the receiving program reads at a fixed window",
+        essential=True,
     )
 
     @classmethod

@@ -15,7 +15,7 @@ from pdrgate.measurands.tcp import TransferSetting, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.transfer import Look, Transfer
 
-_KIB = Unit("KiB")
+_KIB = Unit("KiB", prefixed=False)
 _FULL = 0.9
 """A share of the largest window: one that is larger is called full."""
 _SIZE = Tolerance(0.1, option="")

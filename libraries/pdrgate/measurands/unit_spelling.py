@@ -23,7 +23,7 @@ class Unit:
     axis: str = ""
     """The unit at an axis of a plot; empty: the name."""
     prefixed: bool = True
-    """Whether a large number takes a prefix on an axis: there are no kiloinstructions."""
+    """Whether a large number takes a prefix on an axis: there are no kiloinstructions, and a KiB has one."""
     quantity: Callable[[float], object] | None = None
     """What writes a number and its unit as one, ``1.2 Mpps``; None: four digits and the name."""
 
