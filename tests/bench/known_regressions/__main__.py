@@ -34,18 +34,24 @@ def judged(change: KnownChange, tree: Path, base: str, results: Path, more: Sequ
     if known is not None and (known.candidate, known.baseline) == (candidate, baseline) and not again:
         return "is kept"
     folder = results / change.name
-    before = {path.name for path in folder.glob("*/result.json")}
+    before = _runs(folder)
     builds = ("--kernel", f"{tree}@{candidate}", "--against", f"{tree}@{baseline}")
     begun = time.monotonic()
     command = (str(PDRGATE), "gate", "--quiet", "--wait", "1 h", "--output", str(folder), *builds, *more)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begun
-    new = sorted(path.parent for path in folder.glob("*/result.json"))
+    runs = _runs(folder)
     told = next((line for line in (done.stdout + done.stderr).splitlines() if line.strip()), "nothing told")
-    if not new or done.returncode not in (0, 1):  # the machine's fault, or an interruption, tells nothing of the change
+    # The machine's fault, or an interruption, tells nothing of the change.
+    if not runs or done.returncode not in (0, 1):
         return f"exit {done.returncode}: {told}"
-    Kept(candidate, baseline, seconds, new[-1].name).write(kept_file(results, change))
-    return f"{told} ({seconds:.0f} s{', the same run' if new[-1].name in before else ''})"
+    Kept(candidate, baseline, seconds, runs[-1]).write(kept_file(results, change))
+    return f"{told} ({seconds:.0f} s{', the same run' if runs[-1] in before else ''})"
+
+
+def _runs(folder: Path) -> list[str]:
+    """The names of the runs there, the last one last; a link to a run is none."""
+    return sorted(path.parent.name for path in folder.glob("*/result.json") if not path.parent.is_symlink())
 
 
 def main() -> None:
