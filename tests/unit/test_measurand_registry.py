@@ -24,6 +24,7 @@ ACCEPTED = {
     "used window": 0.1, "advertised window": 0.1, "time to a full window": 0.5,
     "request rate": 0.5, "latency of a request": 0.5, "cost of a request": 0.01,
     "time of a replacement": 0.1, "packets sent for each forwarded": 0.005,
+    "packets for each in order": 0.005,
 }  # fmt: skip
 
 
