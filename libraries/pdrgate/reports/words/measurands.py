@@ -90,7 +90,8 @@ def verdict_in_words(verdict: Verdict) -> str:
 
 def intervals_in_words(comparison: ComparisonResult | None) -> str:
     """What stands in brackets beside each change, in a sentence; empty where nothing does."""
-    found = {one.confidence for one in comparison.changes} if comparison is not None else set()
+    # What is sure beyond statistics has no interval.
+    found = {one.confidence for one in comparison.changes if one.confidence < 1.0} if comparison is not None else set()
     if comparison is None or not found:
         return ""
     each = min(found)
