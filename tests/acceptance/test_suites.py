@@ -217,7 +217,7 @@ def test_whose_fault_it_is_when_a_test_fails_after_its_first_trial(suite, steps,
         assert (robot, scenario["verdict"]) == ("FAIL", verdict)
         assert says in message
         # A clause that the headline has no room for stands below it.
-        assert message.splitlines()[0].startswith(f"{verdict}: {scenario['reason']}"[:80])
+        assert message.splitlines()[0].startswith(f"{verdict}: {scenario['reason']}"[:38])
         assert all(clause in message for clause in scenario["reason"].split("; "))
         assert scenario["trials"] > 3
 

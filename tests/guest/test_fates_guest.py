@@ -68,7 +68,8 @@ def test_each_packet_has_the_fate_that_its_program_gives_it(shared_testbed, clou
     finally:
         generator.close()
         assert path.restore() == []
-    assert (calm.offered, calm.forwarded, calm.steady_loss_ratio) == (500, 500, 0)
+    assert (calm.forwarded, calm.steady_loss_ratio) == (calm.offered, 0)
+    assert calm.offered > 0
     assert 0 < flooded.forwarded < flooded.offered
     if fate != "returned":
         taken = flooded.seen.counter_changes["tg/t0"]["tx_packets"]

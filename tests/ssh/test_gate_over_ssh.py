@@ -184,7 +184,8 @@ def test_a_changed_host_key_is_an_error_that_says_so(rack: Rack, tmp_path: Path,
     server.known_hosts.write_text(f"[127.0.0.1]:{server.port} {other}")
     ended = gate(rack, tmp_path)
     assert ended.code == 2
-    assert "ERROR: the host key of sut (root@127.0.0.1:" in ended.stdout, ended.stdout
+    assert "ERROR: the host key of sut is not the expected one" in ended.stdout, ended.stdout
+    assert "the host key of sut (root@127.0.0.1:" in ended.stdout
     assert "is not the expected one: it shows ssh-ed25519 SHA256:" in ended.stdout
     assert ended.result["verdict"] == "ERROR"
 
