@@ -392,6 +392,9 @@ class VmTestbed:
         station = self._taps.station(self._cpus.generator)
         self._hops = (Hop(self.guest, *ends, station=station),)
         self._inner.apply(self.guest, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        for interface in ("default", *(port.interface for port in ends)):
+            # An address that is on trial for a second (RFC 4862, DAD) makes packets of that second cheaper.
+            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{interface}/accept_dad", 0), missing="skip")
         for port in ends:
             self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="skip")
             check_ring(self.guest, port.interface, self._ring)
