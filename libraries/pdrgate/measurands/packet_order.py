@@ -33,8 +33,9 @@ class _Overtaken:
 
 
 class PacketsInOrder(ToldByOthers):
-    """Packets that come back for each that no later one of its flow came before (RFC 4737 section 3.3); 1: all are in
-    order. Known of chosen frames, which have a number."""
+    """Packets that come back, divided by those of them that no later one of their flow came before (RFC 4737 section
+    3.3). It is 1 where all are in order. It is known of chosen frames, which have a number.
+    """
 
     __slots__ = ()
 

@@ -108,4 +108,16 @@ static inline void *shared_with_reader(const char *plugin, int argc, char **argv
 	return memory;
 }
 
+/* The same for a plugin whose memory has a fixed size in bytes. */
+static inline void *record_with_reader(const char *plugin, int argc, char **argv, uint64_t magic, size_t wanted)
+{
+	size_t size;
+	void *memory = shared_with_reader(plugin, argc, argv, magic, &size);
+	if (memory != NULL && size != wanted) {
+		fprintf(stderr, "%s: its memory has %zu bytes in place of %zu\n", plugin, size, wanted);
+		return NULL;
+	}
+	return memory;
+}
+
 #endif

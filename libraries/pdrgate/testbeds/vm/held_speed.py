@@ -64,7 +64,7 @@ class HeldSpeed:
     def pace(self, short: bool) -> str:
         """Hold the guest a step below its chosen speed on a short data path; what changed, in words.
 
-        Whoever asks for a speed of his own gets it on each path.
+        A speed that the testbed file names holds on each path.
         """
         lower = step_below(self._chosen.speed) if short and self._wanted == "auto" else 0
         choice = SpeedChoice(lower, "its packets need little work") if lower else self._chosen

@@ -325,15 +325,10 @@ static void begin_or_end(void)
 
 EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char **argv)
 {
-	size_t size;
 	(void)info;
-	record = shared_with_reader("shared_lines", argc, argv, SHARING_MAGIC, &size);
+	record = record_with_reader("shared_lines", argc, argv, SHARING_MAGIC, sizeof *record);
 	if (record == NULL)
 		return 1;
-	if (size != sizeof *record) {
-		fprintf(stderr, "shared_lines: its memory has %zu bytes in place of %zu\n", size, sizeof *record);
-		return 1;
-	}
 	self = id;
 	TELL(idle, on_idle);
 	TELL(resume, on_resume);
