@@ -40,6 +40,9 @@ pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
 LOAD, DURATION = 8e3, 0.1
 """Packets/s that a guest takes of any path, and seconds."""
+LIGHT = LOAD / 4
+"""Packets/s of which a path of a thousand rules loses none, also where others have both CPUs of this machine: the
+generator waits a second at most for what is queued."""
 NEARLY_ALL = 0.995
 TRIES = 3
 """Trials, of which one loses next to nothing; a guest that others' work keeps waiting may lose some in the others."""
@@ -104,7 +107,7 @@ def used(metered: VmTestbed, name: str, folder: Path) -> Used:
         else:
             with generating(metered, path) as generator:
                 probe_path(path, metered, generator, scenario.frames, scenario.counts)
-                moved = any(nearly_all(generator.trial(LOAD, DURATION, scenario.frames)) for _ in range(TRIES))
+                moved = any(nearly_all(generator.trial(LIGHT, DURATION, scenario.frames)) for _ in range(TRIES))
                 functions = executed(metered, path, generator, scenario, folder)
     return Used(scenario, moved, NetworkState.of(hop.host) != before, functions)
 

@@ -326,15 +326,33 @@ def test_of_what_is_better_when_it_is_less_pairs_resolve_as_a_comparison_says() 
     assert found[1] > 1.2 * found[0]
 
 
+def comparisons(*deviations: float, boots: int = 16) -> NoiseFloor:
+    """Of a testbed whose boots deviated by that in one comparison after the other."""
+    return NoiseFloor.seen(
+        [observed(spread(one, boots), when=float(number)) for number, one in enumerate(deviations)], len(deviations)
+    )
+
+
 def test_a_tolerance_below_what_all_pairs_resolve_is_refused() -> None:
-    noisy = one_day(0.05)
+    noisy = comparisons(0.05, 0.05, 0.06)
     check_resolvable(noisy, {PDR: 0.05}, 48)
     check_resolvable(NoiseFloor(), {PDR: 0.0}, 48)
-    with pytest.raises(
-        UsageError, match=r"^on this testbed 48 pairs resolve at best a tolerance of 1\.97% of PDR, and 1\.00% "
-    ):
+    refused = r"^on this testbed 48 pairs resolve at best a tolerance of 1\.97% of PDR, by the quietest .*, and 1\.00% "
+    with pytest.raises(UsageError, match=refused):
         check_resolvable(noisy, {PDR: 0.01}, 8)
     check_resolvable(noisy, {PDR: 0.01}, 500)
+
+
+def test_a_machine_that_was_busy_once_or_twice_is_no_noisy_testbed() -> None:
+    check_resolvable(comparisons(0.3), {PDR: 0.01}, 8)
+    check_resolvable(comparisons(0.3, 0.3), {PDR: 0.01}, 8)
+    check_resolvable(comparisons(0.3, 0.3, 0.3, 0.001), {PDR: 0.01}, 8)
+    short = [observed(spread(0.001, 4), when=9.0)]
+    assert len(short[0].boots) == 4  # two pairs, as most comparisons have
+    noisy = [observed(spread(0.3, 16), when=float(number)) for number in range(3)]
+    check_resolvable(NoiseFloor.seen([*noisy, *short], 9.0), {PDR: 0.01}, 8)
+    with pytest.raises(UsageError, match="resolve at best"):
+        check_resolvable(NoiseFloor.seen(noisy, 9.0), {PDR: 0.01}, 8)
 
 
 def test_a_testbed_is_the_same_whatever_build_it_runs() -> None:

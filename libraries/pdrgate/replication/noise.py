@@ -25,6 +25,9 @@ DAYS = 3
 _DAYS_FREEDOM = 1.5
 """Degrees of freedom of the days' values: those of three days, until a fortnight later."""
 _DAY = 86400.0
+COMPARISONS = 3
+"""Comparisons that tell what pairs deviate by, from which on it is known what a testbed does at best. Others may have
+had the machine during one of them."""
 _STATED = 1e6
 """Degrees of freedom of a deviation that needs no measuring."""
 
@@ -72,6 +75,8 @@ class MeasurandNoise:
     pairs: Deviation | None = None
     """The deviation of pairs' ratios: boots that dip are left out, lone ratios that lie apart pulled in as in a
     comparison."""
+    quietest: Deviation | None = None
+    """The deviation of pairs' ratios in the comparison in which it was surely least, of at least `COMPARISONS`."""
     boots: Deviation | None = None
     """The deviation from boot to boot of a build; boots that dip are left out."""
     days: Deviation | None = None
@@ -103,12 +108,15 @@ class MeasurandNoise:
         """The least tolerance that so many pairs decide, in some 95 of 100 comparisons of equal builds.
 
         Args:
-            at_best: with the smallest deviation that agrees with what was seen: of few pairs it is hardly known.
+            at_best: with the smallest deviation that agrees with the quietest comparison.
         """
-        if self.pairs is None or self.pairs.freedom < KNOWN:
+        if at_best and self.quietest is not None:
+            deviation = self.quietest.at_least()
+        elif not at_best and self.pairs is not None and self.pairs.freedom >= KNOWN:
+            deviation = self.pairs.value
+        else:
             return None
         odds = PairsRule().pass_odds
-        deviation = self.pairs.at_least() if at_best else self.pairs.value
         # Twice the tolerance is what the rule tells from nothing.
         return self.as_tolerance(resolvable(deviation, pairs, odds) / 2)
 
@@ -208,10 +216,18 @@ def _noise(name: str, observations: Sequence[NoiseObservation], weights: Sequenc
             drift = found.change if found is not None else drift
     days, days_seen = _of_days(name, observations, weights)
     return MeasurandNoise(
-        measurand=name, pairs=pooled_deviation(ratios), boots=_larger(compared, run), within=_within(within),
+        measurand=name, pairs=pooled_deviation(ratios), quietest=_quietest(ratios),
+        boots=_larger(compared, run), within=_within(within),
         drift=drift,
         dips=len(dips_compared) + len(dips_run), seen=seen_compared + seen_run, days=days, days_seen=days_seen,
     )  # fmt: skip
+
+
+def _quietest(comparisons: Sequence[Sequence[Weighed]]) -> Deviation | None:
+    """What pairs deviate by in the comparison that agrees with least, old ones too; None where too few tell."""
+    told = [pooled_deviation([[(value, 1.0) for value, _ in ratios]]) for ratios in comparisons]
+    known = [one for one in told if one is not None]
+    return min(known, key=lambda one: one.at_least()) if len(known) >= COMPARISONS else None
 
 
 def _of_days(
