@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, data_path
-from pdrgate.data_paths.network_state import KnownNetworks, NetworkState
+from pdrgate.data_paths.network_state import KnownNetworks, NetworkState, network_number
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import SutError
@@ -101,6 +101,34 @@ def test_what_steps_made_is_taken_away_without_their_undo(testbed: NetnsTestbed)
     finally:
         assert path.restore() == []
     assert NetworkState.of(hop.host) == before
+
+
+def test_one_number_tells_whether_a_network_is_another_one(testbed: NetnsTestbed) -> None:
+    (hop,) = testbed.hops
+    port = hop.ingress.interface
+    alone = network_number(hop.host)
+    assert alone == network_number(hop.host) != ""
+    for words in ("add gate0 type veth peer gate0p", "set gate0 addrgenmode none up", "set gate0p addrgenmode none up"):
+        hop.host.run("ip", "link", *words.split())
+    hop.host.run("ip", "address", "add", "192.0.2.1/24", "dev", "gate0")
+    before = network_number(hop.host)
+    assert before != alone
+    for made, undone in (
+        ("ip address add 192.0.2.9/32 dev gate0", "ip address delete 192.0.2.9/32 dev gate0"),
+        ("ip route add 203.0.113.0/24 dev gate0", "ip route delete 203.0.113.0/24 dev gate0"),
+        ("ip -6 route add unreachable 2001:db8:7::/48", "ip -6 route delete unreachable 2001:db8:7::/48"),
+        ("ip rule add to 203.0.113.7 table 77", "ip rule delete to 203.0.113.7 table 77"),
+        ("ip neighbour add 192.0.2.7 lladdr 02:00:00:00:00:77 dev gate0 nud permanent",
+         "ip neighbour delete 192.0.2.7 dev gate0"),
+        (f"tc qdisc add dev {port} clsact", f"tc qdisc delete dev {port} clsact"),
+        ("nft add table inet gate", "nft delete table inet gate"),
+    ):  # fmt: skip
+        hop.host.run("sh", "-c", made)
+        assert network_number(hop.host) != before, made
+        hop.host.run("sh", "-c", undone)
+        assert network_number(hop.host) == before, undone
+    hop.host.run("ip", "link", "delete", "gate0")
+    assert network_number(hop.host) == alone
 
 
 def test_the_router_beneath_stays_for_the_next_scenario(testbed: NetnsTestbed) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
+from pdrgate.traffic import native
 
 _TIMEOUT = 30.0
 _MARK = "=== pdrgate "
@@ -155,24 +156,53 @@ def _kept(kind: _Kind, lines: Iterable[str]) -> Iterator[str]:
             yield " ".join(kind.passing.sub("", line).split())
 
 
+@dataclass(slots=True)
+class _Known:
+    """What a host has when nothing is set up there."""
+
+    state: NetworkState
+    number: str
+    """See `network_number`, of then or of when it had the same last."""
+
+
 class KnownNetworks:
-    """What hosts have when nothing is set up there: it is asked once, as long as all that is set up is taken away."""
+    """What hosts have when nothing is set up there: it is listed once, as long as all that is set up is taken away.
+
+    A list takes an emulated guest a fifth of a second, and one number tells whether it would be the same.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, NetworkState] = {}
+        self._known: dict[str, _Known] = {}
 
     def of(self, host: Host) -> NetworkState:
         """What the host has."""
         if host.name not in self._known:
-            self._known[host.name] = NetworkState.of(host)
-        return self._known[host.name]
+            self._known[host.name] = _Known(NetworkState.of(host), network_number(host))
+        return self._known[host.name].state
+
+    def again(self, host: Host) -> None:
+        """Take it that the host has what is known, now that the same was set up once more, or learn what it has."""
+        known = self._known.get(host.name)
+        if known is not None and known.number != network_number(host):
+            del self._known[host.name]
+        self.of(host)
 
     def restore(self, host: Host) -> list[str]:
         """Take away what the host has new; sentences on what it still has, and on what it has no more."""
-        told = restore_network(host, self._known[host.name])
+        known = self._known[host.name]
+        if known.number and known.number == network_number(host):
+            return []
+        told = restore_network(host, known.state)
         if told:
             del self._known[host.name]
+        else:
+            known.number = network_number(host)
         return told
+
+
+def network_number(host: Host) -> str:
+    """A number for all that a host's network has, equal ones for equal networks; empty where nobody tells it there."""
+    return host.script(f"{shlex.quote(str(native.build().network))} look 2>/dev/null").stdout.strip()
 
 
 def restore_network(host: Host, earlier: NetworkState) -> list[str]:

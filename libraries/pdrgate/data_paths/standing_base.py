@@ -15,6 +15,8 @@ class StandingBase:
         self.networks = KnownNetworks()
         """What the hosts have with it."""
         self._path: DataPath | None = None
+        self._networks: dict[str, KnownNetworks] = {}
+        """Those by the names of paths, which make the same each time."""
 
     def stand(self, path: DataPath, hops: Sequence[Hop]) -> DataPath:
         """Have the hosts set up as a path says; the one that did it, ``path`` or one of its name that stands.
@@ -24,8 +26,11 @@ class StandingBase:
         if self._path is None or self._path.name != path.name:
             self.leave()
             self._path = path
+            self.networks = self._networks.setdefault(path.name, KnownNetworks())
             try:
                 path.apply(hops)
+                for hop in hops:
+                    self.networks.again(hop.host)
             except BaseException:
                 self.leave()
                 raise
@@ -35,5 +40,5 @@ class StandingBase:
 
     def leave(self) -> list[str]:
         """Put the hosts back; sentences on what could not be. Harmless where nothing stands."""
-        path, self._path, self.networks = self._path, None, KnownNetworks()
+        path, self._path = self._path, None
         return [] if path is None else path.restore()

@@ -206,7 +206,7 @@ def _programs() -> dict[str, ArchiveEntry]:
             files |= program_files(name, Path(found))
     parts = native.build()
     # Where they lie on this machine: so they need not be sent.
-    for own in (parts.drops, parts.receiver, parts.bpf_load, parts.requests, *parts.for_steps.values()):
+    for own in (parts.drops, parts.receiver, parts.bpf_load, parts.requests, parts.network, *parts.for_steps.values()):
         files[str(own).lstrip("/")] = ArchiveEntry(stat.S_IFREG | 0o755, own.read_bytes())
     for applet in _applets():
         files.setdefault(f"bin/{applet}", _link("busybox"))

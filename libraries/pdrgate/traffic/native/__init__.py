@@ -1,6 +1,7 @@
 """Builds the compiled parts from the C sources in this folder: the generator's, the heartbeat that watches a CPU,
 the counts of what one executes and of what a kernel drops, the receivers of an end host and what a
-program there sends on, what sets many routes, the loader of eBPF programs, and what runs one on a packet.
+program there sends on, what sets many routes and looks at a network, the loader of eBPF programs, and what runs one on
+a packet.
 
 The programs and the BPF object are compiled once per version of their sources, with the machine's own compilers, into a
 cache folder; nothing is compiled where no data path is measured.
@@ -49,6 +50,8 @@ class NativeParts:
     """The same."""
     requests: Path
     """The same."""
+    network: Path
+    """The same."""
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -64,6 +67,7 @@ class NativeParts:
             self.relay,
             self.routes,
             self.requests,
+            self.network,
         )
 
     @property
@@ -83,7 +87,18 @@ def build(cache: Path | None = None) -> NativeParts:
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = (cache or cache_folder()) / f"native-{digest.hexdigest()}"
-    programs = ("heartbeat", "receiver", "counts", "drops", "bpf-load", "vectors", "relay", "routes", "requests")
+    programs = (
+        "heartbeat",
+        "receiver",
+        "counts",
+        "drops",
+        "bpf-load",
+        "vectors",
+        "relay",
+        "routes",
+        "requests",
+        "network",
+    )
     names = ("pdrgate-traffic", "traffic.bpf.o", *(f"pdrgate-{name}" for name in programs))
     parts = NativeParts(*(folder / name for name in names))
     if all(part.exists() for part in parts.all):
@@ -118,7 +133,7 @@ def build(cache: Path | None = None) -> NativeParts:
             ("receiver.c", parts.receiver, ()), ("counts.c", parts.counts, ()),
             ("vectors.c", parts.vectors, ()), ("drops.c", parts.drops, ()),
             ("bpf_load.c", parts.bpf_load, _libbpf()), ("routes.c", parts.routes, ()),
-            ("requests.c", parts.requests, ()),
+            ("requests.c", parts.requests, ()), ("network.c", parts.network, ()),
         ):  # fmt: skip
             _compile(["gcc", "-Os", "-Wall", "-static", "-s", str(_SOURCES / name), *libraries], static)
         relay = [str(_SOURCES / name) for name in ("relay.c", "relay_xdp.c")]
