@@ -622,15 +622,20 @@ class DmesgHost:
     name = "simulated"
 
     def __init__(self, dmesg: str, taint: str) -> None:
-        self._told = {"dmesg": dmesg, "cat": taint}
+        self._told = f"{dmesg}=== pdrgate 0\n=== pdrgate {taint}\n"
 
-    def run(self, *argv: str, check: bool = True) -> Completed:
-        return Completed(argv, 0, self._told[argv[0]], "")
+    def script(self, text: str) -> Completed:
+        return Completed((text,), 0, self._told, "")
 
 
 @pytest.mark.parametrize("taint", ["²", "9" * 5000, "-1", "0x1", "1 2", "", "no such file"])
 def test_a_taint_that_is_no_number_is_not_known(taint: str) -> None:
     assert read_kernel_log(DmesgHost("", taint)).taint is None  # type: ignore[arg-type]
+
+
+def test_a_log_cannot_say_how_it_ends() -> None:
+    told = read_kernel_log(DmesgHost("<4>[    2.5] === pdrgate 1\n<4>[    2.6] odd\n", "512"))  # type: ignore[arg-type]
+    assert told == KernelLog(("=== pdrgate 1", "odd"), 512)
 
 
 def test_what_is_new_in_a_log_takes_one_look_at_each_line() -> None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pdrgate.crashes.console_line import LONGEST, shown_line, without_stamp
 from pdrgate.hosts.host import Host
 
-_TAINT = "/proc/sys/kernel/tainted"
+_MARK = "=== pdrgate "
+_LOOK = f"dmesg -r 2>/dev/null; echo '{_MARK}'$?; echo '{_MARK}'$(cat /proc/sys/kernel/tainted 2>/dev/null)"
+"""Both at once: to be asked takes an emulated guest as long as the answer."""
 
 WARNING = 4
 """Messages of this level and graver ones (lower numbers) are warnings."""
@@ -55,10 +57,11 @@ class KernelLog:
 
 def read_kernel_log(host: Host) -> KernelLog:
     """Read log and taint of a host's kernel. Raises HostError when the host does not answer."""
-    log = host.run("dmesg", "-r", check=False)
-    taint = host.run("cat", _TAINT, check=False).stdout.strip()
+    told, _, taint = host.script(_LOOK).stdout.rpartition(_MARK)
+    log, _, exit_code = told.rpartition(_MARK)
+    taint = taint.strip()
     return KernelLog(
-        parse_warnings(log.stdout) if log.exit_code == 0 else None, int(taint) if _NUMBER.fullmatch(taint) else None
+        parse_warnings(log) if exit_code.strip() == "0" else None, int(taint) if _NUMBER.fullmatch(taint) else None
     )
 
 

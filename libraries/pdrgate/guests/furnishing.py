@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -48,6 +49,9 @@ _FAMILIES = {
 _PLUGINS = {"iptables": "xtables", "ip6tables": "xtables"}
 """Programs that load libraries of their own, and the folder below /usr/lib/ARCHITECTURE where these lie."""
 
+_in_turn = threading.Lock()
+"""Held by who looks for modules: guests that are furnished at once want the same ones, and the others find them."""
+
 
 class Furnished:
     """A guest that is given programs that it lacks and modules that words name, none of them twice."""
@@ -73,7 +77,9 @@ class Furnished:
         wanted = dict(_lacking(self._guest, set(programs) - self._asked))
         self._asked |= frozenset(programs)
         self._words |= frozenset(words)
-        if modules := modules_for(self._build, self._words):
+        with _in_turn:
+            modules = modules_for(self._build, self._words)
+        if modules:
             wanted |= installed_modules(self._build, modules)
         if not wanted:
             return
