@@ -148,6 +148,8 @@ class MemorySeen:
     dropped: int
     """Windows that do not count, for the CPU had nothing to do meanwhile."""
     functions: Mapping[str, MemoryCounts]
+    owners: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By function, of its lines of the map of all memory: those of each slab cache, and of pages that are of none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,3 +135,16 @@ def test_what_was_seen_is_on_disk_and_comes_back(trials: Callable[..., list[Tria
     assert isinstance(read.seen.memory, MemorySeen)
     assert read.seen.memory == seen.seen.memory
     assert all(isinstance(one, MemoryCounts) for one in read.seen.memory.functions.values())
+
+
+def test_lines_of_the_direct_map_are_told_by_their_slab_cache(trials: Callable[..., list[Trial]]) -> None:
+    *_, last = trials("ipv6-routing", Phase.SATURATION, Phase.MEMORY)
+    seen = last.seen.memory
+    assert seen is not None
+    direct = sum(one.direct_lines for one in seen.functions.values())
+    assert sum(sum(own.values()) for own in seen.owners.values()) == pytest.approx(direct, rel=0.01)
+    # A packet's sk_buff has four lines; what it is received into, and what is cleared, are whole pages.
+    assert seen.owners["napi_gro_receive"]["skbuff_head_cache"] / seen.windows == pytest.approx(4, abs=1.1)
+    (cleared,) = [own for name, own in seen.owners.items() if name.startswith("clear_page")]
+    assert not any(owner.startswith(("skb", "kmalloc")) for owner in cleared)
+    assert sum(own.get("pages", 0) for own in seen.owners.values()) / seen.windows > 1

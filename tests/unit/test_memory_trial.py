@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,19 @@ import pytest
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
 from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
-from pdrgate.guests.metering.memory.memory_meter import _PLACE, ATOMIC, BLOCK, REGION, RETURNS, Touched
+from pdrgate.guests.metering.memory.memory_meter import (
+    _PAGED_LINES,
+    _PLACE,
+    ATOMIC,
+    BLOCK,
+    REGION,
+    RETURNS,
+    Touched,
+)
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
+from pdrgate.measurands.line_kinds import lines_by_kind
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
@@ -97,7 +107,7 @@ def test_whatever_is_in_the_shared_memory_reading_it_is_bounded() -> None:
 def test_lines_are_told_apart_by_what_they_are() -> None:
     seen = memory_seen(
         _touched(_place(0x1004, loaded=20, new_line=10, lines_of=(1, 2, 0, 0, 6, 0, 0, 1)), _place(0x2000, loaded=1)),
-        SYMBOLS, SERVER,
+        SYMBOLS, SERVER, {},
     )  # fmt: skip
     assert seen is not None
     found = seen.functions["ip6_forward"]
@@ -152,8 +162,20 @@ def _place(address: int, **told: int) -> tuple[int, ...]:
     return tuple(({"address": address, "kind": 1} | told).get(name, 0) for name in _PLACE.names or ())
 
 
-def _touched(*places: tuple[int, ...], windows: int = 10, untold: int = 0) -> Touched:
-    return Touched(windows, 1, untold, np.array(list(places), _PLACE))
+def _touched(
+    *places: tuple[int, ...], windows: int = 10, untold: int = 0, paged: Sequence[tuple[int, int, int]] = ()
+) -> Touched:
+    return Touched(windows, 1, untold, np.array(list(places), _PLACE), np.array(list(paged), _PAGED_LINES))
+
+
+def test_lines_of_the_direct_map_have_the_owners_of_their_pages() -> None:
+    ip6, program = (_place(at, loaded=20, new_line=9, lines_of=(0, 0, 0, 0, 9, 0, 0, 0)) for at in (0x1004, 0x2000))
+    touched = _touched(ip6, program, paged=((7, 0, 4), (8, 0, 2), (9, 0, 3), (8, 1, 9)))
+    seen = memory_seen(touched, SYMBOLS, SERVER, {7: "skbuff_head_cache", 8: "pages"})
+    assert seen is not None
+    assert seen.owners == {"ip6_forward": {"skbuff_head_cache": 4, "pages": 2}, "bpf:filter": {"pages": 9}}
+    assert lines_by_kind([seen], "ip6_forward") == {"skbuff_head_cache": 0.4, "pages": 0.2, "the direct map": 0.3}
+    assert lines_by_kind([seen], "bpf:filter") == {"pages": 0.9}
 
 
 def test_counts_are_summed_by_function() -> None:
@@ -166,7 +188,7 @@ def test_counts_are_summed_by_function() -> None:
             _place(0x3000, kind=BLOCK, length=2, executed=7, traits=RETURNS),
             _place(0x2000, loaded=10),
         ),
-        SYMBOLS, SERVER,
+        SYMBOLS, SERVER, {},
     )  # fmt: skip
     assert seen is not None
     assert (seen.windows, seen.dropped) == (10, 1)
@@ -188,15 +210,15 @@ def test_lines_never_seen_before_are_missed_where_a_level_cannot_hold_all_that_i
     regions: int, l2: int, last: int
 ) -> None:
     """Nobody can wait until a table is warm: one that fits is taken for warm, and one that does not for cold."""
-    seen = memory_seen(_touched(_place(0x2000, loaded=9, first_ever=9, regions=regions)), SYMBOLS, SERVER)
+    seen = memory_seen(_touched(_place(0x2000, loaded=9, first_ever=9, regions=regions)), SYMBOLS, SERVER, {})
     assert seen is not None
     found = seen.functions["bpf:filter"]
     assert (found.missed_l1, found.missed_l2, found.missed_last) == (9, l2, last)
 
 
 def test_nothing_is_told_where_no_window_counts_or_not_all_was_counted() -> None:
-    assert memory_seen(_touched(_place(0x1000, loaded=1), windows=0), SYMBOLS, SERVER) is None
-    assert memory_seen(_touched(_place(0x1000, loaded=1), untold=1), SYMBOLS, SERVER) is None
+    assert memory_seen(_touched(_place(0x1000, loaded=1), windows=0), SYMBOLS, SERVER, {}) is None
+    assert memory_seen(_touched(_place(0x1000, loaded=1), untold=1), SYMBOLS, SERVER, {}) is None
 
 
 def test_packets_are_told_by_what_the_kernel_does_once_for_each() -> None:

@@ -31,6 +31,7 @@ from pdrgate.guests.accelerator import AcceleratorChoice, choose_accelerator
 from pdrgate.guests.confinement import confine
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
+from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.initramfs import initramfs
 from pdrgate.guests.metering import VcpuMeter
 from pdrgate.guests.metering.memory import MemoryMeter
@@ -117,6 +118,8 @@ class Guest(WatchedShell):
         """Where the guest is metered: what it executes, and how fast."""
         self.memory_meter = MemoryMeter() if self.meter is not None and config.vcpus == 1 else None
         """Where the guest is metered and has one CPU: what it touches, while a memory trial lasts."""
+        self.memory = GuestMemory(config.memory) if self.memory_meter is not None else None
+        """What the guest has as its memory, where it is looked into to tell what memory trials touch."""
         self.sharing_meter = SharingMeter() if config.shares and self.accelerator.name == "tcg" else None
         """Where that is asked for: which lines its two CPUs take from each other, while a trial of that lasts."""
         self.boot_time: float | None = None
@@ -145,6 +148,7 @@ class Guest(WatchedShell):
             self.meter,
             self.memory_meter,
             self.sharing_meter,
+            self.memory,
             self._sockets,
         )
         self._qemu_log = start.log
@@ -169,9 +173,9 @@ class Guest(WatchedShell):
             self._closed = True
             self._threads.let_sleep()
             self._shell.close()
-            for meter in (self.meter, self.memory_meter, self.sharing_meter):
-                if meter is not None:
-                    meter.close()
+            for shared in (self.meter, self.memory_meter, self.sharing_meter, self.memory):
+                if shared is not None:
+                    shared.close()
 
     def __enter__(self) -> Self:
         return self

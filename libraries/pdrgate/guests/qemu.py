@@ -74,7 +74,7 @@ def qemu_version() -> str:
 def command_line(
     *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: int,
     channels: Sequence[tuple[str, int]], ports: Sequence[tuple[NetworkPort, Sequence[int]]],
-    plugins: Sequence[str] = (), cpu: ServerCpu = "server", sandbox: str = "",
+    plugins: Sequence[str] = (), cpu: ServerCpu = "server", sandbox: str = "", shared_memory: int | None = None,
 ) -> list[str]:  # fmt: skip
     """QEMU's command line for a guest. All that it names are files of QEMU's own, and descriptors.
 
@@ -87,6 +87,7 @@ def command_line(
         plugins: of the emulation, each with its options.
         cpu: what an emulated CPU is.
         sandbox: which system calls QEMU denies itself.
+        shared_memory: descriptor of a file of as many MiB, which the guest has as its memory.
     """
     words = [
         find_qemu(), "-name", "pdrgate,debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
@@ -97,6 +98,12 @@ def command_line(
     ]  # fmt: skip
     if sandbox:
         words += ["-sandbox", sandbox]
+    if shared_memory is not None:
+        words += [
+            "-object",
+            f"memory-backend-file,id=ram,size={memory}M,mem-path=/proc/self/fd/{shared_memory},share=on",
+        ]
+        words += ["-machine", "memory-backend=ram"]
     for plugin in plugins:
         words += ["-plugin", plugin]
     for number, (name, descriptor) in enumerate(channels):

@@ -18,6 +18,7 @@ from pdrgate.guests import guest_console
 from pdrgate.guests.confinement import SANDBOX, Confinement, sandboxes
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
+from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL
 from pdrgate.guests.metering import MEMORY_TRIAL, SHARED_LINES, VCPU_METER, VcpuMeter, plugin
 from pdrgate.guests.metering.memory import MemoryMeter
@@ -59,6 +60,8 @@ class QemuStart:
     meter: VcpuMeter | None
     memory_meter: MemoryMeter | None
     sharing_meter: SharingMeter | None
+    memory: GuestMemory | None
+    """What the guest gets as its memory; None: QEMU has it for itself."""
     sockets: str
     """What the abstract names of its ports begin with."""
 
@@ -102,9 +105,12 @@ class QemuStart:
                     built = plugin(qemu_version(), source)
                     code = inherit(_readable(stack.enter_context(built.open("rb", buffering=0))))
                     metering.append(f"/proc/self/fd/{code},memory=/proc/self/fd/{meter.fd}")
+            if self.memory is not None:
+                inherited.append(self.memory.fd)
             image = stack.enter_context(self.elf.open("rb", buffering=0) if self.elf else self.build.open_image())
             command = command_line(
                 accelerator=self.accelerator, vcpus=self.config.vcpus, memory=self.config.memory,
+                shared_memory=None if self.memory is None else self.memory.fd,
                 image=f"/proc/self/fd/{inherit(_readable(image))}", initrd=f"/proc/self/fd/{initrd}",
                 cmdline=" ".join(filter(None, self._words())), cpu=self.config.cpu,
                 console=inherit(self.console.open()), channels=list(listeners.items()), ports=taps, plugins=metering,

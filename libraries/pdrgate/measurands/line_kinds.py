@@ -14,19 +14,29 @@ LINE_KINDS: Final[Mapping[str, str]] = {
     "vmalloc_lines": "vmalloc", "page_lines": "struct pages", "program_lines": "programs",
 }  # fmt: skip
 """Fields of `MemoryCounts`, and what their lines are of."""
+_DIRECT = LINE_KINDS["direct_lines"]
 _TOLD = 0.1
 """Lines of a kind for a packet, for it to be told."""
 
 
 def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]:
-    """A function's lines by what they are, for a packet: medians of the trials."""
-    counts = [(one.functions[function], one.windows) for one in seen if function in one.functions]
-    absent = [0.0] * (len(seen) - len(counts))
-    found = {
-        kind: median([*absent, *(getattr(count, field) / windows for count, windows in counts)])
-        for field, kind in LINE_KINDS.items()
-    }
+    """A function's lines by what they are, for a packet: medians of the trials.
+
+    Lines of the direct map are told by the slab cache that they are of, as far as that is known.
+    """
+    trials = [_of_trial(one, function) for one in seen]
+    kinds = dict.fromkeys(kind for trial in trials for kind in trial)
+    found = {kind: median(trial.get(kind, 0.0) for trial in trials) for kind in kinds}
     return {kind: lines for kind, lines in found.items() if lines > 0}
+
+
+def _of_trial(seen: MemorySeen, function: str) -> dict[str, float]:
+    counts, owners = seen.functions.get(function), seen.owners.get(function, {})
+    if counts is None:
+        return {}
+    found = {kind: getattr(counts, field) for field, kind in LINE_KINDS.items()}
+    found[_DIRECT] = max(0, found[_DIRECT] - sum(owners.values()))
+    return {kind: lines / seen.windows for kind, lines in {**found, **owners}.items()}
 
 
 def kinds_changed(parts: Iterable[PartChange]) -> list[tuple[str, float]]:

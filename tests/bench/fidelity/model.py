@@ -62,7 +62,7 @@ def _seen(guest: Guest, runner: str, program: LoadedProgram, one: Program, cache
     runs(guest, runner, program, one.length, RUN, _RUNS + WARM + 1)
     meter.end()
     _heeded(guest)
-    seen = memory_seen(meter.touched(), symbols, caches)
+    seen = memory_seen(meter.touched(), symbols, caches, {})
     if seen is None:
         raise RuntimeError(f"{one.title}: its memory trial counted nothing")
     total = MemoryCounts(*map(sum, zip(*seen.functions.values(), strict=True)))

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
-import mmap
-import os
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pdrgate.guests.shared_memory import SharedMemory
 
-class PluginMemory:
-    """The memory of one guest's plugin, which dies with it. Reading it costs the guest nothing.
 
-    Args:
-        name: what the file is called in /proc.
-        size: bytes.
-    """
+class PluginMemory(SharedMemory):
+    """The memory of one guest's plugin: a head of numbers, and tables behind it."""
 
     head: ClassVar[np.dtype[np.void]]
     """What the memory begins with."""
-
-    def __init__(self, name: str, size: int) -> None:
-        self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.fd, size)
-        # Whoever made it shorter while we read would end us by SIGBUS.
-        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        self._memory = mmap.mmap(self.fd, size)
-
-    def close(self) -> None:
-        """Let go of it; may be called twice."""
-        if self.fd >= 0:
-            self._memory.close()
-            os.close(self.fd)
-            self.fd = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _get(self, name: str) -> int:
         """A number of the head."""

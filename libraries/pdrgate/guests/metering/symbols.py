@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +31,8 @@ from pdrgate.stretch import USER_SPACE
 UNNAMED = "code without a name"
 
 _TEXT = frozenset("tTwW")
+NOTES = ("init_top_pgt", "slab_caches")
+"""Variables of the kernel whose addresses are kept: its page tables, and the list of its slab caches."""
 _LATER = 8000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
@@ -68,6 +70,8 @@ class KernelSymbols:
         self._function: npt.NDArray[np.int64] = np.array([0, *function], dtype=np.int64)
         self._entry: npt.NDArray[np.bool_] = np.array([False, *entry], dtype=np.bool_)
         self._names = list(self._number)
+        self.variables: Mapping[str, int] = {}
+        """Addresses of `NOTES`; none of them where nobody has looked, or the kernel does not tell."""
 
     def _numbered(self, name: str) -> int:
         return self._number.setdefault(name, len(self._number))
@@ -94,7 +98,10 @@ class KernelSymbols:
         """Write them by their distance from ``base``, for `load`, which takes a tenth of the time that making does."""
         offset = self._address[1:] - np.uint64(base)
         names = np.frombuffer("\n".join(self._names).encode(), dtype=np.uint8)
-        np.savez_compressed(file, offset=offset, function=self._function[1:], entry=self._entry[1:], names=names)
+        variables = np.array([self.variables.get(one, base) - base for one in NOTES], dtype=np.int64)
+        np.savez_compressed(
+            file, offset=offset, function=self._function[1:], entry=self._entry[1:], names=names, variables=variables
+        )
 
     @classmethod
     def load(cls, path: Path, base: int) -> Self:
@@ -105,6 +112,8 @@ class KernelSymbols:
             found._function = np.concatenate((found._function, kept["function"]))
             found._entry = np.concatenate((found._entry, kept["entry"]))
             found._names = kept["names"].tobytes().decode().split("\n")
+            distances = zip(NOTES, kept["variables"], strict=True)
+            found.variables = {name: base + int(distance) for name, distance in distances if distance}
         found._number = {name: number for number, name in enumerate(found._names)}
         return found
 
@@ -207,11 +216,14 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
 def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
     """The file of the kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
     about = image.stat()
-    kept = cache / f"symbols-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
+    kept = cache / f"symbols-and-variables-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
     if not kept.exists():
-        told = guest.run("grep", " [tTwW] ", "/proc/kallsyms").stdout
-        own = (symbol for symbol, module in parsed(told.splitlines()) if not module)
+        wanted = f" [tTwW] | ({'|'.join(NOTES)})$"
+        told = guest.run("grep", "-E", wanted, "/proc/kallsyms").stdout.splitlines()
+        own = (symbol for symbol, module in parsed(told) if not module)
         symbols = KernelSymbols(symbol for symbol in own if symbol.address >= base)
+        words = (line.split() for line in told)
+        symbols.variables = {one[2]: int(one[0], 16) for one in words if len(one) == 3 and one[2] in NOTES}
         partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         try:
             cache.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from functools import partial
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.loaded_code import LoadedCode
-from pdrgate.guests.metering.memory import MemoryObserver, read_areas
+from pdrgate.guests.metering.memory import MemoryObserver, owners_in, read_areas
 from pdrgate.guests.metering.program_calls import observed_programs
 from pdrgate.guests.metering.sharing import SharingObserver
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
@@ -147,9 +147,12 @@ def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[O
     Args:
         counting: what its functions are counted by.
     """
-    meter = guest.memory_meter
-    if meter is None or counting is None:
+    meter, memory = guest.memory_meter, guest.memory
+    if meter is None or memory is None or counting is None:
         return ()
     return (
-        MemoryObserver(meter, guest.config.caches, lambda: guest.run("true"), partial(read_areas, guest), counting),
-    )
+        MemoryObserver(
+            meter, guest.config.caches, lambda: guest.run("true"), partial(read_areas, guest),
+            partial(owners_in, memory), counting,
+        ),
+    )  # fmt: skip

@@ -4,5 +4,6 @@ from pdrgate.guests.metering.memory.cache_levels import SERVER, CacheLevel, Cach
 from pdrgate.guests.metering.memory.line_areas import read_areas
 from pdrgate.guests.metering.memory.memory_meter import MemoryMeter
 from pdrgate.guests.metering.memory.memory_observer import MemoryObserver
+from pdrgate.guests.metering.memory.page_owners import owners_in
 
-__all__ = ["SERVER", "CacheLevel", "CacheLevels", "MemoryMeter", "MemoryObserver", "read_areas"]
+__all__ = ["SERVER", "CacheLevel", "CacheLevels", "MemoryMeter", "MemoryObserver", "owners_in", "read_areas"]

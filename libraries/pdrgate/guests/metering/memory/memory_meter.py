@@ -14,8 +14,8 @@ from pdrgate.guests.metering.memory.cache_levels import CacheLevels
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.plugin_memory import PluginMemory
 
-_MAGIC = 0x326C616972746D65
-_PLACES, _MARKS, _LEVELS, _AREAS = 1 << 18, 256, 4, 32
+_MAGIC = 0x336C616972746D65
+_PLACES, _PAGED, _MARKS, _LEVELS, _AREAS = 1 << 18, 1 << 18, 256, 4, 32
 _EVENTS = ("executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever")
 _MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
 _AREA = np.dtype([("first", "<u8"), ("last", "<u8"), ("kind", "<u8")])
@@ -24,8 +24,9 @@ _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("areas", "<u8"),
         ("level", _LEVEL, _LEVELS), ("mark", _MARK, _MARKS), ("area", _AREA, _AREAS),
+        ("paged_kind", "<u8"),
         ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
-        ("unused", "<u8", 3),
+        ("unpaged", "<u8"), ("unused", "<u8"),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(
@@ -33,6 +34,7 @@ _PLACE = np.dtype(
     + [(event, "<u8") for event in _EVENTS]
     + [("regions", "<u8"), ("lines_of", "<u4", len(LineKind))]
 )
+_PAGED_LINES = np.dtype([("page", "<u8"), ("place", "<u4"), ("lines", "<u4")])
 BLOCK = 2
 """The kind of a place that is a block of code; others are instructions."""
 ATOMIC, GOES_INDIRECTLY, RETURNS = 1, 2, 4
@@ -67,6 +69,8 @@ class Touched:
     """Touches that there was no room for."""
     places: npt.NDArray[np.void]
     """Instructions and blocks of code, each with a count of each event."""
+    paged: npt.NDArray[np.void]
+    """Lines of the direct map by the number of their page and that of the place that touched them."""
 
 
 class MemoryMeter(PluginMemory):
@@ -75,9 +79,12 @@ class MemoryMeter(PluginMemory):
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self) -> None:
-        super().__init__("pdrgate-memory-meter", _HEAD.itemsize + _PLACES * _PLACE.itemsize)
+        super().__init__(
+            "pdrgate-memory-meter", _HEAD.itemsize + _PLACES * _PLACE.itemsize + _PAGED * _PAGED_LINES.itemsize
+        )
         self._asked = 0
         self._put("magic", _MAGIC)
+        self._put("paged_kind", int(LineKind.DIRECT))
 
     def begin(self, levels: CacheLevels, marks: Sequence[tuple[int, Role]], warm: int) -> None:
         """Ask for a trial; it is `heeded` when the guest had nothing to do for a moment.
@@ -110,7 +117,9 @@ class MemoryMeter(PluginMemory):
     def touched(self) -> Touched:
         """What the trial counted, once its end is `heeded`."""
         places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), _PLACES))
-        return Touched(self._get("windows"), self._get("dropped"), self._get("untold"), places)
+        paged = self._table(_HEAD.itemsize + _PLACES * _PLACE.itemsize, _PAGED_LINES, _PAGED)
+        sound = (paged["lines"] > 0) & (paged["place"] < len(places))
+        return Touched(self._get("windows"), self._get("dropped"), self._get("untold"), places, paged[sound])
 
     def _ask(self, wanted: int) -> None:
         self._asked = wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from pdrgate.observers.function_names import OTHERS, PROGRAM, is_thunk
 from pdrgate.observers.watching import Observation
 from pdrgate.stretch import Functions, MemoryCounts, MemorySeen
 
+PageOwners = Callable[[KernelSymbols, Sequence[LineArea], Sequence[int]], Mapping[int, str]]
+"""Tells of pages of the direct map what they are of, by the kernel's symbols and areas."""
 WARM = 256
 """Windows that fill the model before it counts: as many packets as a receive ring holds."""
 TAKES_UP = ("napi_gro_receive", "gro_receive_skb")
@@ -59,6 +61,7 @@ class MemoryObserver:
     Args:
         nudge: has the guest do something, after which it has nothing to do.
         areas: tells what lines of which addresses are.
+        owners: tells of pages of the direct map, by number, what they are of.
         counting: what has counted the guest's functions; it names them, and tells what packets are known by.
     """
 
@@ -68,19 +71,23 @@ class MemoryObserver:
         levels: CacheLevels,
         nudge: Callable[[], object],
         areas: Callable[[], Sequence[LineArea]],
+        owners: PageOwners,
         counting: FunctionObserver,
     ) -> None:
         self._meter = meter
         self._levels = levels
         self._nudge = nudge
         self._areas = areas
+        self._owners = owners
+        self._known: Sequence[LineArea] = ()
         self._counting = counting
 
     def begin(self) -> None:
         symbols = self._counting.symbols
         if symbols is None:
             return
-        self._meter.tell_areas(self._areas())
+        self._known = self._areas()
+        self._meter.tell_areas(self._known)
         self._meter.begin(self._levels, memory_marks(symbols, takes_packets_up(self._counting.latest)), WARM)
         self._wait()
 
@@ -90,7 +97,9 @@ class MemoryObserver:
             return Observation()
         self._meter.end()
         self._wait()
-        return Observation(memory=memory_seen(self._meter.touched(), symbols, self._levels))
+        touched = self._meter.touched()
+        owners = self._owners(symbols, self._known, [int(page) for page in np.unique(touched.paged["page"])])
+        return Observation(memory=memory_seen(touched, symbols, self._levels, owners))
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _HEEDED
@@ -117,8 +126,14 @@ def takes_packets_up(executed: Functions) -> str:
     return most
 
 
-def memory_seen(touched: Touched, symbols: KernelSymbols, levels: CacheLevels) -> MemorySeen | None:
-    """What functions touched; None where no window counts, or there was no room for all that was touched."""
+def memory_seen(
+    touched: Touched, symbols: KernelSymbols, levels: CacheLevels, owners: Mapping[int, str]
+) -> MemorySeen | None:
+    """What functions touched; None where no window counts, or there was no room for all that was touched.
+
+    Args:
+        owners: what pages of the direct map are of, by their numbers.
+    """
     if not touched.windows or touched.untold:
         return None
     ran = touched.places[(touched.places["executed"] | touched.places["loaded"] | touched.places["stored"]) > 0]
@@ -158,7 +173,23 @@ def memory_seen(touched: Touched, symbols: KernelSymbols, levels: CacheLevels) -
         *(sums(ran["lines_of"][:, kind], ~code) for kind in _KINDS),
     )
     found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
-    return MemorySeen(touched.windows, touched.dropped, _condensed(found, _LEAST * touched.windows))
+    kept = _condensed(found, _LEAST * touched.windows)
+    return MemorySeen(touched.windows, touched.dropped, kept, _owned(touched, symbols, owners, kept))
+
+
+def _owned(
+    touched: Touched, symbols: KernelSymbols, owners: Mapping[int, str], kept: Container[str]
+) -> dict[str, dict[str, int]]:
+    """By function, how many of its lines are of which owner."""
+    paged = touched.paged
+    of: dict[str, dict[str, int]] = {}
+    for name, page, lines in zip(
+        symbols.names(touched.places["address"][paged["place"]]), paged["page"], paged["lines"], strict=True
+    ):
+        if (owner := owners.get(int(page))) is not None:
+            own = of.setdefault(name if name in kept else OTHERS, {})
+            own[owner] = own.get(owner, 0) + int(lines)
+    return of
 
 
 def _condensed(functions: Mapping[str, MemoryCounts], least: float) -> dict[str, MemoryCounts]:

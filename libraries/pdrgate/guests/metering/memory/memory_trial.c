@@ -35,16 +35,35 @@ static uint32_t known_at[KNOWN]; /* index of a place + 1 */
 static uint64_t window, windows_to_warm;
 static int clean, interrupted, elsewhere;
 static uint32_t note_of[NOTES], notes;
+static uint64_t page_of[NOTES];
 
 /* --- Windows ------------------------------------------------------------------------------------------------------- */
 
-static inline void note(const struct place *place, unsigned events, unsigned kind)
+static inline void note(const struct place *place, unsigned events, unsigned kind, uint64_t line)
 {
 	if (notes == NOTES) {
 		clean = 0;
 		return;
 	}
+	page_of[notes] = line >> PAGE_OF_LINES;
 	note_of[notes++] = (uint32_t)(place - record->place) | events << EVENT_SHIFT | kind << KIND_SHIFT;
+}
+
+static void count_page(uint32_t place, uint64_t page)
+{
+	uint64_t slot = mixed(page << 18 ^ place) % PAGED;
+	for (int tried = 0; tried < TRIED; tried++, slot = (slot + 1) % PAGED) {
+		struct paged *paged = &record->paged[slot];
+		if (paged->lines == 0) {
+			paged->page = page;
+			paged->place = place;
+		}
+		if (paged->page == page && paged->place == place) {
+			paged->lines++;
+			return;
+		}
+	}
+	record->unpaged++;
 }
 
 static void count_notes(void)
@@ -52,8 +71,12 @@ static void count_notes(void)
 	for (uint32_t number = 0; number < notes; number++) {
 		struct place *place = &record->place[note_of[number] & (PLACES - 1)];
 		unsigned events = note_of[number] >> EVENT_SHIFT & ((1 << EVENTS) - 1);
-		if ((events & NEW_LINE) && place->kind == INSTRUCTION)
-			place->lines_of[note_of[number] >> KIND_SHIFT]++;
+		unsigned kind = note_of[number] >> KIND_SHIFT;
+		if ((events & NEW_LINE) && place->kind == INSTRUCTION) {
+			place->lines_of[kind]++;
+			if (kind != UNKNOWN && kind == record->paged_kind)
+				count_page(place - record->place, page_of[number]);
+		}
 		for (; events != 0; events &= events - 1)
 			place->count[__builtin_ctz(events)]++;
 	}
@@ -108,7 +131,7 @@ static void touched_data(struct place *place, unsigned events, uint64_t line)
 		kinds_learn_cpu(&kinds, line);
 	events |= touched(place, line, &level[0]);
 	if (events != 0)
-		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record, line) : UNKNOWN);
+		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record, line) : UNKNOWN, line);
 }
 
 static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
@@ -163,7 +186,7 @@ static void executed(unsigned cpu, void *data)
 		return;
 	for (uint64_t line = place->address >> LINE_SHIFT; line <= block_of[number].last_line; line++, events = 0)
 		if ((events |= touched(place, line, &level[1])) != 0)
-			note(place, events, UNKNOWN);
+			note(place, events, UNKNOWN, line);
 }
 
 /* --- Translation --------------------------------------------------------------------------------------------------- */
@@ -239,7 +262,8 @@ static int begin_trial(void)
 {
 	memset(known_at, 0, sizeof known_at);
 	kinds_forget(&kinds);
-	record->places = record->windows = record->dropped = record->untold = 0;
+	memset(record->paged, 0, sizeof record->paged);
+	record->places = record->windows = record->dropped = record->untold = record->unpaged = 0;
 	window = 1;
 	windows_to_warm = record->warm;
 	clean = notes = interrupted = elsewhere = 0;

@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define MAGIC 0x326c616972746d65ULL /* "emtrial2" */
-enum { PLACES = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
+#define MAGIC 0x336c616972746d65ULL /* "emtrial3" */
+enum { PLACES = 1 << 18, PAGED = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */
 enum event {
@@ -58,6 +58,12 @@ struct area {
 	uint64_t first, last, kind;
 };
 
+/* New lines of data of one kind, by the instruction that touched them and the page that they are of. */
+struct paged {
+	uint64_t page; /* its number */
+	uint32_t place, lines; /* no lines: a free place */
+};
+
 struct level {
 	uint64_t sets, ways;
 };
@@ -71,14 +77,17 @@ struct record {
 	struct level level[LEVELS]; /* L1 of data, L1 of code, L2, the last one */
 	struct mark mark[MARKS];
 	struct area area[AREAS];
+	uint64_t paged_kind; /* the kind of lines whose pages are told */
 	/* Written by the plugin. */
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;
 	uint64_t windows; /* those that count */
 	uint64_t dropped; /* those that do not, for the CPU had nothing to do meanwhile */
 	uint64_t untold; /* touches that there was no room for */
-	uint64_t unused[3];
+	uint64_t unpaged; /* lines of whose pages nothing is told, for there was no room */
+	uint64_t unused;
 	struct place place[PLACES];
+	struct paged paged[PAGED];
 };
 
 #endif

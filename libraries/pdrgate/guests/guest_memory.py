@@ -1,0 +1,61 @@
+"""The memory of a guest, read without a word of the guest and at no cost to it."""
+
+from __future__ import annotations
+
+from pdrgate.guests.shared_memory import SharedMemory
+
+PAGE = 4096
+"""Bytes of a page."""
+_PRESENT, _LARGE = 1, 1 << 7
+_ADDRESS = 0x000F_FFFF_FFFF_F000
+_LEVELS = (39, 30, 21, 12)
+"""Bits of an address behind those that a level of page tables takes (Intel SDM, volume 3, 4-level paging)."""
+_SPLIT = (30, 21)
+"""Levels that may map a large page."""
+
+
+class GuestMemory(SharedMemory):
+    """What a guest of this machine has as its memory.
+
+    The guest writes it, and a stranger's kernel may run there: whatever is read of it is bounded by its size.
+
+    Args:
+        mebibytes: its size.
+    """
+
+    def __init__(self, mebibytes: int) -> None:
+        self.size = mebibytes << 20
+        super().__init__("pdrgate-guest-memory", self.size)
+
+    def at(self, physical: int, size: int) -> bytes:
+        """Bytes from a physical address on; fewer where the memory ends."""
+        return self._memory[max(0, physical) : max(0, physical) + size]
+
+    def word(self, physical: int) -> int:
+        """The 64 bits at a physical address; 0 where there is no memory."""
+        return int.from_bytes(self.at(physical, 8), "little")
+
+    def physical(self, table: int, address: int) -> int | None:
+        """The physical address of a virtual one; None where the kernel has it mapped nowhere.
+
+        Args:
+            table: the physical address of the page tables.
+        """
+        for shift in _LEVELS:
+            entry = self.word(table + (address >> shift & 0x1FF) * 8)
+            if not entry & _PRESENT:
+                return None
+            if shift == _LEVELS[-1] or (shift in _SPLIT and entry & _LARGE):
+                inside = (1 << shift) - 1
+                return (entry & _ADDRESS & ~inside) | (address & inside)
+            table = entry & _ADDRESS
+        return None
+
+    def virtual(self, table: int, address: int, size: int) -> bytes:
+        """Bytes from a virtual address on, to the end of its page at most; none where nothing is mapped there."""
+        where = self.physical(table, address)
+        return b"" if where is None else self.at(where, min(size, PAGE - address % PAGE))
+
+    def text(self, table: int, address: int) -> str:
+        """The string at a virtual address, as far as its page has it."""
+        return self.virtual(table, address, 64).split(b"\0")[0].decode("ascii", "replace")

@@ -1,0 +1,98 @@
+"""Whose pages are, read of a made-up memory of a guest: page tables, a list of slab caches, notes of pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from pdrgate.guests.guest_memory import GuestMemory
+from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
+from pdrgate.guests.metering.memory.page_owners import PAGES, owners_in
+from pdrgate.guests.metering.symbols import NOTES, KernelSymbols
+
+IMAGE, DIRECT, ARRAY = 0xFFFF_FFFF_8000_0000, 0xFFFF_8880_0000_0000, 0xFFFF_EA00_0000_0000
+TABLES, CACHES = 0x10_0000, 0x20_0000
+"""Physical addresses of the page tables, and of the list's head."""
+NOTED = 0x20_0000
+"""Where the array of pages is: 2 MiB of it, as the kernel maps it. The list's head is in the note of a page that is not
+asked for."""
+LARGE = 0x83
+FIRST = DIRECT >> 12
+AREAS = (LineArea(DIRECT, DIRECT + (1 << 24), LineKind.DIRECT), LineArea(ARRAY, ARRAY + (1 << 21), LineKind.PAGE))
+
+
+class MadeUp(GuestMemory):
+    """Memory of 16 MiB that can be written."""
+
+    def __init__(self) -> None:
+        super().__init__(16)
+        self.tables = TABLES
+
+    def put(self, physical: int, *words: int) -> None:
+        for number, word in enumerate(words):
+            self._memory[physical + 8 * number : physical + 8 * number + 8] = word.to_bytes(8, "little")
+
+    def map(self, address: int, physical: int) -> None:
+        """Map 2 MiB."""
+        table = TABLES
+        for shift in (39, 30):
+            entry = table + (address >> shift & 0x1FF) * 8
+            if not self.word(entry):
+                self.tables += 0x1000
+                self.put(entry, self.tables | 3)
+            table = self.word(entry) & ~0xFFF
+        self.put(table + (address >> 21 & 0x1FF) * 8, physical | LARGE)
+
+    def cache(self, number: int, name: bytes, before: int) -> int:
+        """The address of one more cache, in the list."""
+        place = 0x40_0000 + number * 256
+        self._memory[0x50_0000 + number * 64 : 0x50_0000 + number * 64 + len(name)] = name
+        self.put(place + before - 8, DIRECT + 0x50_0000 + number * 64, self.word(CACHES) or IMAGE + CACHES)
+        self.put(CACHES, DIRECT + place + before)
+        return DIRECT + place
+
+
+@pytest.fixture
+def memory():
+    with MadeUp() as made:
+        for physical in range(0, 16 << 20, 2 << 20):
+            made.map(DIRECT + physical, physical)
+            made.map(IMAGE + physical, physical)
+        made.map(ARRAY, NOTED)
+        yield made
+
+
+def symbols() -> KernelSymbols:
+    found = KernelSymbols(())
+    found.variables = dict(zip(NOTES, (IMAGE + TABLES, IMAGE + CACHES), strict=True))
+    return found
+
+
+@pytest.mark.parametrize(("word", "before"), [(3, 104), (1, 96)], ids=["Linux 6.1", "Linux 6.12"])
+def test_pages_are_of_the_caches_that_their_notes_lead_to(memory: MadeUp, word: int, before: int) -> None:
+    buffers, small = (memory.cache(number, name, before) for number, name in enumerate((b"skbuff_head", b"kmalloc-64")))
+    for page, owner in ((600, buffers), (601, small), (602, buffers), (604, 0)):
+        memory.put(NOTED + page * 64 + word * 8, owner)
+    memory.put(NOTED + 603 * 64 + 8, ARRAY + 602 * 64 + 1)  # one more of the page before it
+    found = owners_in(memory, symbols(), AREAS, [FIRST + page for page in range(600, 605)])
+    assert [found[FIRST + page] for page in range(600, 605)] == [
+        "skbuff_head", "kmalloc-64", "skbuff_head", "skbuff_head", PAGES,
+    ]  # fmt: skip
+
+
+def test_what_is_not_known_has_no_owner(memory: MadeUp) -> None:
+    pages = [FIRST + page for page in range(600, 700)]
+    assert owners_in(memory, symbols(), AREAS, pages) == {}  # no caches
+    assert owners_in(memory, KernelSymbols(()), AREAS, pages) == {}
+    assert owners_in(memory, symbols(), AREAS[:1], pages) == {}
+    memory.cache(0, b"skbuff_head", 96)
+    assert owners_in(memory, symbols(), AREAS, pages) == {}  # no note agrees
+    assert owners_in(memory, symbols(), AREAS, [(1 << 52) - 1, 0]) == {}
+
+
+def test_a_list_that_a_stranger_made_endless_ends(memory: MadeUp) -> None:
+    memory.put(CACHES, DIRECT + 0x40_0000)
+    memory.put(0x40_0000, DIRECT + 0x40_0040)
+    memory.put(0x40_0040, DIRECT + 0x40_0000)
+    assert owners_in(memory, symbols(), AREAS, [FIRST]) == {}
+    memory.put(TABLES, *([0xFFFF_FFFF_FFFF_FFFF] * 512))
+    assert owners_in(memory, symbols(), AREAS, [FIRST]) == {}
