@@ -62,6 +62,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "set_replaced": (f"{REPLACED}ipset create more hash:ip && ipset destroy more", "ip_set_create$"),
     "slow_egress": AT_PORT,
     "slow_egress_fq": AT_PORT,
+    "slow_egress_pfifo_fast": AT_PORT,
     "srv6_encapsulation": AT_PORT,
     "srv6_end": AT_PORT,
     "tc_redirect": ("tc filter add dev $OUT egress matchall action pass", LEAVING[1]),

@@ -1,0 +1,17 @@
+*** Settings ***
+Documentation    Packets leave more slowly than they come, by htb and pfifo_fast, which drops those that come last.
+
+Resource         ../../../resources/gate.resource
+
+Test Tags        path-slow-egress-pfifo-fast
+
+
+*** Test Cases ***
+A Slow Egress By pfifo_fast
+    Given The SUT Is Set Up With
+    ...    tc qdisc replace dev $OUT root handle 1: htb default 1
+    ...    tc class add dev $OUT parent 1: classid 1:1 htb rate 1mbit
+    ...    tc qdisc add dev $OUT parent 1:1 pfifo_fast
+    And Packets Are Sent Like    udp dst=@out dport=53 src=@in flows=4
+    And What Counts Is    handled
+    Then A Packet Costs As Much As Before
