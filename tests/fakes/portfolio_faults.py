@@ -49,6 +49,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "memory_group": COMING,
     "nat": PASSING,
     "nat_both_ways": PASSING,
+    "new_connections": ("nft add rule ip gate passing ct mark 7 drop", "nft_ct_get"),
     "no_early_demux": ("sysctl -qw net.ipv4.ip_early_demux=1", "udp_v4_early_demux"),
     "no_gro": AT_PORT,
     "routes_1000": AT_PORT,
