@@ -60,6 +60,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "rp_filter": AT_PORT,
     "rules_replaced": ("nft monitor >/dev/null 2>&1 &\nundo: killall nft", "nf_tables_fill_rule_info"),
     "set_of_10000": ("nft add rule ip gate passing ip daddr @blocked drop", "nft_r?hash_lookup"),
+    "set_of_ranges": ("nft add rule ip gate passing ip daddr . udp dport @blocked drop", "nft_pipapo"),
     "set_replaced": (f"{REPLACED}ipset create more hash:ip && ipset destroy more", "ip_set_create$"),
     "slow_egress": AT_PORT,
     "slow_egress_fq": AT_PORT,
