@@ -36,7 +36,7 @@ STOPPING = {
     "srv6_encapsulation": "ip -6 route add blackhole 2001:2:0:1:8000::/66",
 }
 """What stops every packet, as one more step; on other paths a rule drops all that leave."""
-DROPPED = "nft 'add table ip stop; add chain ip stop s { type filter hook postrouting priority 300; policy drop; }'"
+DROPPED = "nft 'add table inet stop; add chain inet stop s { type filter hook postrouting priority 300; policy drop; }'"
 
 
 @pytest.fixture(scope="module", params=[1, 3])

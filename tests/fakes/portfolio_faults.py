@@ -43,6 +43,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "ipsec_null": AT_WAY_OUT,
     "ipv4_routing": AT_PORT,
     "ipv4_routing_of_many_flows": AT_PORT,
+    "ipv6_many_destinations": AT_PORT,
     "ipv6_routing": AT_PORT,
     "ipv6_routing_of_large_frames": AT_PORT,
     "ipvs": AT_PORT,
