@@ -49,6 +49,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "ipvs": AT_PORT,
     "macvlan": AT_TUNNEL,
     "memory_group": COMING,
+    "multipath": AT_PORT,
     "nat": PASSING,
     "nat_both_ways": PASSING,
     "new_connections": ("nft add rule ip gate passing ct mark 7 drop", "nft_ct_get"),
