@@ -1,6 +1,7 @@
 """A day of gates: many in turn, on a machine where things go wrong. Is anything lost, is anything left, does it grow?
 
     sudo .venv/bin/python tests/bench/day_of_gates.py --gates 60 [--minutes 600] [--place DIR] [--kernel BUILD]
+        [--profile smoke] [--nice 15]
 
 Each gate compares a kernel with itself on one path, in the folder of all of them. Six kinds take turns: one that
 nothing happens to; one killed (SIGKILL) at a random moment, then resumed; one whose results are on a disk that becomes
@@ -9,7 +10,8 @@ PostgreSQL goes away meanwhile; one interrupted (SIGINT) at a random moment, the
 gate; then a table as docs/soak.md has it, and what was lost or left, with exit code 1.
 
 What is left of a gate is known by its journal (namespaces), by its parents (processes: orphans become this one's), and
-by folders that only these gates have (TMPDIR, XDG_CACHE_HOME). It gives way to others: nice 15, and waits for its turn.
+by folders that only these gates have (TMPDIR, XDG_CACHE_HOME). It gives way to others, by ``--nice``, and
+waits for its turn.
 """
 
 from __future__ import annotations
@@ -130,9 +132,12 @@ class Gate:
 class Day:
     """Gates in turn, in one place."""
 
-    def __init__(self, place: Path, kernel: str, chance: random.Random) -> None:
+    def __init__(self, place: Path, kernel: str, profile: str, chance: random.Random) -> None:
         self.place, self.results, self.chance = place, place / "results", chance
-        self.options = ("--kernel", kernel, "--against", kernel, "--scenario", "path-ipv4-routing", "--wait", "3h")
+        self.options = (
+            "--kernel", kernel, "--against", kernel, "--scenario", "path-ipv4-routing", "--profile", profile,
+            "--wait", "3h",
+        )  # fmt: skip
         self.gates: list[Gate] = []
         self.usual = 30.0
         """Seconds that a gate takes."""
@@ -396,13 +401,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=600, help="no gate begins later")
     parser.add_argument("--place", type=Path, help="an empty folder, which is kept")
     parser.add_argument("--kernel", default="linux-image-cloud-amd64")
+    parser.add_argument("--profile", default="quick")
+    parser.add_argument("--nice", type=int, default=15)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    os.nice(15)
+    os.nice(given.nice)
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as passing:
-        day = Day(given.place or Path(passing), given.kernel, random.Random(given.seed))
+        day = Day(given.place or Path(passing), given.kernel, given.profile, random.Random(given.seed))
         kinds = (day.plain, day.killed, day.gone_database, day.jumping_clock, day.interrupted, day.full_disk)
         day.plain()
         number, told = 0, 0

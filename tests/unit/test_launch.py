@@ -28,7 +28,6 @@ from pdrgate.history.results import RESULT_FILE, read_result, results_below, wri
 from pdrgate.launch import check, default_testbed, followed, listed, run_gate, running
 from pdrgate.launch.drawn_order import DrawnOrder
 from pdrgate.launch.folders import mark_latest
-from pdrgate.launch.stopping import Stopping
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.verdict import INTERRUPTED, Verdict
 from pdrgate.units import Duration, Ratio
@@ -289,7 +288,7 @@ def test_a_comparison_that_is_interrupted_and_tells_its_change_ends_as_interrupt
     reason = f"{INTERRUPTED}; not accepted therefore: PDR 990 kpps against 1 Mpps, change -1.0%"
     ended = dataclasses.replace(compared("ERROR"), reason=reason)
 
-    def measured(options: RunOptions, folder: Path, resume: bool, stopping: Stopping) -> int:
+    def measured(options: RunOptions, folder: Path, resume: bool, *listeners: object) -> int:
         write_result(folder / RESULT_FILE, result(ended, verdict=Verdict.ERROR, reason=reason))
         return 1
 
@@ -298,6 +297,24 @@ def test_a_comparison_that_is_interrupted_and_tells_its_change_ends_as_interrupt
     told = capfd.readouterr().out
     assert f"ERROR: {reason}" in told
     assert f"interrupted; continue with: --resume {tmp_path}" in told
+
+
+def test_a_run_that_left_no_result_says_why_its_first_test_failed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A disk that gets full while result.json is written leaves room for Robot's own files again."""
+    suite = tmp_path / "mine.robot"
+    fault = "cannot write run/result.json: No space left on device; make room there and run again"
+    suite.write_text(
+        "*** Test Cases ***\n"
+        f"One\n    [Tags]    default\n    Fail    {fault}\\nmore of it\n"
+        "Two\n    [Tags]    default\n    Fail    something else\n"
+    )
+    folder = tmp_path / "run"
+    folder.mkdir()
+    assert run_gate(dataclasses.replace(OPTIONS, suites=(suite,)), folder) == 2
+    told = f"ERROR: Robot ended without a result: {fault}; all trials are kept in {folder}"
+    assert told in " ".join(capfd.readouterr().out.split())
 
 
 def _in_order(order: int) -> list[str]:

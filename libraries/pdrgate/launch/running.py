@@ -16,6 +16,7 @@ from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, Da
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
+from pdrgate.launch.first_failure import FirstFailure
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.stopping import StoppedError, Stopping, terminated_as_interrupted
 from pdrgate.launch.suites import ALL, PACKAGE, found
@@ -68,7 +69,7 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
     from pdrgate.results.verdict import INTERRUPTED, Verdict
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
-    screen, stopping = Screen(sys.stdout), Stopping()
+    screen, stopping, failure = Screen(sys.stdout), Stopping(), FirstFailure()
     with told_to(None if quiet else sys.stdout):
         begun = Screen(sys.stdout)
         begun.line(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}")
@@ -76,7 +77,7 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
             begun.line(f"  {why}")
         if options.order is not None:
             begun.line(f"  paths are measured in an order that was drawn; the same once more: --order {options.order}")
-        code = _measured(options, folder, resume, stopping)
+        code = _measured(options, folder, resume, stopping, failure)
     try:
         result: RunResult | None = read_result(folder / RESULT_FILE)
     except DataError:
@@ -88,7 +89,7 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
         return _INTERRUPTED
     if result is None:
         reason = "no test was run" if code == _NO_TEST else "Robot ended without a result"
-        told = f": {reason}; see the messages above and {folder / 'log.html'}"
+        told = f": {reason}: {failure.sentence or 'see the messages above'}; all trials are kept in {folder}"
         screen.line(Text.assemble(verdict_text(Verdict.ERROR), told))
         return EXIT_UNTESTABLE if options.bisect else EXIT_FAULT
     show_verdict(result, screen)
@@ -108,11 +109,11 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
     return exit_code if exit_code != EXIT_PASS or code == 0 else 1
 
 
-def _measured(options: RunOptions, folder: Path, resume: bool, stopping: Stopping) -> int:
+def _measured(options: RunOptions, folder: Path, resume: bool, stopping: Stopping, failure: FirstFailure) -> int:
     """What Robot ends with; whatever becomes of it, the files are the caller's."""
     try:
         with stopping.watching():
-            return _robot(options, folder, resume, stopping)
+            return _robot(options, folder, resume, stopping, failure)
     except StoppedError:
         return _STOPPED
     except Exception:
@@ -146,7 +147,7 @@ def _page(folder: Path, result: RunResult) -> Iterator[str]:
     give_to_caller(folder)
 
 
-def _robot(options: RunOptions, folder: Path, resume: bool, stopping: Stopping) -> int:
+def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
@@ -161,7 +162,7 @@ def _robot(options: RunOptions, folder: Path, resume: bool, stopping: Stopping) 
         prerunmodifier=[] if options.order is None else [DrawnOrder(options.order)],
         variablefile=[variable_file(folder)],
         variable=[f"RESUME:{resume}"],
-        listener=[stopping, f"allure_robotframework:{folder / 'allure-results'}"],
+        listener=[*listeners, f"allure_robotframework:{folder / 'allure-results'}"],
         outputdir=str(folder),
         xunit="xunit.xml",
         console="none",
