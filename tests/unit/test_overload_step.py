@@ -13,7 +13,7 @@ STEP = OverloadStep(0.005, DELIVERED)
 
 def made(load: float, drained: int) -> Trial:
     return flat_trial(
-        load, DELIVERED.seconds, offered=3584, forwarded=3584, drained=drained, sending_time=DELIVERED.seconds,
+        load, DELIVERED.seconds, offered=3072, forwarded=3072, drained=drained, sending_time=DELIVERED.seconds,
         phase=Phase.SATURATION,
     )  # fmt: skip
 
