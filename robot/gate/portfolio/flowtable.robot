@@ -13,4 +13,5 @@ A Flowtable
     ...    nft "add flowtable ip gate fast { hook ingress priority 0; devices = { $IN, $OUT }; }"
     ...    nft 'add chain ip gate passing { type filter hook forward priority filter; }'
     ...    nft add rule ip gate passing ip protocol udp flow add @fast
+    And Packets Are Sent Like    udp dst=198.18.0.1 dport=53 src=198.19.0.0/24 sport=4000 flows=254
     Then A Packet Costs As Much As Before
