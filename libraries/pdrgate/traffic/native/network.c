@@ -5,7 +5,7 @@
  *   pdrgate-network look
  *
  * Equal numbers are an equal network; it does not matter in which order the kernel tells of it. To list all that by
- * `ip`, `tc` and `nft` takes an emulated guest thirty times as long.
+ * `ip`, `tc` and `nft` takes an emulated guest ten times as long.
  *
  * It is linked statically: it has to run wherever a kernel does.
  */
