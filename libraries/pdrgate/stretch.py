@@ -127,7 +127,7 @@ class MemoryCounts(NamedTuple):
     page_lines: int = 0
     """of the kernel's notes of pages;"""
     program_lines: int = 0
-    """of programs. What is in none of these is not known."""
+    """of programs. What is in none of these is not known. Of a trial on two CPUs they tell the shared lines."""
     shared: int = 0
     """Of a trial on two CPUs, lines that the other CPU touched shortly before, one of the two writing."""
     falsely_shared: int = 0
@@ -136,6 +136,8 @@ class MemoryCounts(NamedTuple):
     """Of a trial on two CPUs, interprocessor interrupts that were taken."""
     wakeups: int = 0
     """Of a trial on two CPUs, tasks that were woken."""
+    waited: int = 0
+    """Of a trial on two CPUs, instructions of CPUs that waited for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,8 @@ class MemorySeen:
     functions: Mapping[str, MemoryCounts]
     owners: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By function, of its lines of the map of all memory: those of each slab cache, and of pages that are of none."""
+    writers: Mapping[str, str] = field(default_factory=dict)
+    """Of a trial on two CPUs, by function the one that writes to its shared lines, where that is another one."""
 
 
 @dataclass(frozen=True, slots=True)

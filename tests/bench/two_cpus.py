@@ -28,8 +28,8 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.gate.run.session import Session
 from pdrgate.measurands import described
-from pdrgate.measurands.memory_changes import memory_changes
-from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS
+from pdrgate.measurands.memory_changes import memory_changes, told_changes
+from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, TOLD_OF_TWO_CPUS
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.testbeds import load_testbed
 
@@ -69,7 +69,10 @@ def values(one: MemoryResult) -> str:
 
 def verdict(found: dict[Side, MemoryResult]) -> str:
     """What is judged of both, in a sentence."""
-    changes = memory_changes(*(found[side] for side in SIDES), {}, JUDGED_OF_TWO_CPUS)
+    both = found["baseline"], found["candidate"]
+    changes = (
+        *memory_changes(*both, {}, JUDGED_OF_TWO_CPUS), *told_changes(*both, {}, TOLD_OF_TWO_CPUS)
+    )  # fmt: skip
     sentences = []
     for one in changes:
         sentence = described(one.measurand).sentence

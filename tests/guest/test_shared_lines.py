@@ -49,10 +49,10 @@ def test_counters_of_all_cpus_are_shared_falsely_or_not_and_one_of_each_cpu_is_n
         own_again, falsely = compared(OF_EACH_CPU, FALSELY_SHARED)
     for one in (own, own_again):
         assert of_program(one, "shared lines") == pytest.approx([0, 0], abs=0.02)
-    assert of_program(shared, "shared lines") == pytest.approx([1, 1], abs=0.05)
+    assert of_program(shared, "shared lines") == pytest.approx([1, 1], abs=0.1)
     assert of_program(shared, "falsely shared lines") == pytest.approx([0, 0], abs=0.05)
-    assert of_program(falsely, "shared lines") == pytest.approx([1, 1], abs=0.05)
-    assert of_program(falsely, "falsely shared lines") == pytest.approx([1, 1], abs=0.05)
+    assert of_program(falsely, "shared lines") == pytest.approx([1, 1], abs=0.1)
+    assert of_program(falsely, "falsely shared lines") == pytest.approx([1, 1], abs=0.1)
 
     (change,) = memory_changes(own, shared, {}, JUDGED_OF_TWO_CPUS)
     assert change.verdict is Verdict.REGRESSION

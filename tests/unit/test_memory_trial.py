@@ -72,7 +72,7 @@ int main(void)
     const uint64_t lines[] = { 0x400000, 0x40003f, 0x400040, 0x408002, 0x408005, 0x408009, 0x40800a, 0x420000, 0x9 };
     printf(" ");
     for (int at = 0; at < 9; at++)
-        printf("%u", kinds_of(&kinds, &record, lines[at]));
+        printf("%u", kinds_of(&kinds, record.area, record.areas, lines[at]));
     return 0;
 }
 """

@@ -9,14 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pdrgate.guests.metering.memory.line_areas import LineKind
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
 from pdrgate.guests.metering.plugin import SHARED_LINES
-from pdrgate.guests.metering.sharing.sharing_meter import _PLACE, PROGRAM_BEGINS, SharedByPlaces, SharingMeter
+from pdrgate.guests.metering.sharing.sharing_meter import (
+    _PLACE,
+    CLOCK_TICKS,
+    PROGRAM_BEGINS,
+    STEP_BEGINS,
+    SharedByPlaces,
+    SharingMeter,
+)
 from pdrgate.guests.metering.sharing.sharing_observer import sharing_marks, sharing_seen
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
-from pdrgate.measurands.memory_changes import memory_changes, memory_result
+from pdrgate.measurands.memory_changes import memory_changes, memory_result, told_changes
 from pdrgate.measurands.memory_trials import memory_of
-from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, OF_TWO_CPUS, SharedLines
+from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, OF_TWO_CPUS, TOLD_OF_TWO_CPUS, SharedLines
+from pdrgate.results.model import MemoryResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import MemoryCounts, MemorySeen
 from pdrgate.testbeds import load_testbed
@@ -48,6 +57,8 @@ _DRIVER = f"""
 {_STUBS}
 enum {{ AT = 1 << 20 }};
 
+static uint64_t writes_before = 1000;
+
 /* What a place counts where CPU 0 and then CPU 1 touch a word each; falsely is told behind the sum. */
 static void each(int first, int first_word, int second, int second_word, int times, uint64_t later)
 {{
@@ -55,6 +66,8 @@ static void each(int first, int first_word, int second, int second_word, int tim
     uint64_t address = FIRST_KERNEL_ADDRESS + AT + (++line << LINE_SHIFT);
     struct counted_place *place = &record->place[0];
     memset(place->count, 0, sizeof place->count);
+    memset(place->shared_of, 0, sizeof place->shared_of);
+    place->count[WROTE] = writes_before;
     for (int time = 0; time < times; time++) {{
         accessed(0, first, address + 8 * first_word, place);
         now += later;
@@ -85,14 +98,40 @@ int main(void)
     each(WRITES, 0, READS, 0, 1, 1);
     for (int packet = 0; packet < 5; packet++) {{
         now += 60;
-        doing[0].packet++;
-        doing[1].packet++;
+        doing[0].step++;
+        doing[1].step++;
         accessed(0, READS, FIRST_KERNEL_ADDRESS + AT + (7 << LINE_SHIFT), &record->place[0]);
         accessed(1, READS, FIRST_KERNEL_ADDRESS + AT + (7 << LINE_SHIFT), &record->place[0]);
     }}
     printf("%d ", (int)record->place[0].count[SHARED]);
     doing[1].elsewhere = 1;
     each(WRITES, 0, WRITES, 0, 3, 1);
+    doing[1].elsewhere = 0;
+    /* What a line is, and who wrote to it; CPU 1 reads at another place. */
+    record->areas = 1;
+    record->area[0] = (struct area){{ FIRST_KERNEL_ADDRESS, FIRST_KERNEL_ADDRESS + 2 * AT, 4 }};
+    each(WRITES, 0, READS, 0, 1, 1);
+    record->place[1].address = 77;
+    record->place[1].count[WROTE] = 1000;
+    accessed(0, WRITES, FIRST_KERNEL_ADDRESS + 2 * AT - 64, &record->place[1]);
+    accessed(1, READS, FIRST_KERNEL_ADDRESS + 2 * AT - 64, &record->place[0]);
+    printf("%d/%d ", (int)record->place[0].shared_of[4], (int)record->place[0].writer);
+    /* Steps of a packet: the line counts once for each. */
+    record->mark[3].role = STEP;
+    record->mark[4].role = TICK;
+    for (int step = 0; step < 3; step++) {{
+        heed(1, 3);
+        accessed(1, READS, FIRST_KERNEL_ADDRESS + 2 * AT - 64, &record->place[0]);
+    }}
+    printf("%d ", (int)record->place[0].count[SHARED]);
+    /* What writes once a tick: 100 times in 100 ticks; and what does so more often. */
+    for (int ticks = 0; ticks < 100; ticks++)
+        heed(0, 4);
+    writes_before = 99;
+    each(WRITES, 0, READS, 0, 1, 1);
+    each(WRITES, 0, READS, 0, 2, 1); /* twice between two ticks */
+    writes_before = 200;
+    each(WRITES, 0, READS, 0, 1, 1);
     return 0;
 }}
 """
@@ -109,23 +148,30 @@ def test_a_line_is_shared_where_one_cpu_writes_what_the_other_touched_shortly_be
     )
     told = subprocess.run((program,), capture_output=True, text=True, check=True).stdout.split()
     # The program that gets most is what a packet begins with, for hardly any of its packets is taken up.
-    assert told == ["2", "0/0", "1/0", "1/0", "1/1", "0/0", "2/0", "1/0", "3", "0/0"]
+    assert told[:10] == ["2", "0/0", "1/0", "1/0", "1/1", "0/0", "2/0", "1/0", "3", "0/0"]
+    assert told[10:] == ["1/0", "2/77", "5", "0/0", "2/0", "1/0"]
 
 
 def _symbols() -> KernelSymbols:
     named = {0x1000: "napi_gro_receive", 0x2000: "try_to_wake_up", 0x3000: "sysvec_reschedule_ipi", 0x4000: "bpf_prog_"
-             "0123456789abcdef_router"}  # fmt: skip
+             "0123456789abcdef_router", 0x5000: "native_queued_spin_lock_slowpath", 0x6000: "memcmp",
+             0x7000: "update_wall_time", 0x8000: "ip_forward"}  # fmt: skip
     return KernelSymbols(KernelSymbol(at, name) for at, name in named.items())
 
 
 def _place(address: int, kind: int = 1, **counts: int) -> tuple[int, ...]:
-    return (address, kind, 0, 1, *(counts.get(name, 0) for name in ("ran", "locked", "shared", "falsely")))
+    told = (counts.get(name, 0) for name in ("ran", "locked", "shared", "falsely", "wrote"))
+    kinds = [0] * len(LineKind)
+    kinds[LineKind.DIRECT] = counts.get("direct", 0)
+    return (address, kind, 0, 1, *told, kinds, counts.get("writer", 0))
 
 
 def test_what_is_counted_at_places_is_told_by_function() -> None:
     rows = [
         _place(0x1000, BLOCK, ran=512), _place(0x2000, BLOCK, ran=3), _place(0x2010, BLOCK, ran=7),
-        _place(0x3000, BLOCK, ran=2), _place(0x4010, locked=512, shared=500, falsely=4), _place(0x4020, shared=6),
+        _place(0x3000, BLOCK, ran=2), _place(0x4010, locked=512, shared=500, falsely=4, writer=0x4010),
+        _place(0x4020, shared=6), _place(0x5010, BLOCK, ran=40), _place(0x6010, shared=3, writer=0x4020),
+        _place(0x6020, shared=7, direct=7, writer=0x1010),
     ]  # fmt: skip
     seen = sharing_seen(SharedByPlaces(512, 0, 0, np.array(rows, _PLACE)), _symbols())
     assert seen == MemorySeen(
@@ -133,7 +179,10 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
         {
             "bpf:router": MemoryCounts(atomics=512, shared=506, falsely_shared=4),
             "sysvec_reschedule_ipi": MemoryCounts(ipis=2), "try_to_wake_up": MemoryCounts(wakeups=3),
+            "native_queued_spin_lock_slowpath": MemoryCounts(waited=40),
+            "memcmp": MemoryCounts(shared=10, direct_lines=7),
         },
+        writers={"memcmp": "napi_gro_receive"},
     )  # fmt: skip
 
 
@@ -144,7 +193,9 @@ def test_few_packets_and_what_there_was_no_room_for_tell_nothing(packets: int, u
 
 
 def test_what_takes_a_packet_up_is_marked_with_all_programs() -> None:
-    assert sharing_marks(_symbols()) == [(0x1000, Role.PACKET), (0x4000, PROGRAM_BEGINS)]
+    assert sharing_marks(_symbols()) == [
+        (0x1000, Role.PACKET), (0x8000, STEP_BEGINS), (0x7000, CLOCK_TICKS), (0x4000, PROGRAM_BEGINS)
+    ]  # fmt: skip
 
 
 def test_the_plugin_and_its_reader_agree_on_a_fresh_memory() -> None:
@@ -174,6 +225,29 @@ def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares
         memory_result([_seen(0, elsewhere=by) for by in each], OF_TWO_CPUS) for each in ((0, 450), (500, 900))
     )
     assert memory_changes(some, others, {}, JUDGED_OF_TWO_CPUS) == ()
+
+
+def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
+    def seen(shared: int) -> MemorySeen:
+        counts = MemoryCounts(shared=shared, direct_lines=shared)
+        return MemorySeen(1000, 0, {"memcmp": counts}, writers={"memcmp": "br_handle_frame_finish"})
+
+    before, after = (memory_result(each, OF_TWO_CPUS) for each in ([seen(0)] * 2, [seen(1000), seen(1008)]))
+    (change,) = memory_changes(before, after, {}, JUDGED_OF_TWO_CPUS)
+    assert SharedLines.about.sentence is not None
+    told = SharedLines.about.sentence.clause(change, None)
+    assert told.endswith("(0.0 -> 1.0), in memcmp, 1.0 of the direct map, written by br_handle_frame_finish")
+
+
+def test_waiting_for_locks_is_told_where_it_is_much_and_decides_nothing() -> None:
+    def seen(waited: int) -> MemoryResult | None:
+        functions = {"native_queued_spin_lock_slowpath": MemoryCounts(waited=waited)}
+        return memory_result([MemorySeen(1000, 0, functions)] * 2, OF_TWO_CPUS)
+
+    (change,) = told_changes(seen(0), seen(500_000), {}, TOLD_OF_TWO_CPUS)
+    assert (change.measurand, change.candidate, change.verdict) == ("waiting for locks", 500, Verdict.NO_BASELINE)
+    assert change.unresolved
+    assert told_changes(seen(0), seen(50_000), {}, TOLD_OF_TWO_CPUS) == ()
 
 
 def test_trials_of_one_cpu_tell_nothing_of_two() -> None:

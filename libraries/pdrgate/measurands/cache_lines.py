@@ -18,6 +18,7 @@ class CacheLines(OfMemory):
     __slots__ = ()
     counted = "lines"
     least = 3.0
+    of_lines = True
     about: ClassVar[Description] = Description(
         "cache lines", Unit("lines/packet", metric="cache_lines_per_packet", prefixed=False), "lower",
         "cache lines of data that the SUT's kernel touches for a packet", role=MeasurandRole.TOLD,

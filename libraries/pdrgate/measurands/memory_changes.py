@@ -9,6 +9,7 @@ small cache misses: the first level's misses are kept with the trials, and not j
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Final
 
@@ -49,7 +50,8 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
         found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in told}
         if max(map(max, found.values())) >= _LEAST:
             values = {key: tuple(value) for key, value in found.items()}
-            functions.append(MemoryFunction(name=name, values=values, kinds=lines_by_kind(seen, name)))
+            writer = next((one.writers[name] for one in seen if name in one.writers), "")
+            functions.append(MemoryFunction(name=name, values=values, kinds=lines_by_kind(seen, name), writer=writer))
     whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
     return MemoryResult(
         trials=len(seen), values=whole, functions=tuple(functions), priced=priced_of(seen)._asdict()
@@ -74,12 +76,20 @@ def memory_changes(
     return tuple(one for one in changes if one.parts)
 
 
+def told_changes(
+    before: MemoryResult | None, after: MemoryResult | None, renamed: Mapping[str, str], told: Sequence[type[OfMemory]]
+) -> tuple[ChangeResult, ...]:
+    """What surely changed, either way, by more than a packet may have more: told, and judged by nobody."""
+    found = memory_changes(before, after, renamed, told)
+    return tuple(replace(one, verdict=Verdict.NO_BASELINE) for one in found if abs(one.change) > one.tolerance)
+
+
 def _change(
     kind: type[OfMemory], before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
 ) -> ChangeResult:
     name = kind.about.name
     base, candidate = (median(one.values[name]) for one in (before, after))
-    parts = _parts(name, before, after, renamed)
+    parts = _parts(kind, before, after, renamed)
     by = sum(one.change for one in parts)
     # Of a packet that has less than one of it, any more would be a large share.
     whole = max(base, 1.0)
@@ -95,9 +105,10 @@ def _change(
 
 
 def _parts(
-    measurand: str, before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
+    kind: type[OfMemory], before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
 ) -> tuple[PartChange, ...]:
     """The functions that surely changed, the largest change first."""
+    measurand = kind.about.name
     none = MemoryFunction(name="", values={measurand: (0.0,)})
     old = {renamed.get(one.name, one.name): one for one in before.functions}
     new = {one.name: one for one in after.functions}
@@ -110,16 +121,19 @@ def _parts(
         ranges = _RANGES if min(before.trials, after.trials) >= _SEVERAL else _RANGES_OF_FEW
         if apart >= max(SURE, ranges * scatter):
             by = median(now) - median(earlier)
-            kinds = _more(past, present) if measurand == CacheLines.about.name else {}
+            kinds = _more(measurand, past, present) if kind.of_lines else {}
             found.append(
-                PartChange(function=name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds)
-            )
+                PartChange(
+                    function=name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds,
+                    writer=(present if by > 0 else past).writer if kind.of_lines else "",
+                )
+            )  # fmt: skip
     return tuple(sorted(found, key=lambda one: (-abs(one.change), one.function)))
 
 
-def _more(before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
+def _more(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
     """By kind, how many more lines there are; empty where a build's are not known, as of earlier versions."""
-    if any(max(one.values[CacheLines.about.name]) > 0 and not one.kinds for one in (before, after)):
+    if any(max(one.values[measurand]) > 0 and not one.kinds for one in (before, after)):
         return {}
     kinds = sorted(before.kinds.keys() | after.kinds.keys())
     return {kind: after.kinds.get(kind, 0.0) - before.kinds.get(kind, 0.0) for kind in kinds}

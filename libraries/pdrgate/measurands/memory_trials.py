@@ -55,6 +55,8 @@ class OfMemory(SelfDescribed):
     """The field of `MemoryCounts` that it is."""
     least: ClassVar[float]
     """What a packet may have more of, whatever share of all that is."""
+    of_lines: ClassVar[bool] = False
+    """Whether it counts the lines whose kinds are known."""
 
     @classmethod
     def of(cls, setting: Setting) -> Self | None:
@@ -94,7 +96,8 @@ class MoreOfMemory:
         most = "" if abs(first.change) >= _ALL * abs(by) else f"{abs(first.change):.1f} of them "
         kinds = [(kind, more) for kind, more in kinds_changed(change.parts) if (more > 0) == (by > 0)]
         of = f", {abs(kinds[0][1]):.1f} of {kinds[0][0]}" if kinds else ""
-        return f"{told}, {most}in {first.function}{of}"
+        writer = f", written by {first.writer}" if first.writer else ""
+        return f"{told}, {most}in {first.function}{of}{writer}"
 
 
 _ALL = 0.95

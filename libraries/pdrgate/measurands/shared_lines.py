@@ -26,6 +26,7 @@ class SharedLines(OfTwoCpus):
     __slots__ = ()
     counted = "shared"
     least = 0.8
+    of_lines = True
     about: ClassVar[Description] = Description(
         "shared lines", Unit("shared lines/packet", metric="shared_lines_per_packet", prefixed=False), "lower",
         "cache lines of a packet that another CPU touched shortly before, one of the two writing",
@@ -73,7 +74,25 @@ class Wakeups(OfTwoCpus):
     )  # fmt: skip
 
 
-OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (SharedLines, FalselySharedLines, InterprocessorInterrupts, Wakeups)
+class LockWaits(OfTwoCpus):
+    """Instructions of a CPU that waits for a lock, which another one holds."""
+
+    __slots__ = ()
+    counted = "waited"
+    least = 100.0
+    about: ClassVar[Description] = Description(
+        "waiting for locks", Unit("instructions of waiting/packet", metric="lock_wait_instructions_per_packet",
+        prefixed=False), "lower", "instructions of the SUT's CPUs for a packet while they wait for a lock",
+        role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
+        sentence=MoreOfMemory("waits {} {} instructions for locks"),
+    )  # fmt: skip
+
+
+OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (
+    SharedLines, FalselySharedLines, InterprocessorInterrupts, Wakeups, LockWaits,
+)  # fmt: skip
 """What trials on two CPUs tell."""
 JUDGED_OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (SharedLines,)
 """Of them, what is judged; the falsely shared lines are among the shared ones."""
+TOLD_OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (InterprocessorInterrupts, Wakeups, LockWaits)
+"""Of them, what is told where it surely changed; how long a CPU waits depends on when the other one has the lock."""

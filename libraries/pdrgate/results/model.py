@@ -88,6 +88,8 @@ class PartChange:
     candidate: float = 0.0
     kinds: Mapping[str, float] = field(default_factory=dict)
     """Of cache lines what they are, with how many more each is; empty where that is not known."""
+    writer: str = ""
+    """Of lines that CPUs share, the function that writes to them, where that is another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +120,8 @@ class ChangeResult:
 
     @property
     def unresolved(self) -> bool:
-        """Whether it was measured in pairs and is not judged, for its noise keeps it from its tolerance."""
-        return self.verdict is Verdict.NO_BASELINE and self.evidence is not None
+        """Whether it is not judged: its noise keeps it from its tolerance, or it is told of functions and no more."""
+        return self.verdict is Verdict.NO_BASELINE and (self.evidence is not None or bool(self.parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,8 @@ class MemoryFunction:
     """By measurand, a value of each trial."""
     kinds: Mapping[str, float] = field(default_factory=dict)
     """Of its cache lines what they are, with how many each is: medians of the trials."""
+    writer: str = ""
+    """Of lines that CPUs share, the function that writes to them, where that is another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ def _rows(change: ChangeResult) -> list[tuple[str, ...]]:
     """The largest changes of a measurand, what the others and all together come to, and a packet's whole."""
     shown, others = change.parts[:_LARGEST], change.parts[_LARGEST:]
     # Results of earlier versions do not say what a function had before and has now.
-    rows = [("", one.function, *_values(one), f"{one.change:+.1f}", _kinds([one])) for one in shown]
+    rows = [("", one.function, *_values(one), f"{one.change:+.1f}", _of(one)) for one in shown]
     if others:
         name = f"{len(others)} other functions" if len(others) > 1 else "another function"
         rows.append(("", name, "", "", f"{sum(one.change for one in others):+.1f}", _kinds(others)))
@@ -56,6 +56,11 @@ def _rows(change: ChangeResult) -> list[tuple[str, ...]]:
 def _values(one: PartChange) -> tuple[str, str]:
     known = one.baseline or one.candidate
     return (f"{one.baseline:.1f}", f"{one.candidate:.1f}") if known else ("", "")
+
+
+def _of(one: PartChange) -> str:
+    """What a function's lines are, and who writes to them where another function does."""
+    return ", ".join(filter(None, (_kinds([one]), one.writer and f"written by {one.writer}")))
 
 
 def _kinds(parts: Sequence[PartChange]) -> str:

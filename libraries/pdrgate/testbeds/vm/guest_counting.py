@@ -61,7 +61,9 @@ class GuestCounting:
         guest = self._guest
         if guest.sharing_meter is not None and self._named:
             symbols = read_symbols(guest, guest.build.image)
-            return (SharingObserver(guest.sharing_meter, lambda: guest.run("true"), symbols),)
+            return (
+                SharingObserver(guest.sharing_meter, lambda: guest.run("true"), symbols, partial(read_areas, guest)),
+            )
         return memory_observers(self._guest, self._observer)
 
     def programs(self) -> tuple[Observer, ...]:

@@ -17,9 +17,9 @@ from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, tol
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.measurands.estimated_cycles import estimate_in_words
 from pdrgate.measurands.function_changes import function_changes
-from pdrgate.measurands.memory_changes import memory_changes
+from pdrgate.measurands.memory_changes import memory_changes, told_changes
 from pdrgate.measurands.renamed import renamed
-from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS
+from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, TOLD_OF_TWO_CPUS
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, Findings, Side, SideResult, SpikeInResult
@@ -147,4 +147,5 @@ def memory_changes_of(baseline: Findings, candidate: Findings) -> tuple[ChangeRe
     return (
         *memory_changes(baseline.memory, candidate.memory, names),
         *memory_changes(baseline.two_cpus, candidate.two_cpus, names, JUDGED_OF_TWO_CPUS),
+        *told_changes(baseline.two_cpus, candidate.two_cpus, names, TOLD_OF_TWO_CPUS),
     )

@@ -70,7 +70,7 @@ static inline void kinds_learn_cpu(struct kinds *kinds, uint64_t line)
 	}
 }
 
-static inline unsigned kinds_of(struct kinds *kinds, const struct record *record, uint64_t line)
+static inline unsigned kinds_of(struct kinds *kinds, const struct area *area, uint64_t areas, uint64_t line)
 {
 	uint64_t *stack = kinds_stack(kinds, line >> PAGE_OF_LINES), address = line << LINE_SHIFT;
 	for (unsigned block = 0; block < kinds->blocks; block++)
@@ -78,9 +78,9 @@ static inline unsigned kinds_of(struct kinds *kinds, const struct record *record
 			return PER_CPU;
 	if (stack != NULL && *stack != 0)
 		return STACK;
-	for (uint64_t number = 0; number < record->areas && number < AREAS; number++)
-		if (address >= record->area[number].first && address <= record->area[number].last)
-			return record->area[number].kind % LINE_KINDS;
+	for (uint64_t number = 0; number < areas && number < AREAS; number++)
+		if (address >= area[number].first && address <= area[number].last)
+			return area[number].kind % LINE_KINDS;
 	return UNKNOWN;
 }
 

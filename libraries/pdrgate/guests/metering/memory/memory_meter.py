@@ -11,19 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.cache_levels import CacheLevels
-from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.plugin_memory import PluginMemory
+from pdrgate.guests.metering.memory.line_areas import LineKind
+from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, MARK, MARKS, PLACES, TrialMemory
 
 _MAGIC = 0x336C616972746D65
-_PLACES, _PAGED, _MARKS, _LEVELS, _AREAS = 1 << 18, 1 << 18, 256, 4, 32
+_PAGED, _LEVELS = 1 << 18, 4
 _EVENTS = ("executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever")
-_MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
-_AREA = np.dtype([("first", "<u8"), ("last", "<u8"), ("kind", "<u8")])
 _LEVEL = np.dtype([("sets", "<u8"), ("ways", "<u8")])
 _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("areas", "<u8"),
-        ("level", _LEVEL, _LEVELS), ("mark", _MARK, _MARKS), ("area", _AREA, _AREAS),
+        ("level", _LEVEL, _LEVELS), ("mark", MARK, MARKS), ("area", AREA, AREAS),
         ("paged_kind", "<u8"),
         ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
         ("unpaged", "<u8"), ("unused", "<u8"),
@@ -73,17 +71,14 @@ class Touched:
     """Lines of the direct map by the number of their page and that of the place that touched them."""
 
 
-class MemoryMeter(PluginMemory):
+class MemoryMeter(TrialMemory):
     """The memory of one guest's plugin, which dies with it."""
 
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self) -> None:
-        super().__init__(
-            "pdrgate-memory-meter", _HEAD.itemsize + _PLACES * _PLACE.itemsize + _PAGED * _PAGED_LINES.itemsize
-        )
-        self._asked = 0
-        self._put("magic", _MAGIC)
+        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _PAGED * _PAGED_LINES.itemsize
+        super().__init__("pdrgate-memory-meter", size, _MAGIC)
         self._put("paged_kind", int(LineKind.DIRECT))
 
     def begin(self, levels: CacheLevels, marks: Sequence[tuple[int, Role]], warm: int) -> None:
@@ -92,35 +87,13 @@ class MemoryMeter(PluginMemory):
         Args:
             warm: windows that only fill the model.
         """
-        taken = marks[:_MARKS]
         self._put("warm", warm)
-        self._put("marks", len(taken))
         self._write("level", np.array([(one.sets, one.ways) for one in levels.each], _LEVEL))
-        self._write("mark", np.array([(address, int(role)) for address, role in taken], _MARK))
-        self._ask(self._asked + 1 + self._asked % 2)
-
-    def tell_areas(self, areas: Sequence[LineArea]) -> None:
-        """What lines of these addresses are in trials to come; the first that has an address tells its kind."""
-        taken = areas[:_AREAS]
-        self._write("area", np.array([(one.first, one.last, int(one.kind)) for one in taken], _AREA))
-        self._put("areas", len(taken))
-
-    def end(self) -> None:
-        """Ask for the end of the trial, from which on nothing is seen, and nothing slowed."""
-        self._ask(self._asked + self._asked % 2)
-
-    @property
-    def heeded(self) -> bool:
-        """Whether what was asked for last is so."""
-        return self._get("heeded") == self._asked
+        self._begin(marks)
 
     def touched(self) -> Touched:
         """What the trial counted, once its end is `heeded`."""
-        places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), _PLACES))
-        paged = self._table(_HEAD.itemsize + _PLACES * _PLACE.itemsize, _PAGED_LINES, _PAGED)
+        places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), PLACES))
+        paged = self._table(_HEAD.itemsize + PLACES * _PLACE.itemsize, _PAGED_LINES, _PAGED)
         sound = (paged["lines"] > 0) & (paged["place"] < len(places))
         return Touched(self._get("windows"), self._get("dropped"), self._get("untold"), places, paged[sound])
-
-    def _ask(self, wanted: int) -> None:
-        self._asked = wanted
-        self._put("asked", wanted)

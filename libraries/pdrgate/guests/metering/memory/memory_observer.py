@@ -44,11 +44,12 @@ _MARKS: Mapping[Role, tuple[str, ...]] = {
     Role.POLL: ("net_rx_action", "__napi_poll"),
 }  # fmt: skip
 """What a kernel does by itself, and where that ends. Ticks come by the clock, and a trial like this is slow."""
-_KINDS = (
-    LineKind.STACK, LineKind.PER_CPU, LineKind.SYMBOL, LineKind.DIRECT, LineKind.VMALLOC, LineKind.PAGE,
-    LineKind.PROGRAM,
-)  # fmt: skip
-"""In the order of the last fields of `MemoryCounts`."""
+KIND_FIELDS: Mapping[LineKind, str] = {
+    LineKind.STACK: "stack_lines", LineKind.PER_CPU: "cpu_lines", LineKind.SYMBOL: "symbol_lines",
+    LineKind.DIRECT: "direct_lines", LineKind.VMALLOC: "vmalloc_lines", LineKind.PAGE: "page_lines",
+    LineKind.PROGRAM: "program_lines",
+}  # fmt: skip
+"""Fields of `MemoryCounts`, in their order, by the kind of lines that they count."""
 _LEAST = 0.02
 """Instructions for a packet, for a function to be kept by itself, where it touches no line."""
 _HEEDED = 30.0
@@ -170,7 +171,7 @@ def memory_seen(
         sums(ran["stored"], ran["traits"] & ATOMIC > 0),
         sums(ran["executed"], indirect),
         sums(ran["executed"], returns),
-        *(sums(ran["lines_of"][:, kind], ~code) for kind in _KINDS),
+        *(sums(ran["lines_of"][:, kind], ~code) for kind in KIND_FIELDS),
     )
     found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
     kept = _condensed(found, _LEAST * touched.windows)

@@ -131,7 +131,7 @@ static void touched_data(struct place *place, unsigned events, uint64_t line)
 		kinds_learn_cpu(&kinds, line);
 	events |= touched(place, line, &level[0]);
 	if (events != 0)
-		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record, line) : UNKNOWN, line);
+		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record->area, record->areas, line) : UNKNOWN, line);
 }
 
 static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)

@@ -5,12 +5,17 @@
  * is the memory of sharing.h.
  *
  * A line is shared where the other CPU touched it not long ago, and one of the two wrote to it: on hardware it then goes
- * from one core to the other. Where the CPUs touch other bytes of it each, it is shared falsely. It counts once for a
- * packet, and while both CPUs handle packets: what a kernel does with one of them idle, in a tick, or for itself, does not.
+ * from one core to the other. Where the CPUs touch other bytes of it each, it is shared falsely. It counts once for each
+ * step of a packet's way, and while both CPUs handle packets: what a kernel does with one of them idle, in a tick, or for
+ * itself, does not.
+ *
+ * A trial is slow, and the guest's clock is not: it ticks every few packets. So what an instruction writes no more often
+ * than the clock ticks, such as the time of the last packet, would be taken for written by each of them. It is no write.
  *
  * The CPUs execute in turn while a trial is under way. While none is, no code is instrumented.
  */
 #include "../qemu_interface.h"
+#include "../memory/line_kinds.h"
 #include "../memory/seen_lines.h"
 #include "../memory/x86_traits.h"
 #include "sharing.h"
@@ -28,18 +33,21 @@ static _Atomic uint64_t requested; /* of what was asked for, the last that the e
 struct use {
 	uint64_t touched, written; /* bytes */
 	uint64_t at, written_at; /* when it was touched last, and written to: instructions of both */
-	uint64_t packet; /* the last for which it counted as shared */
+	uint64_t step; /* the last for which it counted as shared */
 };
 struct line {
 	uint64_t line; /* 0: a free entry */
+	uint64_t writer; /* where it was written to last */
+	uint64_t tick, since; /* when it was written last, and the bytes that were since the clock ticked */
 	struct use cpu[CPUS];
 };
 static struct line *lines;
+static struct kinds kinds;
 static uint32_t known_at[KNOWN]; /* index of a place + 1 */
 static uint64_t now; /* instructions of both */
 static struct {
 	int interrupted, elsewhere;
-	uint64_t packet;
+	uint64_t step;
 } doing[CPUS];
 
 /* --- Packets ------------------------------------------------------------------------------------------------------- */
@@ -82,6 +90,17 @@ static struct line *line_at(uint64_t number)
 	return NULL;
 }
 
+/* Of what is written now, the bytes that count as written: not what is written as the clock ticks. */
+static uint64_t not_by_the_clock(struct line *line, const struct counted_place *place, uint64_t bytes)
+{
+	if (line->tick != record->ticks)
+		line->since = 0;
+	line->tick = record->ticks;
+	uint64_t again = line->since & bytes;
+	line->since |= bytes;
+	return place->count[WROTE] * 4 > record->ticks * 5 ? bytes : again;
+}
+
 /* What was written not long ago: one that reads on for long has taken the line back. */
 static uint64_t written(const struct use *use)
 {
@@ -100,16 +119,20 @@ static void touch(unsigned cpu, struct counted_place *place, uint64_t number, ui
 		own->touched = 0;
 	own->touched |= bytes;
 	own->at = now;
-	if (store) {
-		own->written = bytes | written(own);
+	uint64_t wrote = store ? not_by_the_clock(line, place, bytes) : 0;
+	if (wrote != 0) {
+		line->writer = place->address;
+		own->written = wrote | written(own);
 		own->written_at = now;
 	}
-	if (now - other->at <= record->window && (written(own) | written(other)) != 0 && own->packet != doing[cpu].packet &&
+	if (now - other->at <= record->window && (written(own) | written(other)) != 0 && own->step != doing[cpu].step &&
 	    counts(cpu)) {
 		int falsely = !(written(other) & own->touched) && !(written(own) & other->touched);
-		own->packet = doing[cpu].packet;
+		own->step = doing[cpu].step;
 		place->count[SHARED]++;
 		place->count[SHARED_FALSELY] += falsely;
+		place->writer = line->writer;
+		place->shared_of[kinds_of(&kinds, record->area, record->areas, number)]++;
 	}
 }
 
@@ -131,6 +154,11 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 		return;
 	if (store && place->traits & ATOMIC && counts(cpu))
 		place->count[LOCKED]++;
+	if (place->traits & ON_STACK)
+		kinds_learn_stack(&kinds, address >> LINE_SHIFT);
+	if (place->traits & OF_CPU)
+		kinds_learn_cpu(&kinds, address >> LINE_SHIFT);
+	place->count[WROTE] += store;
 	touch(cpu, place, address >> LINE_SHIFT, bytes, store);
 	if (at + size > LINE_MASK + 1)
 		touch(cpu, place, (address >> LINE_SHIFT) + 1, (1ULL << (at + size - LINE_MASK - 1)) - 1, store);
@@ -145,9 +173,15 @@ static void heed(unsigned cpu, int mark)
 	case PROGRAM:
 		learn(mark);
 		if (mark == packet_mark) {
-			doing[cpu].packet++;
+			doing[cpu].step++;
 			record->packets += counts(cpu);
 		}
+		break;
+	case STEP:
+		doing[cpu].step++;
+		break;
+	case TICK:
+		record->ticks++;
 		break;
 	case INTERRUPT:
 		doing[cpu].interrupted = 1;
@@ -212,7 +246,7 @@ static struct counted_place *place_at(uint64_t address, uint16_t kind, uint32_t 
 static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn)
 {
 	uint8_t code[CODE_MAX];
-	return traits_of(code, code_of(insn, code)) & ATOMIC;
+	return traits_of(code, code_of(insn, code)) & (ATOMIC | ON_STACK | OF_CPU);
 }
 
 static int mark_of(uint64_t address)
@@ -251,12 +285,13 @@ static int begin_trial(void)
 {
 	memset(known_at, 0, sizeof known_at);
 	memset(calls, 0, sizeof calls);
-	all_calls = record->packets = record->places = record->untold = turns.slips = 0;
+	kinds_forget(&kinds);
+	all_calls = record->packets = record->places = record->untold = record->ticks = turns.slips = 0;
 	packet_mark = -1;
 	for (int cpu = 0; cpu < CPUS; cpu++) {
 		doing[cpu].interrupted = 0;
 		doing[cpu].elsewhere = 1;
-		doing[cpu].packet = 1;
+		doing[cpu].step = 1;
 	}
 	atomic_store(&turns.whose, NOBODY);
 	now = record->window + 1;

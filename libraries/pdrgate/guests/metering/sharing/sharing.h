@@ -5,7 +5,7 @@
 
 #include "../memory/record.h"
 
-#define SHARING_MAGIC 0x31676e6972616873ULL /* "sharing1" */
+#define SHARING_MAGIC 0x32676e6972616873ULL /* "sharing2" */
 enum { CPUS = 2 };
 
 /* What is counted at a place, by its index. */
@@ -14,6 +14,7 @@ enum counted {
 	LOCKED, /* executions of an atomic instruction */
 	SHARED, /* lines that both CPUs touch, one of them writing: each once for a packet */
 	SHARED_FALSELY, /* of them, those of which the CPUs touch other bytes */
+	WROTE, /* stores, whether they count or not */
 	KINDS_COUNTED,
 };
 
@@ -23,10 +24,16 @@ struct counted_place {
 	uint16_t kind, traits;
 	uint32_t length; /* instructions */
 	uint64_t count[KINDS_COUNTED];
+	uint32_t shared_of[LINE_KINDS]; /* shared lines, by what they are */
+	uint64_t writer; /* where the last of them had been written to last */
 };
 
-/* A mark beside those of record.h: a program begins, perhaps once for each packet. */
-enum { PROGRAM = 6 };
+/* Marks beside those of record.h. */
+enum {
+	PROGRAM = 6, /* a program begins, perhaps once for each packet */
+	STEP = 7, /* a packet's next step begins; kernels take many packets up, and then each of them a step further */
+	TICK = 8 /* the kernel's clock goes on */
+};
 
 struct sharing {
 	uint64_t magic;
@@ -34,15 +41,17 @@ struct sharing {
 	_Atomic uint64_t asked; /* odd: a trial is wanted; each has a number of its own */
 	uint64_t turn; /* instructions that a CPU executes before it is the other's turn */
 	uint64_t window; /* instructions of both: what the other touched longer ago is not shared */
-	uint64_t marks;
+	uint64_t marks, areas;
 	struct mark mark[MARKS];
+	struct area area[AREAS];
 	/* Written by the plugin. */
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;
 	uint64_t packets; /* those that count */
 	uint64_t slips; /* turns that were taken, for the other CPU did not end its own */
 	uint64_t untold; /* what there was no room for */
-	uint64_t unused[3];
+	uint64_t ticks; /* of the kernel's clock */
+	uint64_t unused;
 	struct counted_place place[PLACES];
 };
 

@@ -9,27 +9,28 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.guests.metering.plugin_memory import PluginMemory
+from pdrgate.guests.metering.memory.line_areas import LineKind
+from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, MARK, MARKS, PLACES, TrialMemory
 
 CPUS = 2
-_MAGIC = 0x31676E6972616873
-_PLACES, _MARKS = 1 << 18, 256
-_MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
+_MAGIC = 0x32676E6972616873
 _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("turn", "<u8"), ("window", "<u8"), ("marks", "<u8"),
-        ("mark", _MARK, _MARKS), ("heeded", "<u8"), ("places", "<u8"), ("packets", "<u8"),
-        ("slips", "<u8"), ("untold", "<u8"), ("unused", "<u8", 3),
+        ("areas", "<u8"), ("mark", MARK, MARKS), ("area", AREA, AREAS), ("heeded", "<u8"), ("places", "<u8"),
+        ("packets", "<u8"), ("slips", "<u8"), ("untold", "<u8"), ("ticks", "<u8"), ("unused", "<u8"),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(
     [
         ("address", "<u8"), ("kind", "<u2"), ("traits", "<u2"), ("length", "<u4"), ("ran", "<u8"), ("locked", "<u8"),
-        ("shared", "<u8"), ("falsely", "<u8"),
+        ("shared", "<u8"), ("falsely", "<u8"), ("wrote", "<u8"), ("shared_of", "<u4", len(LineKind)),
+        ("writer", "<u8"),
     ]
 )  # fmt: skip
-PROGRAM_BEGINS = 6
-"""What a mark is beside a `Role`: a BPF program begins, perhaps once for each packet."""
+PROGRAM_BEGINS, STEP_BEGINS, CLOCK_TICKS = 6, 7, 8
+"""What a mark is beside a `Role`: a BPF program begins, perhaps once for each packet; a packet's next step begins; the
+kernel's clock goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,13 @@ class SharedByPlaces:
     """Instructions and blocks of code, each with what is counted."""
 
 
-class SharingMeter(PluginMemory):
+class SharingMeter(TrialMemory):
     """The memory of one guest's plugin, which dies with it."""
 
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self) -> None:
-        super().__init__("pdrgate-sharing-meter", _HEAD.itemsize + _PLACES * _PLACE.itemsize)
-        self._asked = 0
-        self._put("magic", _MAGIC)
+        super().__init__("pdrgate-sharing-meter", _HEAD.itemsize + PLACES * _PLACE.itemsize, _MAGIC)
 
     def begin(self, marks: Sequence[tuple[int, int]], turn: int, window: int) -> None:
         """Ask for a trial; it is `heeded` when both CPUs had nothing to do for a moment.
@@ -62,27 +61,11 @@ class SharingMeter(PluginMemory):
             turn: instructions that a CPU executes before it is the other's turn.
             window: instructions of both CPUs, after which the other takes a line from nobody.
         """
-        known = marks[:_MARKS]
         self._put("turn", turn)
         self._put("window", window)
-        self._put("marks", len(known))
-        self._write("mark", np.array(known, _MARK))
-        self._ask(self._asked + 1 + self._asked % 2)
-
-    def end(self) -> None:
-        """Ask for the end of the trial, from which on nothing is seen, and nothing slowed."""
-        self._ask(self._asked + self._asked % 2)
-
-    @property
-    def heeded(self) -> bool:
-        """Whether what was asked for last is so."""
-        return self._get("heeded") == self._asked
+        self._begin(marks)
 
     def shared(self) -> SharedByPlaces:
         """What the trial counted, once its end is `heeded`."""
-        places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), _PLACES))
+        places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), PLACES))
         return SharedByPlaces(self._get("packets"), self._get("slips"), self._get("untold"), places)
-
-    def _ask(self, wanted: int) -> None:
-        self._asked = wanted
-        self._put("asked", wanted)

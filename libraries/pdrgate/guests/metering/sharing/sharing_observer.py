@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
-from pdrgate.guests.metering.memory.memory_observer import TAKES_UP, memory_marks
-from pdrgate.guests.metering.sharing.sharing_meter import PROGRAM_BEGINS, SharedByPlaces, SharingMeter
+from pdrgate.guests.metering.memory.memory_observer import KIND_FIELDS, TAKES_UP, memory_marks
+from pdrgate.guests.metering.sharing.sharing_meter import (
+    CLOCK_TICKS,
+    PROGRAM_BEGINS,
+    STEP_BEGINS,
+    SharedByPlaces,
+    SharingMeter,
+)
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import HostError
 from pdrgate.observers.watching import Observation
@@ -27,6 +34,17 @@ _IPIS = frozenset(
 )  # fmt: skip
 """What a kernel calls for an interrupt that another CPU of it has sent."""
 _WAKES = frozenset({"try_to_wake_up"})
+_WAITS = frozenset(
+    {
+        "native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath",
+        "queued_read_lock_slowpath", "queued_write_lock_slowpath", "osq_lock",
+    }
+)  # fmt: skip
+"""Where a CPU waits for a lock that another one holds."""
+_STEPS = ("__netif_receive_skb_core", "ip_forward", "ip6_forward")
+"""What a kernel calls once for each packet of a list, after it took all of them up."""
+_TICKS = ("update_wall_time",)
+"""What it calls whenever its clock, jiffies, goes on."""
 _HEEDED = 30.0
 """Seconds in which both CPUs have nothing to do for a moment, however busy this machine is."""
 
@@ -37,14 +55,20 @@ class SharingObserver:
     Args:
         nudge: has the guest do something, after which it has nothing to do.
         symbols: of all that runs there.
+        areas: tells what lines of which addresses are.
     """
 
-    def __init__(self, meter: SharingMeter, nudge: Callable[[], object], symbols: KernelSymbols) -> None:
+    def __init__(
+        self, meter: SharingMeter, nudge: Callable[[], object], symbols: KernelSymbols,
+        areas: Callable[[], Sequence[LineArea]],
+    ) -> None:  # fmt: skip
         self._meter = meter
         self._nudge = nudge
         self._symbols = symbols
+        self._areas = areas
 
     def begin(self) -> None:
+        self._meter.tell_areas(self._areas())
         self._meter.begin(sharing_marks(self._symbols), TURN, SHARED_WITHIN)
         self._wait()
 
@@ -62,10 +86,11 @@ class SharingObserver:
 
 
 def sharing_marks(symbols: KernelSymbols) -> list[tuple[int, int]]:
-    """Where a packet may be taken up, and where what is no part of a packet's way begins and ends."""
+    """Where packets are taken up or go a step further, the clock ticks, and what is no packet's begins and ends."""
     others = [(at, int(role)) for at, role in memory_marks(symbols, "")]
-    taken_up = [(at, int(Role.PACKET)) for name in TAKES_UP for at in symbols.entries(name)]
-    return [*others, *taken_up, *((at, PROGRAM_BEGINS) for at in symbols.programs())]
+    named = ((TAKES_UP, int(Role.PACKET)), (_STEPS, STEP_BEGINS), (_TICKS, CLOCK_TICKS))
+    own = [(at, role) for names, role in named for name in names for at in symbols.entries(name)]
+    return [*others, *own, *((at, PROGRAM_BEGINS) for at in symbols.programs())]
 
 
 def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols) -> MemorySeen | None:
@@ -84,12 +109,30 @@ def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols) -> MemorySeen |
         return [int(one) for one in np.bincount(of, values.astype(np.float64), len(functions))]
 
     calls = sums(np.where(begins, places["ran"], 0))
-    columns = zip(functions, calls, *(sums(places[one]) for one in ("locked", "shared", "falsely")), strict=True)
+    ran = sums(places["ran"] * places["length"])
+    columns = zip(functions, calls, ran, *(sums(places[one]) for one in ("locked", "shared", "falsely")), strict=True)
+    kinds = {field: sums(places["shared_of"][:, kind]) for kind, field in KIND_FIELDS.items()}
     found = {
         name: MemoryCounts(
             atomics=locked, shared=lines, falsely_shared=falsely,
             ipis=called if name in _IPIS else 0, wakeups=called if name in _WAKES else 0,
+            waited=executed if name in _WAITS else 0, **{field: own[at] for field, own in kinds.items()},
         )
-        for name, called, locked, lines, falsely in columns
+        for at, (name, called, executed, locked, lines, falsely) in enumerate(columns)
     }  # fmt: skip
-    return MemorySeen(shared.packets, 0, {name: one for name, one in found.items() if any(one)})
+    return MemorySeen(
+        shared.packets,
+        0,
+        {name: one for name, one in found.items() if any(one)},
+        writers=_writers(places, names, symbols),
+    )
+
+
+def _writers(places: npt.NDArray[np.void], names: Sequence[str], symbols: KernelSymbols) -> dict[str, str]:
+    """By function, the one that writes to what most of its shared lines are, where that is another one."""
+    most: dict[str, np.void] = {}
+    for name, place in zip(names, places, strict=True):
+        if place["shared"] and (name not in most or place["shared"] > most[name]["shared"]):
+            most[name] = place
+    told = {name: symbols.function(int(place["writer"])) for name, place in most.items()}
+    return {name: writer for name, writer in told.items() if writer != name}
