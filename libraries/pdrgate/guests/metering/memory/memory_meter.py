@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.cache_levels import CacheLevels
 from pdrgate.guests.metering.memory.line_areas import LineKind
-from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, MARK, MARKS, PLACES, TrialMemory
+from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
 _MAGIC = 0x336C616972746D65
 _PAGED, _LEVELS = 1 << 18, 4
@@ -21,7 +21,7 @@ _LEVEL = np.dtype([("sets", "<u8"), ("ways", "<u8")])
 _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("areas", "<u8"),
-        ("level", _LEVEL, _LEVELS), ("mark", MARK, MARKS), ("area", AREA, AREAS),
+        ("level", _LEVEL, _LEVELS), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS),
         ("paged_kind", "<u8"),
         ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
         ("unpaged", "<u8"), ("unused", "<u8"),

@@ -11,7 +11,7 @@ from pdrgate.guests.metering.plugin_memory import PluginMemory
 
 MARKS, AREAS, PLACES = 256, 32, 1 << 18
 """The most of each."""
-MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
+CODE_MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
 AREA = np.dtype([("first", "<u8"), ("last", "<u8"), ("kind", "<u8")])
 
 
@@ -48,7 +48,7 @@ class TrialMemory(PluginMemory):
         """Ask for a trial with these marks: addresses, each with the number of what begins there."""
         taken = marks[:MARKS]
         self._put("marks", len(taken))
-        self._write("mark", np.array([(address, int(role)) for address, role in taken], MARK))
+        self._write("mark", np.array([(address, int(role)) for address, role in taken], CODE_MARK))
         self._ask(self._asked + 1 + self._asked % 2)
 
     def _ask(self, wanted: int) -> None:

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
-from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, MARK, MARKS, PLACES, TrialMemory
+from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
 CPUS = 2
 _MAGIC = 0x32676E6972616873
 _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("turn", "<u8"), ("window", "<u8"), ("marks", "<u8"),
-        ("areas", "<u8"), ("mark", MARK, MARKS), ("area", AREA, AREAS), ("heeded", "<u8"), ("places", "<u8"),
+        ("areas", "<u8"), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS), ("heeded", "<u8"), ("places", "<u8"),
         ("packets", "<u8"), ("slips", "<u8"), ("untold", "<u8"), ("ticks", "<u8"), ("unused", "<u8"),
     ]
 )  # fmt: skip
