@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
+from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
 from pdrgate.gate.run.session import Session
+from pdrgate.guests.guest import GuestError
+from pdrgate.results.verdict import Verdict
 
 
 class _Nothing:
     disposable = True
 
 
+class _Dies(_Nothing):
+    """A SUT whose kernel dies while it boots."""
+
+
 @dataclass
 class BootsNothing:
     up: list[object] = field(default_factory=list)
     begun: int = 0
+    dying: str = ""
     observer: Any = field(default_factory=lambda: SimpleNamespace(said=lambda sentence: None))
 
-    def begin(self, start: object, *, kept: bool) -> object:
+    def begin(self, start: Any, *, kept: bool) -> object:
         self.begun += 1
-        self.up.append(_Nothing())
+        self.up.append(_Dies() if start.args[0].label == self.dying else _Nothing())
         return self.up[-1]
 
     def ready(self, testbed: object, *, introduce: bool) -> None:
         assert testbed in self.up
+        if isinstance(testbed, _Dies):
+            raise GuestError("invalid opcode", Path("console"))
 
     def leave(self, testbeds: list[object]) -> None:
         for one in testbeds:
@@ -69,3 +82,24 @@ def test_who_wants_a_sut_waits_for_what_is_done_there_meanwhile() -> None:
     suts.pairs((1, 2))
     assert done == ["put back", "put back"]
     suts.close()
+
+
+def test_a_candidate_that_dies_as_it_boots_beside_a_baseline_that_does_not_is_a_crash() -> None:
+    boots = _boots(BootsNothing(dying="candidate"))
+    died = [one for number in (1, 1) for one in boots.next(number, wanted=lambda pair: True).results]
+    assert [one.side for one in died] == ["candidate"] * 2
+    assert boots.baseline_came_up
+    found = too_many_failed(died, {side: side for side in SIDES}, baseline_came_up=boots.baseline_came_up)
+    assert found is not None
+    assert found.verdict is Verdict.CRASH
+
+
+def test_a_baseline_that_dies_as_it_boots_has_not_come_up() -> None:
+    boots = _boots(BootsNothing(dying="baseline"))
+    assert [one.side for one in boots.next(1, wanted=lambda pair: True).results] == ["baseline"]
+    assert not boots.baseline_came_up
+
+
+def _boots(session: BootsNothing) -> LivingBoots[Any, Any]:
+    counted = cast(Any, SimpleNamespace())
+    return LivingBoots(cast(Session, session), living(session), counted, told=lambda *_: None, known=lambda *_: None)

@@ -18,6 +18,7 @@ class Counting:
     loads: tuple[float, ...] = ()
     latency_loads: tuple[float, ...] = ()
     facts = SutFacts()
+    baseline_came_up = True
 
     def __init__(self, failing: tuple[int, ...] = ()) -> None:
         self.failing = set(failing)

@@ -84,6 +84,10 @@ class Replication(Protocol[Stretch_co]):
         """What is known of each build: its environment, its search."""
 
     @property
+    def baseline_came_up(self) -> bool:
+        """Whether a boot of the baseline has come up, measured or not: what the candidate dies of is its own then."""
+
+    @property
     def loads(self) -> tuple[float, ...]:
         """Loads that all replicates are offered, packets/s; empty until they are known."""
 

@@ -128,6 +128,10 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             self.forget_searches()
             return Replicates((result,))
 
+    @property
+    def baseline_came_up(self) -> bool:
+        return bool(self.sides["baseline"].findings.fingerprint)
+
     def go_on_from(
         self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult],
         facts: SutFacts,

@@ -101,6 +101,10 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
         self.loads, self.latency_loads, self.facts = loads, latency_loads, facts
         self.sides.update(sides)
 
+    @property
+    def baseline_came_up(self) -> bool:
+        return bool(self.sides["baseline"].findings.fingerprint) or "baseline" in self._suts.came_up
+
     # --- Some pairs ---
 
     @property

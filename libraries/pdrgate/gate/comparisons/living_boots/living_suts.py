@@ -44,6 +44,8 @@ class LivingSuts:
         """What each kernel does by itself, by boot: it does so whatever it is set up for."""
         self.known: dict[OfPair, KnownState] = {}
         """What each SUT is without a scenario."""
+        self.came_up: set[Side] = set()
+        """Sides of which a SUT has come up, whatever became of it."""
         self._session = session
         self._up: dict[OfPair, Testbed] = {}
         self._going_on: list[Future[object]] = []
@@ -74,6 +76,7 @@ class LivingSuts:
             try:
                 coming.result()
                 self._session.ready(self._up[one], introduce=one[1] == 1)
+                self.came_up.add(one[0])
             except TestbedError as error:
                 self.lost(*one)
                 failed.append(BootError(one[0], error))

@@ -56,7 +56,7 @@ class PairsLoop(Generic[AnyStretch]):
     @property
     def failure(self) -> Judgement | None:
         """Why no further pair is measured, though the rule has no answer."""
-        baseline_came_up = bool(self.replication.sides["baseline"].findings.fingerprint) and not self._task.one_content
+        baseline_came_up = self.replication.baseline_came_up and not self._task.one_content
         return self.replication.failure or too_many_failed(
             self.found.boots, self._task.labels, baseline_came_up=baseline_came_up
         )
