@@ -147,3 +147,9 @@ class Duration(float):
 
     def __repr__(self) -> str:
         return f"Duration({float(self)!r})"
+
+
+def change_in_words(change: float, lower: float, upper: float) -> str:
+    """``+9.7% (+4.2% to +15.5%)``: a relative change with its interval; alone where both ends are written as it is."""
+    told, *ends = (f"{one:+.1%}" for one in (change, lower, upper))
+    return told if ends == [told, told] else f"{told} ({ends[0]} to {ends[1]})"

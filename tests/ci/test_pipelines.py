@@ -65,7 +65,11 @@ from pdrgate.cli import main
 tree_build._check_tools = lambda revision: None
 sys.exit(main(sys.argv[1:]))"""
 """The command, for a tree that needs no more than a compiler."""
+_HEADLINE = """import json, sys
+print("{verdict}: {reason}".format_map(json.load(open(sys.argv[1] + "/result.json"))).replace(chr(10), " "))"""
+"""The headline of a result that is no more than a verdict."""
 REPORT = f"""#!/bin/bash
+[[ $REAL || $1/$3/$4 != report/--format/headline ]] || exec {sys.executable} -I -c '{_HEADLINE}' "$2"
 [[ $REAL || $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
 if [[ $1 = merge && -z $REAL ]]; then
     printf '%s\\0' "${{@:3}}" >merged-options
@@ -240,6 +244,7 @@ class TestGateFromEnv:
     def test_its_summary_is_the_run_as_markdown(self, work: Work) -> None:
         assert work.gate(RESULT=encoded(result(scenario())).decode(), REAL="1").returncode == 0
         assert work.told("summary.md").startswith("**NO_BASELINE:** because\n")
+        assert work.told() == "NO_BASELINE: because\n"
 
     def test_a_result_that_cannot_be_read_is_a_fault(self, work: Work) -> None:
         assert work.gate(RESULT="{", SAID="the end").returncode == 2

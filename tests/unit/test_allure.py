@@ -56,7 +56,7 @@ def test_a_test_gets_its_verdict_parameters_and_attachments(tmp_path: Path) -> N
     (found,) = told(tmp_path, one())
     assert found["status"] == "failed"
     assert found["statusDetails"] == {
-        "message": "REGRESSION: because; on IPv6 routing", "trace": "REGRESSION: because"
+        "message": "REGRESSION: because, on IPv6 routing", "trace": "REGRESSION: because"
     }  # fmt: skip
     assert {each["name"]: (each["value"], each["excluded"]) for each in found["parameters"]} == {
         "testbed": ("local-netns", False), "profile": ("quick", False), "baseline": ("linux-6.18.44", False),

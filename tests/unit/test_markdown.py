@@ -175,7 +175,9 @@ def test_without_a_baseline_the_values_are_told() -> None:
 
 def test_a_run_that_came_to_nothing_is_told() -> None:
     told = run_markdown(result(finished=None))
-    assert told.startswith("**ERROR:** because\n\nThe testbed or a tool is at fault, not the build.\n\n")
+    assert told.startswith(
+        "**ERROR:** because\n\nThe testbed, a tool or what both builds share is at fault, not the change.\n\n"
+    )
     assert "Run `r`, which did not come to its end" in told
     assert cells(run_markdown(result(scenario("ERROR", per_run=None)))) == []
 

@@ -205,7 +205,7 @@ def test_an_assertion_of_the_suite_s_own_fails_the_whole(tmp_path: Path, capsys:
     (folder / "xunit.xml").write_bytes(own)
     assert main(["merge", str(folder), "--into", str(tmp_path / "merged")]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("PASS: because; on IPv6 routing\n")
+    assert out.startswith("PASS: because, on IPv6 routing\n")
     assert "PDR is 1 kpps" in out
 
 

@@ -198,7 +198,7 @@ def test_colour_is_for_terminals_and_for_who_asks(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     lines = shown(result(compared("REGRESSION")), terminal=terminal)
-    assert plain(lines)[0] == "REGRESSION: because; on IPv6 routing"
+    assert plain(lines)[0] == "REGRESSION: because, on IPv6 routing"
     assert lines[0].startswith("\x1b[1;31mREGRESSION") is coloured
     assert ("\x1b" in "".join(lines)) is coloured
 
@@ -207,7 +207,7 @@ def test_colour_is_for_terminals_and_for_who_asks(
 def test_the_end_begins_with_the_verdict_and_says_each_thing_once(terminal: bool) -> None:
     cost = CostResult(instructions=5000.0, batch=None, trials=3, functions=())
     lines = plain(shown(result(changed(compared("REGRESSION"), cost=cost)), terminal=terminal))
-    assert lines[0] == "REGRESSION: because; on IPv6 routing"
+    assert lines[0] == "REGRESSION: because, on IPv6 routing"
     assert "".join(lines[1:4]).startswith("  The build is at fault: ") and "IPv6 routing" in lines
     told = "\n".join(lines)
     assert (told.count("REGRESSION"), told.count("because"), told.count("\n\n\n")) == (1, 1, 0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdrgate.errors import UnitError
-from pdrgate.units import Duration, Rate, Ratio
+from pdrgate.units import Duration, Rate, Ratio, change_in_words
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,15 @@ def test_a_text_is_what_a_person_would_write() -> None:
 
 def test_a_long_duration_is_shown_in_minutes() -> None:
     assert str(Duration(125)) == "2 min 05 s"
+
+
+@pytest.mark.parametrize(
+    ("change", "lower", "upper", "told"),
+    [
+        (0.097, 0.042, 0.155, "+9.7% (+4.2% to +15.5%)"),
+        (1 / 3, 0.33334, 0.33335, "+33.3%"),
+        (0.0, -0.001, 0.0, "+0.0% (-0.1% to +0.0%)"),
+    ],
+)
+def test_a_change_whose_interval_is_itself_is_told_alone(change: float, lower: float, upper: float, told: str) -> None:
+    assert change_in_words(change, lower, upper) == told

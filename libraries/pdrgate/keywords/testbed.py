@@ -69,7 +69,7 @@ class TestbedKeywords:
     def open_chosen_testbed(self) -> None:
         """Opens ``${TESTBED}`` with the options of the run, see `Open Testbed`.
 
-        Each option is a variable of the same name, ``${PROFILE}`` for one: those of ``./ci/gate``, else those of
+        Each option is a variable of the same name, ``${PROFILE}`` for one: those of the command line, else those of
         ``robot --variable``, else those that the suite declares.
         """
         variable = BuiltIn().get_variable_value

@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
 from pdrgate.tolerances import TOLERANCE
+from pdrgate.units import change_in_words
 
 TolerancesAsked = Mapping[str, float | None]
 """Tolerances by the option that asks for them. What is missing was not asked for; of None nothing is judged."""
@@ -143,7 +144,7 @@ class Description:
         """A change by both values and its interval; of one that noise hides, what would resolve it."""
         return unresolved(change) or (
             f"{self.name} {self.quantity.said(change.candidate)} against {self.quantity.said(change.baseline)}, "
-            f"change {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
+            f"change {change_in_words(change.change, change.lower, change.upper)}"
         )
 
 

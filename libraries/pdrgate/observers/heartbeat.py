@@ -27,6 +27,7 @@ from typing import Any, Self
 import msgspec
 
 from pdrgate.cause import Cause, CauseKind
+from pdrgate.checkout import BUILT_ANEW
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
 from pdrgate.observers.reading import Counter, Place, Reading
@@ -98,7 +99,7 @@ class Watched:
         try:
             return msgspec.convert(record, cls)
         except msgspec.ValidationError as error:
-            raise TestbedError(f"the heartbeat's answer is not of this version: {error}; run ./ci/bootstrap") from error
+            raise TestbedError(f"the heartbeat's answer is not of this version: {error}; {BUILT_ANEW}") from error
 
     @property
     def waited(self) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 
 import jsonschema
 
+from pdrgate.checkout import own_testbed_file
 from pdrgate.testbeds.kinds import KINDS
 from pdrgate.testbeds.yaml_lines import Key, brief, key_in_words
 
@@ -59,7 +60,7 @@ def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[Key, str]]:
             for name in expected:
                 if name not in value:
                     near = difflib.get_close_matches(name, [str(other) for other in value if other not in expected], 1)
-                    hint = f"is {near[0]} meant for it?" if near else "add it, see resources/testbeds/local-netns.yaml"
+                    hint = f"is {near[0]} meant for it?" if near else f"add it, see {own_testbed_file('local-netns')}"
                     yield (), f"the key {name} is missing; {hint}"
         case "enum":
             choices = [str(choice) for choice in expected]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pdrgate.checkout import own_testbed_file
 from pdrgate.errors import TestbedError
 from pdrgate.testbeds.config import TREX, GeneratorConfig, TestbedConfig, named_file
 from pdrgate.testbeds.file_faults import faults
@@ -37,7 +38,7 @@ def load_testbed(path: Path | str) -> TestbedConfig:
         wrong = faults(content, lines)
     except RecursionError:
         raise TestbedError(
-            f"{source}: is nested too deeply for a testbed; start from resources/testbeds/local-netns.yaml"
+            f"{source}: is nested too deeply for a testbed; start from {own_testbed_file('local-netns')}"
         ) from None
     if wrong:
         line, key, problem = wrong[0]

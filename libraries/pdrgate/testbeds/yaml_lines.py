@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from pdrgate.checkout import own_testbed_file
 from pdrgate.errors import TestbedError
 
 Key = tuple[str | int, ...]
@@ -53,7 +54,7 @@ def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
-            raise TestbedError(f"{source}:1: the file is empty; start from resources/testbeds/local-netns.yaml")
+            raise TestbedError(f"{source}:1: the file is empty; start from {own_testbed_file('local-netns')}")
         lines = dict(_lines(source, node, (), node.start_mark.line + 1, set()))
         content = loader.construct_document(node)
     except _NoValueError as error:

@@ -21,6 +21,7 @@ from pdrgate.measurands import (
 from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, Stamp, label, legend, page, png, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
+from pdrgate.units import change_in_words
 
 _MOST_MEASURANDS = 4
 _BAND = "its interval, 95 % for all together"
@@ -63,7 +64,7 @@ def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = N
         spelled = unit_of(column.unit)
         unit = "" if spelled.prefixed else f" ({spelled.on_axis})"
         change = told.get(column.name)
-        final = f"\n{change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})" if change else ""
+        final = f"\n{change_in_words(change.change, change.lower, change.upper)}" if change else ""
         name = AT_THE_KNEE if knee and column.name == PartialDropRate.name else column.name
         above.set_title(f"{name}{unit}{final}", loc="left", fontsize=10.5, fontweight="bold")
         above.set_ylabel("each boot")

@@ -12,6 +12,7 @@ from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.units import change_in_words
 
 HEADLINE_LENGTH = 160
 """Characters of a headline, its verdict included."""
@@ -35,7 +36,8 @@ _FAULTS = {
     Verdict.INCONCLUSIVE: "Neither build nor machine is at fault: what was measured does not decide.",
     Verdict.DISTURBED: "The machine is at fault, not the build.",
     Verdict.GENERATOR_LIMITED: "The testbed is at fault, not the build.",
-    Verdict.ERROR: "The testbed or a tool is at fault, not the build.",
+    Verdict.ASSERTION_FAILED: "A requirement of the suite's own is not met: by the build, or it asks for too much.",
+    Verdict.ERROR: "The testbed, a tool or what both builds share is at fault, not the change.",
 }
 
 
@@ -163,7 +165,7 @@ def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | S
         first, clauses = _clauses(scenario.reason, scenario.verdict)
         return (
             (first, *_undecided(scenario), _unbracketed(first)),
-            *([f"; on {place}"] * bool(place and scenario.builds.sides and not clauses)),
+            *([f", on {place}"] * bool(place and scenario.builds.sides and not clauses)),
             *clauses,
         )
     about = described(change.measurand, change.unit, change.better)
@@ -172,7 +174,7 @@ def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | S
     within = about.parts.within(change.candidate - change.baseline, functions) if about.parts is not None else ""
     others = [one for one in told_once(scenario.comparison.changes) if one.verdict is scenario.verdict]
     also = [f"; {one.measurand} {100 * one.change:+.1f} %" for one in others if one.measurand != change.measurand]
-    brief = f"{change.measurand} {change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
+    brief = f"{change.measurand} {change_in_words(change.change, change.lower, change.upper)}"
     return (f"{lead}{about.told(change, ())}", brief), f" on {place}" * bool(place), *_functions(within), *also
 
 
@@ -182,7 +184,7 @@ def _undecided(scenario: ScenarioResult) -> Iterator[str]:
     found = [one for one in told_once(changes) if one.verdict is scenario.verdict is Verdict.INCONCLUSIVE]
     if found:
         gravest = gravest_change(found)
-        yield f"undecided: {gravest.measurand} {gravest.change:+.1%} ({gravest.lower:+.1%} to {gravest.upper:+.1%})"
+        yield f"undecided: {gravest.measurand} {change_in_words(gravest.change, gravest.lower, gravest.upper)}"
 
 
 def _functions(within: str) -> list[tuple[str, ...]]:

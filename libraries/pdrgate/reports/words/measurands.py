@@ -11,6 +11,7 @@ from pdrgate.gate.verdicts.change_verdict import odds
 from pdrgate.measurands import AT_THE_KNEE, PartialDropRate, SaturationThroughput, agree_at_the_knee, unit_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.units import change_in_words
 
 PDR_ABOUT = PartialDropRate.about
 EVIDENCE = (
@@ -154,7 +155,7 @@ def _row(
         value=value,
         interval=interval,
         baseline=baseline,
-        change=f"{told.change:+.1%} ({told.lower:+.1%} to {told.upper:+.1%})" if told else "",
+        change=change_in_words(told.change, told.lower, told.upper) if told else "",
         confidence=f"{100 * told.confidence:.4g} %" if told else "",
         verdict=change.verdict if change else None,
         evidence=_evidence(change),

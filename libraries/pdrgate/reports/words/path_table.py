@@ -12,6 +12,7 @@ from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, Used
 from pdrgate.reports.words.costs import total_change
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
+from pdrgate.units import change_in_words
 
 PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
 """Base and candidate are instructions per packet, or have their unit."""
@@ -89,7 +90,7 @@ def _line(number: int, scenario: ScenarioResult) -> PathLine:
     change = _first_told(scenario.comparison) if scenario.comparison is not None else None
     if change is not None:
         base, candidate = (_number(change, value) for value in (change.baseline, change.candidate))
-        told = f"{change.change:+.1%} ({change.lower:+.1%} to {change.upper:+.1%})"
+        told = change_in_words(change.change, change.lower, change.upper)
     return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
 from pdrgate.trend import MOVE_CONFIDENCE, Move, Point, Series
+from pdrgate.units import change_in_words
 
 _NUMERIC = frozenset({"change (interval)"})
 _TOLD = ("scenario", "testbed", "fingerprint", "measurand", "unit", "better")
@@ -31,7 +32,7 @@ def trend_markdown(found: Sequence[Move]) -> str:
         [
             _word(move), markdown_text(move.series.measurand), markdown_text(cut(move.series.title)),
             code(cut(move.series.testbed)),
-            f"{'creeping, ' if move.creeps else ''}{move.change:+.1%} ({move.lower:+.1%} to {move.upper:+.1%})",
+            f"{'creeping, ' if move.creeps else ''}{change_in_words(move.change, move.lower, move.upper)}",
             _build(move.before), _build(move.after),
         ]
         for move in found

@@ -26,6 +26,7 @@ from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.replicates import Replicates, Replication, replicate
 from pdrgate.results.verdict import Judgement
 from pdrgate.stretch import AnyStretch
+from pdrgate.units import change_in_words
 
 
 class PairsLoop(Generic[AnyStretch]):
@@ -165,7 +166,7 @@ class PairsLoop(Generic[AnyStretch]):
     def _tell(self) -> None:
         """Tell the observer where the comparison stands after a pair."""
         so_far = {
-            one.measurand: f"; all pairs {one.change:+.1%} ({one.lower:+.1%} to {one.upper:+.1%})"
+            one.measurand: f"; all pairs {change_in_words(one.change, one.lower, one.upper)}"
             for one in self.samples().standing().changes
         }
         told = []
