@@ -142,3 +142,10 @@ def test_pdr_and_saturation_throughput_are_one_row_where_they_agree(
     changes = (change(), change("saturation throughput", **saturation))  # type: ignore[arg-type]
     assert agree_at_the_knee(changes) is (len(names) == 1)
     assert [row.name for row in measurand_rows(found(*changes)) if row.change] == names
+
+
+def test_all_clauses_of_a_notice_stand_behind_what_the_verdict_rests_on() -> None:
+    for also in ("another function is called more or less often as well", "4 other functions are called more often"):
+        reason = f"notice: a is called twice for each packet; {also}; not slower: it costs as much"
+        one = changed(scenario("PASS"), reason=reason)
+        assert scenario_headline(one).startswith("PASS: not slower: it costs as much")

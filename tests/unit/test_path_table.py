@@ -111,3 +111,12 @@ def test_a_portfolio_may_judge_what_loads_cost_besides() -> None:
 def test_one_path_or_another_measurand_is_no_portfolio() -> None:
     assert not is_portfolio(replace(RUN, scenarios=RUN.scenarios[:1]))
     assert not is_portfolio(made_results.result(made_results.scenario(), made_results.scenario()))
+
+
+def test_whatever_boots_that_stay_up_tell_is_told_in_the_table() -> None:
+    told = replace(path_result("Rules Replaced", Verdict.PASS, 0.001), name="rules-replaced")
+    assert told.comparison is not None
+    changes = tuple(replace(one, measurand="time of a replacement", unit="s") for one in told.comparison.changes)
+    result = made_results.result(*RUN.scenarios, replace(told, comparison=replace(told.comparison, changes=changes)))
+    assert is_portfolio(result)
+    assert "Rules Replaced" in [one.path for one in path_lines(result)]

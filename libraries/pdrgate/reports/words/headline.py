@@ -23,6 +23,8 @@ _KNOWN = 40
 _BARE = re.compile(r"[^:()]+ [-+]\d+(\.\d+)? %")
 """A measurand and its change, and no more."""
 _NOTICE = "notice: "
+_ALSO = re.compile(r"(another function is|\d+ other functions are) called ")
+"""How a notice goes on."""
 _LEADS = {Verdict.REGRESSION: "slower", Verdict.IMPROVEMENT: "faster"}
 _TELLS_HOW_ON = frozenset({
     Verdict.UNSTABLE, Verdict.CRASH, Verdict.ERROR, Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.NO_BASELINE
@@ -205,8 +207,11 @@ def _change(scenario: ScenarioResult) -> ChangeResult | None:
 def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[str]]:
     """The first clause of a reason, and those after it that belong to its headline; a notice is not the first."""
     found = _split(reason)
-    if found[0].startswith(_NOTICE) and len(found) > 1:
-        found = [*found[1:], found[0]]
+    noticed = 0
+    while noticed < len(found) and (found[noticed].startswith(_NOTICE) or (noticed and _ALSO.match(found[noticed]))):
+        noticed += 1
+    if noticed < len(found):
+        found = [*found[noticed:], *found[:noticed]]
     further = [part for one in found[1:] for part in re.split(r"(?=, or )", f"; {one}")]
     return found[0], further if verdict in _TELLS_HOW_ON else []
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.gate.run.slower_paths import searched_besides
-from pdrgate.measurands import Cost, MeasurandRole, described
-from pdrgate.measurands.answered_requests import RequestCost, RequestLatency
-from pdrgate.measurands.tcp import ByteCost
-from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands import Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
 from pdrgate.reports.words.costs import total_change
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
@@ -19,17 +16,8 @@ PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
 NUMBERS = frozenset({1, 2, 3})
 """Columns of numbers."""
 
-_OF_LIVING_BOOTS = frozenset(
-    {
-        Cost.name,
-        ByteCost.name,
-        UsedWindow.name,
-        AdvertisedWindow.name,
-        FullWindowTime.name,
-        RequestCost.name,
-        RequestLatency.name,
-    }
-)
+_OF_LOADS = frozenset({PartialDropRate.name, SaturationThroughput.name})
+"""What pairs of boots tell that are offered several loads; boots that stay up are counted, and tell all else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +52,7 @@ def is_path(scenario: ScenarioResult) -> bool:
 
 def _by_living_boots(comparison: ComparisonResult) -> bool:
     names = [change.measurand for change in comparison.changes]
-    return _OF_LIVING_BOOTS.issuperset(name for name in names if described(name).role is not MeasurandRole.TOLD)
+    return bool(names) and _OF_LOADS.isdisjoint(names)
 
 
 def path_lines(result: RunResult) -> list[PathLine]:
@@ -96,7 +84,7 @@ def _line(number: int, scenario: ScenarioResult) -> PathLine:
 
 def _first_told(comparison: ComparisonResult) -> ChangeResult | None:
     """The change of the cost; where no packets were counted the gravest, and of equal ones the first."""
-    found = [one for one in comparison.changes if one.measurand in _OF_LIVING_BOOTS]
+    found = [one for one in comparison.changes if described(one.measurand).role is not MeasurandRole.TOLD]
     return total_change(comparison) or min(found, key=lambda one: by_gravity(one.verdict), default=None)
 
 
