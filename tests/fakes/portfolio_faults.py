@@ -24,7 +24,6 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "bridge_of_10000": ("ip link set gate0 type bridge vlan_filtering 1", "vlan|allowed"),
     "conntrack": ("nft add rule ip gate passing ct mark 7 drop", "nft_ct_get"),
     "container": AT_WAY_OUT,
-    "containers_made": (f"{REPLACED}ip link add gate2 type dummy && ip link delete gate2", "register_netdevice$"),
     "egress_cake": AT_PORT,
     "egress_fq": AT_PORT,
     "egress_noqueue": AT_PORT,

@@ -31,17 +31,18 @@ def test_it_is_told_of_packets_that_have_a_number(trials: list[Trial], value: fl
 
 
 @pytest.mark.parametrize(
-    ("baseline", "candidate", "told"),
+    ("baseline", "candidate", "verdict", "told"),
     [
-        (1.0, 1.25, "20.0% of packets come out of their flow's order, was 0.0%"),
-        (1.0, 1.0004, "packets keep their flow's order"),
+        (1.0, 1.25, Verdict.REGRESSION, "20.0% of packets come out of their flow's order, was 0.0%"),
+        (1.0, 1.0004, Verdict.PASS, "packets keep their flow's order"),
+        (1.0, 0.5, Verdict.REGRESSION, "0.0% of packets come out of their flow's order, was 0.0%"),
     ],
 )
-def test_it_is_said_as_a_part_of_all(baseline: float, candidate: float, told: str) -> None:
+def test_it_is_said_as_a_part_of_all(baseline: float, candidate: float, verdict: Verdict, told: str) -> None:
     change = ChangeResult(
         measurand=PacketsInOrder.about.name, change=candidate / baseline - 1.0, lower=0.0, upper=0.3, confidence=0.95,
         tolerance=0.005, baseline=baseline, candidate=candidate, unit="ratio", better="lower",
-        verdict=Verdict.REGRESSION,
+        verdict=verdict,
     )  # fmt: skip
     assert PacketsInOrder.about.told(change) == told
 

@@ -11,6 +11,7 @@ from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial
 
 _NONE = 0.0005
@@ -26,8 +27,8 @@ class _Overtaken:
     says_worse: bool = False
 
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
-        after, before = (1.0 - 1.0 / value for value in (change.candidate, change.baseline))
-        if max(after, before) < _NONE:
+        after, before = (max(0.0, 1.0 - 1.0 / value) for value in (change.candidate, change.baseline))
+        if change.verdict is Verdict.PASS and max(after, before) < _NONE:
             return "packets keep their flow's order"
         return f"{after:.1%} of packets come out of their flow's order, was {before:.1%}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.gate.run.slower_paths import searched_besides
-from pdrgate.measurands import Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
+from pdrgate.measurands import DESCRIPTIONS, Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
 from pdrgate.reports.words.costs import total_change
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
@@ -16,8 +16,8 @@ PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
 NUMBERS = frozenset({1, 2, 3})
 """Columns of numbers."""
 
-_OF_LOADS = frozenset({PartialDropRate.name, SaturationThroughput.name})
-"""What pairs of boots tell that are offered several loads; boots that stay up are counted, and tell all else."""
+_OF_LIVING_BOOTS = {one.name for one in DESCRIPTIONS} - {PartialDropRate.name, SaturationThroughput.name}
+"""All but what takes several loads: boots that stay up are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def is_path(scenario: ScenarioResult) -> bool:
 
 def _by_living_boots(comparison: ComparisonResult) -> bool:
     names = [change.measurand for change in comparison.changes]
-    return bool(names) and _OF_LOADS.isdisjoint(names)
+    return bool(names) and _OF_LIVING_BOOTS.issuperset(names)
 
 
 def path_lines(result: RunResult) -> list[PathLine]:
