@@ -6,9 +6,9 @@ from pdrgate.reports.words.headline import headline
 from pdrgate.results.model import RunResult
 
 
-def headline_alone(result: RunResult) -> str:
+def one_sentence(result: RunResult) -> str:
     """``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT``, and the end of the line."""
     return f"{headline(result)}\n"
 
 
-EXPORT = headline_alone
+EXPORT = one_sentence
