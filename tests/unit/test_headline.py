@@ -14,7 +14,7 @@ from made_results import compared, result, scenario
 from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee
 from pdrgate.reports.words.headline import HEADLINE_LENGTH, headline, left_out, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.measurands import measurand_rows
-from pdrgate.results.model import ChangeResult, FunctionChange, ScenarioResult
+from pdrgate.results.model import ChangeResult, FunctionChange, PartChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 NAMES = st.text(min_size=1, max_size=300)
@@ -149,3 +149,11 @@ def test_all_clauses_of_a_notice_stand_behind_what_the_verdict_rests_on() -> Non
         reason = f"notice: a is called twice for each packet; {also}; not slower: it costs as much"
         one = changed(scenario("PASS"), reason=reason)
         assert scenario_headline(one).startswith("PASS: not slower: it costs as much")
+
+
+def test_of_what_memory_trials_count_no_share_is_told() -> None:
+    """A packet that had none of it would have infinitely more."""
+    parts = (PartChange(function="bpf:router", change=0.9986, baseline=0.0, candidate=0.9986),)
+    misses = change("last-level misses", change=0.9986, baseline=0.0, candidate=0.9986, parts=parts)
+    assert [row.change for row in measurand_rows(found(misses)) if row.name == "last-level misses"] == ["+1.0"]
+    assert "99.9" not in scenario_headline(found(change(), misses))

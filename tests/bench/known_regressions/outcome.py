@@ -10,7 +10,7 @@ from pathlib import Path
 from known_change import KnownChange
 
 from pdrgate.history.results import read_result
-from pdrgate.results.model import ChangeResult, FunctionChange, RunResult, ScenarioResult
+from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 _CAUGHT = (Verdict.REGRESSION, Verdict.CRASH, Verdict.UNSTABLE)
@@ -80,7 +80,7 @@ class Outcome:
         if worst is None:
             return ""
         decisive = _change(worst)
-        told = f"{decisive.measurand} {decisive.change:+.1%}" if decisive is not None else worst.reason
+        told = f"{decisive.measurand} {_by(decisive)}" if decisive is not None else worst.reason
         others = f", and {len(found) - 1} other path{'s' if len(found) > 2 else ''}" if len(found) > 1 else ""
         return f"{worst.origin.test or worst.title}: {told}{others}"
 
@@ -88,9 +88,9 @@ class Outcome:
     def named(self) -> str:
         """Functions that surely changed: those that lead to the cause in bold, or else the largest changes."""
         changed: dict[str, float] = {}
-        for one in _functions(self.result.scenarios):
-            if abs(one.change) >= abs(changed.get(one.label, 0.0)):
-                changed[one.label] = one.change
+        for name, change in _functions(self.result.scenarios):
+            if abs(change) >= abs(changed.get(name, 0.0)):
+                changed[name] = change
         hoped = [f"**{name}** {changed[name]:+.3g}" for name in self.change.names if name in changed]
         largest = sorted(changed, key=lambda name: -abs(changed[name]))[:_NAMED]
         return ", ".join(hoped or [f"{name} {changed[name]:+.3g}" for name in largest])
@@ -139,8 +139,19 @@ def _surely_slower(scenario: ScenarioResult) -> bool:
     return undecided and decisive is not None and decisive.lower > 0
 
 
-def _functions(scenarios: Iterable[ScenarioResult]) -> Iterable[FunctionChange]:
+def _functions(scenarios: Iterable[ScenarioResult]) -> Iterable[tuple[str, float]]:
+    """Functions that surely changed, and by how much: of the cost, and of what memory trials count."""
     for scenario in scenarios:
-        for one in scenario.comparison.functions if scenario.comparison is not None else ():
+        comparison = scenario.comparison
+        for one in comparison.functions if comparison is not None else ():
             if one.sure or one.calls_changed:
-                yield one
+                yield one.label, one.change
+        for part in (part for one in comparison.changes for part in one.parts) if comparison is not None else ():
+            yield part.function, part.change
+            if part.writer:
+                yield part.writer, part.change
+
+
+def _by(change: ChangeResult) -> str:
+    """A change; of what a packet may have had none of, no share of it."""
+    return f"{sum(one.change for one in change.parts):+.1f}" if change.parts else f"{change.change:+.1%}"

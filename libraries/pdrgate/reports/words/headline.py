@@ -9,10 +9,10 @@ from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands import described, told_once
 from pdrgate.printable import printable
 from pdrgate.replication.samples import gravest_change
+from pdrgate.reports.words.measurands import change_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import change_in_words
 
 HEADLINE_LENGTH = 160
 """Characters of a headline, its verdict included."""
@@ -175,9 +175,13 @@ def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | S
     functions = scenario.comparison.functions
     within = about.parts.within(change.candidate - change.baseline, functions) if about.parts is not None else ""
     others = [one for one in told_once(scenario.comparison.changes) if one.verdict is scenario.verdict]
-    also = [f"; {one.measurand} {100 * one.change:+.1f} %" for one in others if one.measurand != change.measurand]
-    brief = f"{change.measurand} {change_in_words(change.change, change.lower, change.upper)}"
+    also = [f"; {one.measurand} {_brief(one)}" for one in others if one.measurand != change.measurand]
+    brief = f"{change.measurand} {change_told(change)}"
     return (f"{lead}{about.told(change, ())}", brief), f" on {place}" * bool(place), *_functions(within), *also
+
+
+def _brief(change: ChangeResult) -> str:
+    return change_told(change) if change.parts else f"{100 * change.change:+.1f} %"
 
 
 def _undecided(scenario: ScenarioResult) -> Iterator[str]:
@@ -186,7 +190,7 @@ def _undecided(scenario: ScenarioResult) -> Iterator[str]:
     found = [one for one in told_once(changes) if one.verdict is scenario.verdict is Verdict.INCONCLUSIVE]
     if found:
         gravest = gravest_change(found)
-        yield f"undecided: {gravest.measurand} {change_in_words(gravest.change, gravest.lower, gravest.upper)}"
+        yield f"undecided: {gravest.measurand} {change_told(gravest)}"
 
 
 def _functions(within: str) -> list[tuple[str, ...]]:

@@ -155,7 +155,7 @@ def _row(
         value=value,
         interval=interval,
         baseline=baseline,
-        change=change_in_words(told.change, told.lower, told.upper) if told else "",
+        change=change_told(told) if told else "",
         confidence=f"{100 * told.confidence:.4g} %" if told else "",
         verdict=change.verdict if change else None,
         evidence=_evidence(change),
@@ -163,6 +163,15 @@ def _row(
         number=number,
         unit="" if unit.quantity is not None else unit.name,
     )
+
+
+def change_told(change: ChangeResult | ComparisonResult) -> str:
+    """``-3.1% (-3.9% to -2.2%)``; ``+1.0`` of what memory trials count: a packet may have had none of it, and no share
+    of none is known.
+    """
+    if isinstance(change, ChangeResult) and change.parts:
+        return f"{sum(one.change for one in change.parts):+.1f}"
+    return change_in_words(change.change, change.lower, change.upper)
 
 
 def _evidence(change: ChangeResult | None) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import DESCRIPTIONS, Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
 from pdrgate.reports.words.costs import total_change
+from pdrgate.reports.words.measurands import change_told
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
-from pdrgate.units import change_in_words
 
 PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
 """Base and candidate are instructions per packet, or have their unit."""
@@ -78,7 +78,7 @@ def _line(number: int, scenario: ScenarioResult) -> PathLine:
     change = _first_told(scenario.comparison) if scenario.comparison is not None else None
     if change is not None:
         base, candidate = (_number(change, value) for value in (change.baseline, change.candidate))
-        told = change_in_words(change.change, change.lower, change.upper)
+        told = change_told(change)
     return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number)
 
 
