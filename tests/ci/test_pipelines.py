@@ -69,7 +69,7 @@ _HEADLINE = """import json, sys
 print("{verdict}: {reason}".format_map(json.load(open(sys.argv[1] + "/result.json"))).replace(chr(10), " "))"""
 """The headline of a result that is no more than a verdict."""
 REPORT = f"""#!/bin/bash
-[[ $REAL || $1/$3/$4 != report/--format/headline ]] || exec {sys.executable} -I -c '{_HEADLINE}' "$2"
+[[ $REAL || $1/$3/$4 != report/--format/sentence ]] || exec {sys.executable} -I -c '{_HEADLINE}' "$2"
 [[ $REAL || $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
 if [[ $1 = merge && -z $REAL ]]; then
     printf '%s\\0' "${{@:3}}" >merged-options
