@@ -133,7 +133,7 @@ def test_a_guest_is_ended_whatever_interrupts_its_close() -> None:
         guest = Guest.__new__(Guest)
         guest._closed, guest._process, guest._shell = False, process, local_host()  # type: ignore[assignment]
         guest._threads = QemuThreads(process.pid, (), isolate=False, metered=False)
-        guest.meter = guest.memory_meter = guest.sharing_meter = None
+        guest.meter = guest.memory_meter = guest.sharing_meter = guest.memory = None
         with pytest.raises(ExecutionFailedError):
             guest.close()
         assert guest._closed

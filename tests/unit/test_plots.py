@@ -227,7 +227,7 @@ def test_pairs_of_boots_show_each_measurand_the_tolerance_and_what_was_known_aft
         [1e9 / value for value in side] for side in (base, candidate)
     ]
     assert pdrs.get_title(loc="left") == "PDR"
-    assert costs.get_title(loc="left") == "cost of a packet\n+10.0% (+10.0% to +10.0%)"
+    assert costs.get_title(loc="left") == "cost of a packet\n+10.0%"
     assert scenario.verdict in {text.get_text() for text in figure.texts}
     low, high = of_pdr.get_ylim()
     assert low < -10 < -2 < 0 < high

@@ -54,6 +54,8 @@ class Host:
     def run(self, *argv: str, **_: object) -> Completed:
         raise TestbedError("nothing runs here")
 
+    script = run
+
 
 @dataclass(frozen=True)
 class Steps:
