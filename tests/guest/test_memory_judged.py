@@ -74,7 +74,8 @@ def test_what_a_program_does_with_memory_is_judged_by_function(compare: Compare)
     assert more.verdict is Verdict.REGRESSION
     router = next(one for one in more.parts if one.function == "bpf:xdp_router")
     assert router.change == pytest.approx(8, abs=0.3)
-    assert router.kinds["the direct map"] == pytest.approx(8, abs=0.3)
+    assert sum(router.kinds.values()) == pytest.approx(8, abs=0.3)
+    assert max(router.kinds, key=router.kinds.__getitem__).startswith("kmalloc")
 
     equal = compare(NEAR, NEAR)
     assert equal.judgement is not None
