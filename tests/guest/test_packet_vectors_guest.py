@@ -96,7 +96,7 @@ def test_equal_programs_pass_and_a_lookup_more_is_named(compare: Compare, progra
     found = equal.result()
     assert found.details.vectors is not None
     assert found.comparison is not None
-    assert abs(found.comparison.change) < 2e-3  # an interrupt costs some of a block anew
+    assert abs(found.comparison.change) < 5e-3  # interrupts cost some of a block anew, and a busy machine makes them
     assert all(one.cost is not None and one.cost[0] > 10 for one in found.details.vectors.vectors)
 
     slower = compare(program, "slower")
