@@ -89,6 +89,15 @@ def test_what_is_not_known_has_no_owner(memory: MadeUp) -> None:
     assert owners_in(memory, symbols(), AREAS, [(1 << 52) - 1, 0]) == {}
 
 
+def test_a_name_that_a_stranger_chose_harms_no_terminal(memory: MadeUp) -> None:
+    evil = memory.cache(0, b"\x1b[2Jcache", 96)
+    for page in (600, 601, 602):
+        memory.put(NOTED + page * 64 + 8, evil)
+    (name,) = set(owners_in(memory, symbols(), AREAS, [FIRST + 600, FIRST + 601, FIRST + 602]).values())
+    assert name.endswith("cache")
+    assert name.isprintable()
+
+
 def test_a_list_that_a_stranger_made_endless_ends(memory: MadeUp) -> None:
     memory.put(CACHES, DIRECT + 0x40_0000)
     memory.put(0x40_0000, DIRECT + 0x40_0040)

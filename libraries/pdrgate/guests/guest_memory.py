@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.guests.shared_memory import SharedMemory
+from pdrgate.printable import printable
 
 PAGE = 4096
 """Bytes of a page."""
@@ -57,5 +58,5 @@ class GuestMemory(SharedMemory):
         return b"" if where is None else self.at(where, min(size, PAGE - address % PAGE))
 
     def text(self, table: int, address: int) -> str:
-        """The string at a virtual address, as far as its page has it."""
-        return self.virtual(table, address, 64).split(b"\0")[0].decode("ascii", "replace")
+        """The string at a virtual address, as far as its page has it; it harms no terminal, whoever wrote it."""
+        return printable(self.virtual(table, address, 64).split(b"\0")[0].decode("ascii", "replace"))
