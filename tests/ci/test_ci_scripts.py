@@ -654,4 +654,5 @@ def test_a_full_disk_is_told_before_anything_is_installed(tmp_path: Path) -> Non
         )
         assert not (checkout.root / ".venv").exists()
     finally:
-        subprocess.run(("umount", str(tmp_path)), check=True)
+        # What looks at every mounted disk, such as `df`, may hold this one for a moment.
+        subprocess.run(("umount", "--lazy", str(tmp_path)), check=True)

@@ -76,6 +76,7 @@ def calibrate(
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
     from pdrgate.launch import default_testbed
     from pdrgate.measurands import DESCRIPTIONS, MeasurandRole
+    from pdrgate.reports.words.headline import scenario_headline
     from pdrgate.reports.words.noise_words import noise_lines
 
     asked = Scenario.named(scenario)
@@ -95,7 +96,7 @@ def calibrate(
     judgement = comparison.judgement
     assert judgement is not None
     if not comparison.observed:
-        click.echo(str(judgement))
+        click.echo(scenario_headline(comparison.result()))
         return judgement.verdict.exit_code
     if not judgement.verdict.passes:
         console.said(f"the two sides are one build, and yet: {judgement}")

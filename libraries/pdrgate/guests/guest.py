@@ -49,6 +49,9 @@ quiet machine; on a busy one they are slow, but not silent."""
 _LONGEST = 10
 """A boot may take this many times the patience with it, whatever the console says."""
 
+_ENDS_IT = ("panic", "oops", "lockup")
+"""Kinds of fault after which nothing that a guest measures means anything."""
+
 _GRACE = 2.0
 _LOOK = 0.25
 """Seconds between looks at the console's length."""
@@ -271,7 +274,7 @@ class Guest(WatchedShell):
         if len(found) > self._seen:
             found = self._console.whole_faults(lambda: self.running)
         new, self._seen = found[self._seen :], len(found)
-        if not running or self._console.full or any(crash.kind in ("panic", "oops", "lockup") for crash in new):
+        if not running or self._console.full or any(crash.kind in _ENDS_IT for crash in new):
             self._fail("has ended")
         return self._lines.decode(new)
 
@@ -361,6 +364,11 @@ class Guest(WatchedShell):
             self._end()
         found = self._console.whole_faults(lambda: self.running)
         crash = gravest_crash(crash for crash in found if crash.kind != "taint-warning")
+        if crash is not None and crash.kind in _ENDS_IT:
+            # A panic resets the machine, which a loaded machine takes its time for; what does not do so is ended.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE)
+            self._end()
         where = f"console: {self.console}"
         if self._closed:
             raise GuestError(f"{self.build.name}: this boot of it has been ended already", self.console) from cause
