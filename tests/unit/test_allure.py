@@ -20,7 +20,7 @@ from pdrgate.reports.ci.allure.folder import CONFIGURATION_FILE
 from pdrgate.reports.ci.allure.settings import categories, environment, executor, job_links, labelled
 from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.pages.scenario_parts import Picture
-from pdrgate.reports.words.headline import scenario_headline
+from pdrgate.reports.words.headline import scenario_fault, scenario_headline
 from pdrgate.results.model import BootResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -56,7 +56,7 @@ def test_a_test_gets_its_verdict_parameters_and_attachments(tmp_path: Path) -> N
     (found,) = told(tmp_path, one())
     assert found["status"] == "failed"
     assert found["statusDetails"] == {
-        "message": "REGRESSION: because, on IPv6 routing", "trace": "REGRESSION: because"
+        "message": f"REGRESSION: because, on IPv6 routing\n{scenario_fault(one())}", "trace": "REGRESSION: because"
     }  # fmt: skip
     assert {each["name"]: (each["value"], each["excluded"]) for each in found["parameters"]} == {
         "testbed": ("local-netns", False), "profile": ("quick", False), "baseline": ("linux-6.18.44", False),

@@ -24,7 +24,7 @@ from pdrgate.reports.pages.scenario_parts import Picture, fragments, pictures, s
 from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
-from pdrgate.reports.words.headline import scenario_headline, scenario_in_lines
+from pdrgate.reports.words.headline import fault_in_words, scenario_fault, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.measurands import measurand_rows
 from pdrgate.results.model import (
     BootResult,
@@ -439,7 +439,9 @@ def test_robots_message_of_many_lines_is_a_line_in_xunit_and_the_whole_below() -
     suite = ElementTree.fromstring(retold(ROBOTS.replace(b"DISTURBED: stolen", told), result(found)))
     (failure,) = (one for one in suite.iter("failure") if one.get("type") == "UNSTABLE")
     assert failure.get("message") == scenario_headline(found)
-    assert failure.text == f"UNSTABLE: {found.reason}"
+    assert failure.text == f"{scenario_fault(found)}\nUNSTABLE: {found.reason}"
+    told_as_well = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert told_as_well["fault"] == scenario_fault(found) == fault_in_words(result(found))
 
 
 def test_robots_own_file_gets_errors_and_numbers() -> None:

@@ -12,7 +12,7 @@ from pdrgate.reports.ci.export_figures import slug, unit
 from pdrgate.reports.markup.columns import aligned
 from pdrgate.reports.pages.scenario_parts import kernel_release
 from pdrgate.reports.words.build_words import build_lines
-from pdrgate.reports.words.headline import scenario_headline, scenario_in_lines
+from pdrgate.reports.words.headline import scenario_fault, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -101,7 +101,7 @@ def _tell(case: ElementTree.Element, scenario: ScenarioResult | None) -> None:
         if scenario is not None and told in (whole, _xml(scenario_in_lines(scenario))):
             # CI servers show the message in a line, and the text to who asks for it.
             failure.set("message", _xml(scenario_headline(scenario)))
-            failure.text = whole
+            failure.text = _xml("\n".join(filter(None, (scenario_fault(scenario), whole))))
     if scenario is not None:
         properties = ElementTree.Element("properties")
         for name, value in _numbers(scenario):
@@ -111,6 +111,8 @@ def _tell(case: ElementTree.Element, scenario: ScenarioResult | None) -> None:
 
 def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
     yield "verdict", str(scenario.verdict)
+    if fault := scenario_fault(scenario):
+        yield "fault", fault
     yield "scenario", scenario.name
     yield from [(str(side.side), side.build) for side in scenario.builds.sides] or [
         ("kernel", kernel_release(scenario))

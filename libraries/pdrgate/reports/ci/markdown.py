@@ -19,6 +19,7 @@ from pdrgate.reports.words.measurands import (
     intervals_in_words,
     judged_first,
     measurand_rows,
+    tolerance_told,
     verdict_in_words,
 )
 from pdrgate.reports.words.memory_words import MEMORY_CAPTION, memory_table
@@ -143,10 +144,8 @@ def _candidate(scenario: ScenarioResult) -> str:
 
 def _against(comparison: ComparisonResult) -> str:
     pairs = f", {comparison.pairs_in_words}" if comparison.pairs else ""
-    others = {
-        one.measurand: Ratio(one.tolerance) for one in comparison.changes if one.tolerance != comparison.tolerance
-    }
-    further = f" ({', '.join(f'{markdown_text(name)} {ratio}' for name, ratio in others.items())})" if others else ""
+    others = {one.measurand: tolerance_told(one) for one in comparison.changes if one.tolerance != comparison.tolerance}
+    further = f" ({', '.join(f'{markdown_text(name)} {told}' for name, told in others.items())})" if others else ""
     return f"{code(cut(comparison.baseline))}{pairs}, tolerance {Ratio(comparison.tolerance)}{further}"
 
 
@@ -160,7 +159,7 @@ def _table(scenario: ScenarioResult, result: RunResult) -> str:
     if rows and scenario.comparison is not None:
         drawn = markdown_table(_COMPARED, [_compared(row) for row in rows], _NUMERIC)
     elif rows:
-        cells = [[*map(markdown_text, (row.name, row.value, row.interval))] for row in rows]
+        cells = [[*map(markdown_text, (row.title, row.number, row.interval))] for row in rows]
         drawn = markdown_table(_MEASURED, cells, _NUMERIC)
     return "\n\n".join(filter(None, (head, markdown_text(told), drawn, intervals_in_words(scenario.comparison))))
 

@@ -78,8 +78,12 @@ def measurands_table(scenario: ScenarioResult) -> str:
     """Each measurand of both builds with its change and the verdict on it; of a build alone with its interval."""
     rows = measurand_rows(scenario)
     if scenario.comparison is None:
-        columns = [Column("measurand", heads=True, wraps=True), Column("value", True), Column("95 % interval", True)]
-        cells = [[Cell(row.name), Cell(row.value), Cell(row.interval)] for row in rows]
+        columns = [
+            Column("measurand", heads=True, wraps=True),
+            Column("value", True),
+            Column("95 % interval", True, True),
+        ]
+        cells = [[Cell(_breakable(row.title)), Cell(row.number), Cell(row.interval)] for row in rows]
         return Table("Measured", columns, cells).html() if cells else ""
     columns = [
         Column("measurand", heads=True, wraps=True), Column("base", True), Column("candidate", True),

@@ -9,7 +9,7 @@ from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands import described, told_once
 from pdrgate.printable import printable
 from pdrgate.replication.samples import gravest_change
-from pdrgate.reports.words.measurands import change_told
+from pdrgate.reports.words.measurands import change_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
@@ -77,14 +77,23 @@ def scenario_headline(scenario: ScenarioResult) -> str:
 def scenario_in_lines(scenario: ScenarioResult) -> str:
     """The headline of a scenario, and below it, a line each, the clauses of its reason that it does not tell."""
     told = scenario_headline(scenario)
-    return "\n".join((told, *_untold(told, scenario.reason)))
+    return "\n".join(filter(None, (told, scenario_fault(scenario), *_untold(told, scenario.reason))))
 
 
 def fault_in_words(result: RunResult) -> str:
     """Whether build or machine is at fault; empty where nothing is."""
-    if result.verdict is Verdict.REGRESSION and result.scenarios and not any(map(rests_on_a_change, result.scenarios)):
+    return _fault(result.verdict, result.scenarios)
+
+
+def scenario_fault(scenario: ScenarioResult) -> str:
+    """The same of one scenario alone."""
+    return _fault(scenario.verdict, (scenario,))
+
+
+def _fault(verdict: Verdict, scenarios: Sequence[ScenarioResult]) -> str:
+    if verdict is Verdict.REGRESSION and scenarios and not any(map(rests_on_a_change, scenarios)):
         return _CANNOT
-    return _FAULTS.get(result.verdict, "")
+    return _FAULTS.get(verdict, "")
 
 
 def rests_on_a_change(scenario: ScenarioResult) -> bool:
@@ -134,6 +143,13 @@ def _unbracketed(clause: str) -> str:
     return re.sub(r" \([^()]*\)", "", clause)
 
 
+def _unnamed(clause: str, scenario: ScenarioResult) -> str:
+    """The same without the builds' names: of which side it is tells its word, and which build that is the next line."""
+    for side in scenario.builds.sides:
+        clause = re.sub(rf"(\w+:)?{re.escape(_unbracketed(_line(side.build)))}(: | )", "", clause)
+    return clause
+
+
 def _room(told: str, part: str | Sequence[str]) -> str:
     """What was told and a part of it in the first way that fits; empty where none does."""
     return next((whole for one in _ways(part) if len(whole := _line(told + one)) <= HEADLINE_LENGTH), "")
@@ -166,7 +182,7 @@ def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | S
     if change is None or scenario.comparison is None:
         first, clauses = _clauses(scenario.reason, scenario.verdict)
         return (
-            (first, *_undecided(scenario), _unbracketed(first)),
+            (first, *_undecided(scenario), _unbracketed(first), _unnamed(_unbracketed(first), scenario)),
             *([f", on {place}"] * bool(place and scenario.builds.sides and not clauses)),
             *clauses,
         )
@@ -190,7 +206,8 @@ def _undecided(scenario: ScenarioResult) -> Iterator[str]:
     found = [one for one in told_once(changes) if one.verdict is scenario.verdict is Verdict.INCONCLUSIVE]
     if found:
         gravest = gravest_change(found)
-        yield f"undecided: {gravest.measurand} {change_told(gravest)}"
+        told = f"undecided: {gravest.measurand} {change_told(gravest)}"
+        yield from (f"{told}, tolerance {tolerance_told(gravest)}", told)
 
 
 def _functions(within: str) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from pdrgate.gate.verdicts.change_verdict import odds
 from pdrgate.measurands import AT_THE_KNEE, PartialDropRate, SaturationThroughput, agree_at_the_knee, unit_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import change_in_words
+from pdrgate.units import Ratio, change_in_words
 
 PDR_ABOUT = PartialDropRate.about
 EVIDENCE = (
@@ -172,6 +172,14 @@ def change_told(change: ChangeResult | ComparisonResult) -> str:
     if isinstance(change, ChangeResult) and change.parts:
         return f"{sum(one.change for one in change.parts):+.1f}"
     return change_in_words(change.change, change.lower, change.upper)
+
+
+def tolerance_told(change: ChangeResult) -> str:
+    """The tolerance as the change is told: of what memory trials count by a number, ``0.7 more``."""
+    if not change.parts:
+        return str(Ratio(change.tolerance))
+    by = sum(one.change for one in change.parts)
+    return f"{change.tolerance * (by / change.change if change.change else 1.0):.2g} more"
 
 
 def _evidence(change: ChangeResult | None) -> str:

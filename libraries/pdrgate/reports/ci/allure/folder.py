@@ -31,7 +31,7 @@ from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.markup.files import written
 from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
-from pdrgate.reports.words.headline import scenario_headline
+from pdrgate.reports.words.headline import scenario_fault, scenario_headline
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trial import Trial
@@ -106,7 +106,8 @@ def _tell(test: dict[str, Any], result: RunResult, scenario: ScenarioResult, att
     ]
     if not scenario.verdict.passes:
         test["status"] = status(scenario.verdict)
-        test["statusDetails"] = {"message": scenario_headline(scenario), "trace": printable(told)}
+        message = "\n".join(filter(None, (scenario_headline(scenario), scenario_fault(scenario))))
+        test["statusDetails"] = {"message": message, "trace": printable(told)}
     test["labels"] = labelled(test.get("labels") or [], scenario.verdict)
     test["links"] = [*(one for one in test.get("links") or [] if one not in told_links), *told_links]
     alone = replace(result, scenarios=(scenario,), verdict=scenario.verdict, reason=scenario.reason)

@@ -108,9 +108,12 @@ def executor(result: RunResult, job: Pipeline) -> Mapping[str, Any]:
 
 
 def categories() -> list[dict[str, Any]]:
-    """A category for each verdict that fails, by its word at the beginning of the message; for Allure 2 and 3."""
+    """A category for each verdict that fails, by its word at the beginning of the message; for Allure 2 and 3.
+
+    Both want the expression to match all lines of it.
+    """
     return [
-        {"name": f"{word}: {meaning}", "matchedStatuses": [status(word)], "messageRegex": rf"^{word}:.*"}
+        {"name": f"{word}: {meaning}", "matchedStatuses": [status(word)], "messageRegex": rf"^{word}:[\s\S]*"}
         for word, meaning in MEANINGS.items()
     ]
 
