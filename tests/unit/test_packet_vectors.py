@@ -195,3 +195,22 @@ def test_programs_and_what_they_call_are_counted_and_interrupts_are_not() -> Non
         np.array([4, 4, 8, 1, 1, 4], dtype=np.uint64), blocks,
     )  # fmt: skip
     assert program_calls(followed, symbols) == {"bpf:filter": (36, 4), "jhash": (72, 8)}
+
+
+def test_the_thunk_by_which_a_program_returns_counts_in_no_chain() -> None:
+    """Where code was loaded before, the plugin takes the jump to a program for the return of another thread."""
+    names = {100: "bpf_test_run", 200: "bpf_prog_0123456789abcdef_filter", 300: "jhash", 400: "srso_return_thunk"}
+    symbols = KernelSymbols(KernelSymbol(at, name) for at, name in names.items())
+    blocks = Executed(*(np.array(one, dtype=np.uint64) for one in ([100, 200, 300, 400], [9] * 4, [1] * 4)))
+
+    def counted(chains: list[int], callers: list[int], called_from: list[int], steps: list[tuple[int, int]]) -> object:
+        followed = Followed(
+            np.array(chains, dtype=np.uint64), np.array(callers), np.array(called_from),
+            np.array([chain for chain, _ in steps]), np.array([block for _, block in steps]),
+            np.array([4] * len(steps), dtype=np.uint64), blocks,
+        )  # fmt: skip
+        return program_calls(followed, symbols)
+
+    in_the_runner = counted([0, 100, 300], [0, 0, 1], [0, 0, 1], [(1, 0), (1, 1), (2, 2), (2, 3), (1, 3)])
+    of_its_own = counted([0, 200, 300], [0, 0, 1], [0, 0, 1], [(1, 1), (2, 2), (2, 3), (1, 3)])
+    assert in_the_runner == of_its_own == {"bpf:filter": (36, 4), "jhash": (36, 4), "srso_return_thunk": (36, 4)}

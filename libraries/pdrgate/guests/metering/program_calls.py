@@ -48,7 +48,11 @@ def program_calls(followed: Followed, symbols: KernelSymbols) -> Functions:
 
 
 def _chains(followed: Followed, symbols: KernelSymbols) -> npt.NDArray[np.bool_]:
-    """Which chains of callers have a program in them. A program is called, or jumped to in its caller's chain."""
+    """Which chains of callers have a program in them.
+
+    What a program calls has a chain of its own. What it jumps to, as to the thunk by which it returns, does not count:
+    the program may have been jumped to as well, and then that stands in its caller's chain.
+    """
     of_chain = symbols.names(followed.address)
     called_from = symbols.names(followed.blocks.address[followed.called_from])
     callers = followed.caller.tolist()
@@ -56,7 +60,7 @@ def _chains(followed: Followed, symbols: KernelSymbols) -> npt.NDArray[np.bool_]
     for number in range(1, len(of_chain)):
         name, caller = of_chain[number], called_from[number]
         if not _of_interrupt(name) and not _of_interrupt(caller):
-            found[number] = found[callers[number]] or caller.startswith(PROGRAM) or name.startswith(PROGRAM)
+            found[number] = found[callers[number]] or caller.startswith(PROGRAM)
     return np.array(found, dtype=np.bool_)
 
 
