@@ -74,7 +74,7 @@ class Options:
         bool,
         Said(
             "Measure latency at 50, 90 and 99 % of the PDR as well, and judge it.",
-            "measure and judge [latency](method-trial.md#latency) too, at 50, 90 and 99 % of the PDR, in every "
+            "measure and judge [latency](counted.md#latency) too, at 50, 90 and 99 % of the PDR, in every "
             "scenario whose packets come back",
         ),
     ] = False
@@ -82,7 +82,7 @@ class Options:
         Literal["forwarded", "returned", "dropped", "passed", "handled"] | None,
         Said(
             "What counts as handled: forwarded, returned, dropped, passed or handled.",
-            "[what counts as handled](method-trial.md#what-counts-as-handled) in every scenario of an open loop: "
+            "[what counts as handled](counted.md#what-counts-as-handled) in every scenario of an open loop: "
             "`forwarded`, `returned`, `dropped`, `passed` or `handled`",
             form="NAME",
             default="as the data path says: mostly forwarded",
@@ -111,7 +111,7 @@ class Options:
         Ratio | None,
         Said(
             "The accepted growth of what it costs to load an eBPF program.",
-            "the accepted growth of [what it costs to load](method-trial.md#the-cost-of-a-load) an eBPF program: "
+            "the accepted growth of [what it costs to load](counted.md#the-cost-of-a-load) an eBPF program: "
             "verified instructions, verifier states, machine code and the memory of its maps",
             default="reported, not judged",
         ),
@@ -173,7 +173,7 @@ class Options:
         Said(
             "Allow an IMPROVEMENT of builds whose hardening, mitigations or debugging differ.",
             "allow an IMPROVEMENT where [hardening, mitigations, debugging or the "
-            "CPU](method-builds.md#builds-that-are-no-pair) differ",
+            "CPU](comparing.md#builds-that-are-no-pair) differ",
         ),
     ] = False
     spike_in: Annotated[
@@ -181,7 +181,7 @@ class Options:
         Said(
             "After a PASS, plant a slowdown and show that it is found.",
             "after a PASS, plant a slowdown of twice the tolerance into the baseline and show that it is found: "
-            "[could it have failed?](method-builds.md#could-it-have-failed)",
+            "[could it have failed?](comparing.md#could-it-have-failed)",
             EVERYBODY,
         ),
     ] = False
