@@ -72,8 +72,8 @@ def test_it_is_told_what_the_lines_are() -> None:
     beside = replace(change, confidence=0.95)
     told = replace(scenario(), verdict=Verdict.REGRESSION, comparison=comparison([beside], "the base", {}, pairs=2))
     assert memory_lines(told) == [
-        "memory changed for a packet:",
-        "  MEMORY       FUNCTION  BEFORE  AFTER  CHANGE  LINES OF",
+        "surely changed for a packet:",
+        "  MEASURAND    FUNCTION  BEFORE  AFTER  CHANGE  LINES OF",
         "  cache lines  lookup      11.2   16.2    +5.0  the direct map +4.0, symbols +1.0",
         "               a packet    31.2   36.2    +5.0",
     ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
-from pdrgate.measurands.memory_trials import MoreOfMemory, OfMemory
+from pdrgate.measurands.memory_trials import OfMemory
+from pdrgate.measurands.more_by_function import MoreByFunction
 from pdrgate.measurands.unit_spelling import Unit
 
 
@@ -18,5 +19,5 @@ class Atomics(OfMemory):
     about: ClassVar[Description] = Description(
         "atomics", Unit("atomics/packet", metric="atomics_per_packet", prefixed=False), "lower",
         "atomic instructions that the SUT's kernel executes for a packet", role=MeasurandRole.TOLD,
-        tolerance=Tolerance(0.05, ""), sentence=MoreOfMemory("takes {} {} atomic instructions"),
+        tolerance=Tolerance(0.05, ""), sentence=MoreByFunction("takes {} {} atomic instructions"),
     )  # fmt: skip

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
 from pdrgate.measurands.measurand import Ask
-from pdrgate.measurands.memory_trials import MemoryTrials, MoreOfMemory, OfMemory
+from pdrgate.measurands.memory_trials import MemoryTrials, OfMemory
+from pdrgate.measurands.more_by_function import MoreByFunction
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.trial import Trial
 
@@ -22,7 +23,7 @@ class CacheLines(OfMemory):
     about: ClassVar[Description] = Description(
         "cache lines", Unit("lines/packet", metric="cache_lines_per_packet", prefixed=False), "lower",
         "cache lines of data that the SUT's kernel touches for a packet", role=MeasurandRole.TOLD,
-        tolerance=Tolerance(0.05, ""), sentence=MoreOfMemory("touches {} {} cache lines"),
+        tolerance=Tolerance(0.05, ""), sentence=MoreByFunction("touches {} {} cache lines"),
     )  # fmt: skip
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
-from pdrgate.measurands.memory_trials import MoreOfMemory, OfMemory
+from pdrgate.measurands.memory_trials import OfMemory
+from pdrgate.measurands.more_by_function import MoreByFunction
 from pdrgate.measurands.unit_spelling import Unit
 
 
@@ -19,7 +20,7 @@ class SecondLevelMisses(OfMemory):
         "L2 misses", Unit("L2 misses/packet", metric="modelled_l2_misses_per_packet", prefixed=False), "lower",
         "lines that a packet touches and that a model of a server's second level does not have",
         role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
-        sentence=MoreOfMemory("misses the modelled second level {} times {}"),
+        sentence=MoreByFunction("misses the modelled second level {} times {}"),
     )  # fmt: skip
 
 
@@ -33,5 +34,5 @@ class LastLevelMisses(OfMemory):
         "last-level misses", Unit("misses/packet", metric="modelled_last_level_misses_per_packet", prefixed=False),
         "lower", "lines that a packet touches and that a model of a server's last level does not have",
         role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
-        sentence=MoreOfMemory("misses the modelled last level {} times {}"),
+        sentence=MoreByFunction("misses the modelled last level {} times {}"),
     )  # fmt: skip

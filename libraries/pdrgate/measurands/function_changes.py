@@ -33,9 +33,9 @@ def function_changes(before: CostResult | None, after: CostResult | None) -> tup
     old, new = ({one.name: one for one in cost.functions} for cost in (before, after))
     names = renamed(before, after)
     counts = all(any(one.calls for one in cost.functions) for cost in (before, after))
-    batching = _batching(before, after)
+    batches = explained_by_batches(before, after)
     found = [
-        _change(name, earlier, old.get(earlier or name, _NONE), new.get(name, _NONE), counts, batching)
+        _change(name, earlier, old.get(earlier or name, _NONE), new.get(name, _NONE), counts, batches)
         for name, earlier in _together(old, new, names)
     ]
     told = [one for one in found if abs(one.change) >= _LEAST or one.calls_changed]
@@ -56,7 +56,7 @@ def _together(
 
 
 def _change(
-    name: str, earlier: str, base: FunctionResult, candidate: FunctionResult, counts: bool, batching: float
+    name: str, earlier: str, base: FunctionResult, candidate: FunctionResult, counts: bool, batches: float
 ) -> FunctionChange:
     change = candidate.instructions - base.instructions
     told = name != OTHERS and not is_thunk(name)
@@ -64,7 +64,7 @@ def _change(
         function=name, before=base.instructions, after=candidate.instructions, change=change,
         sure=_sure(change, base.deviation, candidate.deviation),
         calls_before=base.calls if counts else None, calls_after=candidate.calls if counts else None,
-        calls_changed=counts and told and _called_otherwise(base, candidate, batching), renamed_from=earlier,
+        calls_changed=counts and told and _called_otherwise(base, candidate, batches), renamed_from=earlier,
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def _sure(change: float, *deviations: float | None) -> bool:
     return len(known) == len(deviations) and abs(change) >= max(_SURE, _DEVIATIONS * spread)
 
 
-def _called_otherwise(base: FunctionResult, candidate: FunctionResult, batching: float) -> bool:
+def _called_otherwise(base: FunctionResult, candidate: FunctionResult, batches: float) -> bool:
     """Whether all replicates of one build lie beyond all of the other's, by more than their scatter and batches do."""
     fewest, most = base.fewest_calls, base.most_calls
     fewest_now, most_now = candidate.fewest_calls, candidate.most_calls
@@ -83,7 +83,7 @@ def _called_otherwise(base: FunctionResult, candidate: FunctionResult, batching:
     if not (_entered(base) and _entered(candidate)):
         return False
     apart = max(fewest_now - most, fewest - most_now)
-    explained = batching * max(base.calls, candidate.calls)
+    explained = batches * max(base.calls, candidate.calls)
     return apart >= max(_SURE_CALLS, _RANGES * max(most - fewest, most_now - fewest_now), explained)
 
 
@@ -92,7 +92,7 @@ def _entered(one: FunctionResult) -> bool:
     return one.calls > 0 or not one.instructions
 
 
-def _batching(before: CostResult, after: CostResult) -> float:
+def explained_by_batches(before: CostResult, after: CostResult) -> float:
     """The share by which calls per packet differ of a function that is called so many times for each batch."""
     if not before.batch or not after.batch:
         return 0.0

@@ -13,10 +13,8 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.description import SelfDescribed
-from pdrgate.measurands.line_kinds import kinds_changed
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.phase import Phase
-from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.stretch import MemoryCounts, MemorySeen
 from pdrgate.trial import Trial
 
@@ -74,31 +72,3 @@ class OfMemory(SelfDescribed):
         """The value of each function, for a packet."""
         at = MemoryCounts._fields.index(cls.counted)
         return {name: counts[at] / seen.windows for name, counts in seen.functions.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class MoreOfMemory:
-    """A change of such a measurand in a sentence that names functions."""
-
-    words: str
-    """What a packet has more of, ``touches {} {} cache lines``."""
-    whole: bool = True
-    says_worse: bool = True
-
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        by = sum(one.change for one in change.parts) if change.parts else change.candidate - change.baseline
-        said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
-        told = f"each packet {said} ({change.baseline:.1f} -> {change.candidate:.1f})"
-        same = [one for one in change.parts if (one.change > 0) == (by > 0)]
-        if not same:
-            return told
-        first = max(same, key=lambda one: abs(one.change))
-        most = "" if abs(first.change) >= _ALL * abs(by) else f"{abs(first.change):.1f} of them "
-        kinds = [(kind, more) for kind, more in kinds_changed(change.parts) if (more > 0) == (by > 0)]
-        of = f", {abs(kinds[0][1]):.1f} of {kinds[0][0]}" if kinds else ""
-        writer = f", written by {first.writer}" if first.writer else ""
-        return f"{told}, {most}in {first.function}{of}{writer}"
-
-
-_ALL = 0.95
-"""A share of a change: the function that has it is the only one."""

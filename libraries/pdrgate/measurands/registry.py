@@ -36,6 +36,7 @@ from pdrgate.measurands.tcp import (
     Transmissions,
 )
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands.thunks import OF_THUNKS
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better
 
@@ -43,8 +44,8 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
     CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_TWO_CPUS,
-    Calls, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime, ReplacementLoss,
-    PacketsInOrder,
+    Calls, *OF_THUNKS, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
+    ReplacementLoss, PacketsInOrder,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (

@@ -6,7 +6,8 @@ from typing import ClassVar, Final, Self
 
 from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
 from pdrgate.measurands.measurand import Setting
-from pdrgate.measurands.memory_trials import MoreOfMemory, OfMemory
+from pdrgate.measurands.memory_trials import OfMemory
+from pdrgate.measurands.more_by_function import MoreByFunction
 from pdrgate.measurands.unit_spelling import Unit
 
 
@@ -31,7 +32,7 @@ class SharedLines(OfTwoCpus):
         "shared lines", Unit("shared lines/packet", metric="shared_lines_per_packet", prefixed=False), "lower",
         "cache lines of a packet that another CPU touched shortly before, one of the two writing",
         role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
-        sentence=MoreOfMemory("touches {} {} lines that another CPU uses"),
+        sentence=MoreByFunction("touches {} {} lines that another CPU uses"),
     )  # fmt: skip
 
 
@@ -44,7 +45,7 @@ class FalselySharedLines(OfTwoCpus):
     about: ClassVar[Description] = Description(
         "falsely shared lines", Unit("falsely shared lines/packet", metric="falsely_shared_lines_per_packet",
         prefixed=False), "lower", "shared lines of which the CPUs touch other bytes", role=MeasurandRole.TOLD,
-        tolerance=Tolerance(0.1, ""), sentence=MoreOfMemory("touches {} {} lines that CPUs share falsely"),
+        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("touches {} {} lines that CPUs share falsely"),
     )  # fmt: skip
 
 
@@ -57,7 +58,7 @@ class InterprocessorInterrupts(OfTwoCpus):
     about: ClassVar[Description] = Description(
         "interprocessor interrupts", Unit("IPIs/packet", metric="ipis_per_packet", prefixed=False), "lower",
         "interrupts that one of the SUT's CPUs sends another for a packet", role=MeasurandRole.TOLD,
-        tolerance=Tolerance(0.1, ""), sentence=MoreOfMemory("takes {} {} interprocessor interrupts"),
+        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} interprocessor interrupts"),
     )  # fmt: skip
 
 
@@ -70,7 +71,7 @@ class Wakeups(OfTwoCpus):
     about: ClassVar[Description] = Description(
         "wakeups", Unit("wakeups/packet", metric="wakeups_per_packet", prefixed=False), "lower",
         "tasks that the SUT's kernel wakes for a packet", role=MeasurandRole.TOLD,
-        tolerance=Tolerance(0.1, ""), sentence=MoreOfMemory("wakes {} {} tasks"),
+        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("wakes {} {} tasks"),
     )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ class LockWaits(OfTwoCpus):
         "waiting for locks", Unit("instructions of waiting/packet", metric="lock_wait_instructions_per_packet",
         prefixed=False), "lower", "instructions of the SUT's CPUs for a packet while they wait for a lock",
         role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
-        sentence=MoreOfMemory("waits {} {} instructions for locks"),
+        sentence=MoreByFunction("waits {} {} instructions for locks"),
     )  # fmt: skip
 
 

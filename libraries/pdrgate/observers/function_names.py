@@ -13,6 +13,11 @@ OTHERS = "all others"
 PROGRAM = "bpf:"
 """The name of a BPF program, or of a part of one, begins with it."""
 _BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
+_BRANCH_THUNK = re.compile(
+    r"__x86_indirect_(?:call_|jump_|its_)?thunk|__llvm_(?:retpoline|slsblr_thunk)_|__call_indirect_|__s390_indirect_jump"
+)
+"""What compilers have indirect jumps and calls go through: GCC's and Clang's for x86, arm64's and s390's."""
+_RETURN_THUNK = re.compile(r"(?:__x86|srso|srso_alias|retbleed|its|call_depth)_return_thunk$")
 _THUNK = re.compile(
     r"__x86_(?:indirect_|return_)?(?:call_|jump_)?thunk|__x86_indirect|srso_|retbleed_|its_return_thunk|entry_ibpb"
 )
@@ -30,7 +35,17 @@ def function_name(symbol: str) -> str:
 def is_thunk(name: str) -> bool:
     """Whether it is a piece of code that a call goes through, for the sake of speculation: it calls nobody by itself,
     and which of several is gone through is the compiler's choice of a register."""
-    return _THUNK.match(name) is not None
+    return _THUNK.match(name) is not None or branches_by(name) or returns_by(name)
+
+
+def branches_by(name: str) -> bool:
+    """Whether it is a thunk that an indirect jump or call goes through."""
+    return _BRANCH_THUNK.match(name) is not None
+
+
+def returns_by(name: str) -> bool:
+    """Whether it is what a return goes through, and none of the thunks that this goes through in turn."""
+    return _RETURN_THUNK.match(name) is not None
 
 
 def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]:

@@ -33,6 +33,7 @@ from pdrgate.measurands.packet_order import PacketsInOrder
 from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
 from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands.thunks import OF_THUNKS
 from pdrgate.results.model import SideResult
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stretch import AnyStretch, by_boot
@@ -62,7 +63,8 @@ class CountedTrials(ComparedTrials):
 
     compared: ClassVar[tuple[Description, ...]] = (Cost.about,)
     also_told: ClassVar[tuple[Description, ...]] = (
-        *(one.about for one in OF_MEMORY), Calls.about, *(one.about for one in LOAD_COSTS),
+        *(one.about for one in OF_MEMORY), Calls.about,
+        *(one.about for one in (*OF_THUNKS, *LOAD_COSTS)),
     )  # fmt: skip
     pairs_deviate: ClassVar[Mapping[str, Deviation]] = {Cost.about.name: _PAIRS_DEVIATE}
 

@@ -1,4 +1,7 @@
-"""What changed of memory in words: which functions touch more, and what lines these are; the same for all reports."""
+"""What changed by function in words: who touches more memory and what lines these are, and which thunks a packet takes.
+
+It is the same for all reports.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,21 @@ from pdrgate.reports.markup.columns import aligned
 from pdrgate.reports.words.costs import ChangesTable
 from pdrgate.results.model import ChangeResult, PartChange, ScenarioResult
 
-MEMORY_CAPTION = "Memory by function: what surely changed for a packet"
+MEMORY_CAPTION = "Memory and thunks by function: what surely changed for a packet"
 _LARGEST = 4
 """Functions of each measurand."""
 _KINDS = 3
 
 
 def memory_table(scenario: ScenarioResult) -> ChangesTable | None:
-    """Functions that surely touch or miss more or less, and the whole; None where nothing of it surely changed."""
+    """Functions that surely have more or less of what is counted so, and the whole; None where none surely has."""
     changes = scenario.comparison.changes if scenario.comparison is not None else ()
     found = [one for one in changes if one.parts]
     if not found:
         return None
     rows = [row for one in found for row in _rows(one)]
     told = any(row[-1] for row in rows)
-    head = ("memory", "function", "before", "after", "change", "lines of")
+    head = ("measurand", "function", "before", "after", "change", "lines of")
     return ChangesTable(head if told else head[:-1], tuple(row if told else row[:-1] for row in rows))
 
 
@@ -33,7 +36,7 @@ def memory_lines(scenario: ScenarioResult) -> list[str]:
     if table is None:
         return []
     rows = [tuple(name.upper() for name in table.head), *table.rows]
-    return ["memory changed for a packet:", *aligned(rows, frozenset({2, 3, 4}), indent="  ")]
+    return ["surely changed for a packet:", *aligned(rows, frozenset({2, 3, 4}), indent="  ")]
 
 
 def _rows(change: ChangeResult) -> list[tuple[str, ...]]:

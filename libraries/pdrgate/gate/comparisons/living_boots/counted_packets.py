@@ -28,6 +28,7 @@ from pdrgate.measurands.memory_changes import OF_MEMORY
 from pdrgate.measurands.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory_trials import MemoryTrials, memory_of
 from pdrgate.measurands.packet_order import PacketsInOrder
+from pdrgate.measurands.thunks import OF_THUNKS
 from pdrgate.phase import Phase
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
@@ -89,7 +90,10 @@ class CountedPackets:
     def values(self, stretches: Sequence[Trial]) -> Mapping[str, float]:
         loads: tuple[Measurand, ...] = tuple(kind() for kind in LOAD_COSTS)
         memory: tuple[Measurand, ...] = tuple(kind() for kind in OF_MEMORY)
-        told: tuple[Measurand, ...] = (self._cost, Calls(self._loss_ratio), PacketsInOrder(), *memory, *loads)
+        thunks: tuple[Measurand, ...] = tuple(kind(self._loss_ratio) for kind in OF_THUNKS)
+        told: tuple[Measurand, ...] = (
+            self._cost, Calls(self._loss_ratio), PacketsInOrder(), *thunks, *memory, *loads,
+        )  # fmt: skip
         values = {each.name: each.value(stretches) for each in told}
         return {name: value for name, value in values.items() if value is not None}
 

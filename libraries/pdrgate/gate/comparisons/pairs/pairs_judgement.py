@@ -20,6 +20,7 @@ from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.memory_changes import memory_changes, told_changes
 from pdrgate.measurands.renamed import renamed
 from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, TOLD_OF_TWO_CPUS
+from pdrgate.measurands.thunks import thunk_changes
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, Findings, Side, SideResult, SpikeInResult
@@ -112,8 +113,8 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
         return failure, None
     baseline, candidate = (context.sides[side] for side in SIDES)
     functions = function_changes(baseline.findings.cost, candidate.findings.cost)
-    memory = () if context.planted else memory_changes_of(baseline.findings, candidate.findings)
-    changes = (*samples.rule.told(standing, samples.all, earlier.pairs), *context.loads, *memory)
+    counted = () if context.planted else counted_changes(baseline.findings, candidate.findings)
+    changes = (*samples.rule.told(standing, samples.all, earlier.pairs), *context.loads, *counted)
     builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
     veto = context.failure or context.veto(standing)
@@ -140,11 +141,12 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     return accepted.remarked(estimate, *context.remarks(found.verdict), earlier.in_words()), change
 
 
-def memory_changes_of(baseline: Findings, candidate: Findings) -> tuple[ChangeResult, ...]:
-    """What changed of memory, and between two CPUs, by functions as both builds call them."""
+def counted_changes(baseline: Findings, candidate: Findings) -> tuple[ChangeResult, ...]:
+    """What surely changed that is counted by function: thunks, memory, and what two CPUs do to each other."""
     costs = baseline.cost, candidate.cost
     names = renamed(costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else {}
     return (
+        *thunk_changes(*costs),
         *memory_changes(baseline.memory, candidate.memory, names),
         *memory_changes(baseline.two_cpus, candidate.two_cpus, names, JUDGED_OF_TWO_CPUS),
         *told_changes(baseline.two_cpus, candidate.two_cpus, names, TOLD_OF_TWO_CPUS),
