@@ -1,11 +1,11 @@
 """Comparisons on guests of two CPUs alone: what two builds differ by there, how often equal ones are told as different,
 and what it takes.
 
-    sudo .venv/bin/python tests/bench/two_cpus.py BASELINE CANDIDATE RESULTS SCENARIO... [--times N]
+    sudo .venv/bin/python tests/bench/two_cpus.py BASELINE CANDIDATE RESULTS SCENARIO... [--times N] [--living]
 
 Builds are named as for `pdrgate gate --kernel`; a scenario is the name of a data path, or a YAML file as for
---scenario-file. Each comparison boots both builds anew and judges them as the gate does. All trials are kept in
-RESULTS.
+--scenario-file. Each comparison boots both builds anew, or with --living only where what they show is worse, and judges
+them as the gate does. All trials are kept in RESULTS.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.gate.comparisons.cold_boots.two_cpus import on_two_cpus
+from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -93,6 +94,7 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("scenarios", nargs="+", type=scenario, metavar="SCENARIO")
     parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--living", action="store_true", help="on boots that stay up, as in the portfolio")
     asked = parser.parse_args()
     kernels = [named_build(text, tell=print) for text in (asked.baseline, asked.candidate)]
     record = RunRecord(asked.results / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}", "smoke", resume=False)
@@ -103,14 +105,17 @@ def main() -> None:
             side: Build(side, kernel.name, partial(session.boot, kernel))
             for side, kernel in zip(SIDES, kernels, strict=True)
         }
+        suts = LivingSuts(session, builds)
+        told = suts.two_cpus.told if asked.living else on_two_cpus
         for number in range(asked.times):
             for one in asked.scenarios:
                 begun, used = time.monotonic(), cpu_seconds()
-                found = dict(on_two_cpus(ComparisonTask(session, one, builds, Plan(2, 600, 0.5), "bench")))
+                found = dict(told(ComparisonTask(session, one, builds, Plan(2, 600, 0.5), f"bench {number}")))
                 took = f"{time.monotonic() - begun:.1f} s, {cpu_seconds() - used:.1f} s of CPUs"
                 print(f"{one.name} {number + 1}: {verdict(found) if found else 'told nothing'} ({took})", flush=True)
                 for side, result in found.items():
                     print(f"  {side}: {values(result)}", flush=True)
+        suts.close()
     finally:
         session.close()
         record.close()

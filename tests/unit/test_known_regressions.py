@@ -19,7 +19,6 @@ from known_change import KnownChange, known_change, known_changes  # noqa: E402
 from outcome import HEAD, Kept, Outcome, kept_file, outcomes, table  # noqa: E402
 from planting import BRANCHES, PlantingError, git, planted  # noqa: E402
 
-from pdrgate.gate.run.scenario_file import scenario_of  # noqa: E402
 from pdrgate.history.results import write_result  # noqa: E402
 from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, ScenarioResult  # noqa: E402
 from pdrgate.results.verdict import Verdict  # noqa: E402
@@ -74,13 +73,7 @@ def test_what_is_expected_of_a_class_is_said() -> None:
 def test_a_file_says_what_its_head_and_its_patch_say(tmp_path: Path) -> None:
     one = known_change(_file(tmp_path))
     assert (one.number, one.title, one.kernels, one.names) == (4, "it is slower", ("6.12",), ("slow", "slower"))
-    assert (one.side, one.files, one.lines, one.scenario) == ("candidate", ("net.c",), 2, None)
-
-
-def test_a_change_may_have_a_scenario_of_its_own() -> None:
-    own = [one.scenario for one in CHANGES if one.scenario is not None]
-    assert own
-    assert all(scenario_of(one).set_up for one in own)
+    assert (one.side, one.files, one.lines) == ("candidate", ("net.c",), 2)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +86,6 @@ def test_a_change_may_have_a_scenario_of_its_own() -> None:
         ("Expected: REGRESSION", "Expected: CRASH", "expects CRASH"),
         ("Kernels: 6.12", "Kernels: 6.12\nSide: both", "planted in the both"),
         ("@@ -1 +1 @@", "", "has no patch"),
-        ("Class: A", "Class: A\nScenario: none.yaml", "none.yaml is no file"),
     ],
 )
 def test_a_file_that_is_wrong_is_told(tmp_path: Path, before: str, after: str, told: str) -> None:

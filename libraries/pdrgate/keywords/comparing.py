@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
@@ -88,7 +89,12 @@ class BuildKeywords:
 
     @keyword
     def count_kernel_builds(
-        self, candidate: str, baseline: str, boots: int = 12, budget: Duration | None = None
+        self,
+        candidate: str,
+        baseline: str,
+        boots: int = 12,
+        budget: Duration | None = None,
+        two_cpus: bool = False,
     ) -> None:
         """Compares two kernel builds by the instructions that a packet costs, on guests that stay up from test to test.
 
@@ -97,6 +103,9 @@ class BuildKeywords:
         most ``boots`` in all. A guest that dies costs its scenario, and is booted anew for the next. There is no PDR:
         counts do not depend on how fast a guest is, and boots are needed as replicates only. `Cost Should Not Have
         Regressed` judges. What neither build can be set up for is left out: the test is skipped, with the reason.
+
+        With ``two_cpus`` the packets are also seen on a guest of two CPUs of each build, which stays up as well: a
+        packet may touch no more lines that the other CPU uses. What is worse there, two more boots must show, too.
 
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """
@@ -108,7 +117,7 @@ class BuildKeywords:
                 if living is not None:
                     living.close()
                 living = self._state.living[session] = LivingSuts(session, builds)
-            test = self._state.test
+            test, plan = self._state.test, replace(plan, two_cpus=two_cpus)
             return living_comparison_of(
                 session, self._state.asked, living, plan, test=test.name, longname=test.longname
             )  # fmt: skip

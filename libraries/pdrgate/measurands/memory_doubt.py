@@ -6,7 +6,7 @@ only where the first leaves doubt: what does not differ beyond a tolerance in on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pdrgate.measurands.memory_changes import OF_MEMORY, SURE
 from pdrgate.measurands.memory_trials import OfMemory
@@ -16,9 +16,11 @@ _BY_BOOT = "clear_page"
 """What functions begin with that clear pages: how often one is needed, a boot's free pages decide."""
 
 
-def memory_may_have_changed(before: MemorySeen, after: MemorySeen) -> bool:
-    """Whether functions have more of anything, or less, that together is beyond its tolerance."""
-    return any(_moved(kind, before, after) for kind in OF_MEMORY)
+def memory_may_have_changed(
+    before: MemorySeen, after: MemorySeen, judged: Sequence[type[OfMemory]] = OF_MEMORY
+) -> bool:
+    """Whether functions have more of anything judged, or less, that together is beyond its tolerance."""
+    return any(_moved(kind, before, after) for kind in judged)
 
 
 def _moved(kind: type[OfMemory], before: MemorySeen, after: MemorySeen) -> bool:

@@ -5,9 +5,8 @@
 
 Each file of `changes/` is a regression of Linux's history, as a patch of our own with the same effect. On top of REV of
 the git tree it becomes a branch, pdrgate-known/NAME, of which nothing is checked out; its build is judged by
-`pdrgate gate --kernel` against REV, as a developer would. A change may have a file of `scenarios/`, by which it is
-judged. One is done after the other, and kept: what is killed goes on where it was. The table of all that are kept is
-printed at the end; --table measures nothing.
+`pdrgate gate --kernel` against REV, as a developer would. One is done after the other, and kept: what is killed goes on
+where it was. The table of all that are kept is printed at the end; --table measures nothing.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ def judged(change: KnownChange, tree: Path, base: str, results: Path, more: Sequ
     before = _runs(folder)
     builds = ("--kernel", f"{tree}@{candidate}", "--against", f"{tree}@{baseline}")
     begun = time.monotonic()
-    by = () if change.scenario is None else ("--scenario-file", str(change.scenario))
-    command = (str(PDRGATE), "gate", "--quiet", "--wait", "1 h", "--output", str(folder), *builds, *by, *more)
+    command = (str(PDRGATE), "gate", "--quiet", "--wait", "1 h", "--output", str(folder), *builds, *more)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begun
     runs = _runs(folder)

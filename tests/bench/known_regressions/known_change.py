@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 FOLDER = Path(__file__).parent / "changes"
-SCENARIOS = Path(__file__).parent / "scenarios"
 _LINE = re.compile(r"([A-Z][a-z]*): (\S.*)")
 _NEEDED = frozenset({"Regression", "Title", "Class", "Kernels", "Expected", "Change"})
-_KNOWN = _NEEDED | {"Introduced", "Path", "Measurand", "Names", "Side", "Scenario"}
+_KNOWN = _NEEDED | {"Introduced", "Path", "Measurand", "Names", "Side"}
 _VERDICTS = ("REGRESSION", "PASS")
 
 Planted = Literal["candidate", "baseline"]
@@ -41,8 +40,6 @@ class KnownChange:
     """Functions that lead to the cause; one of them is to be named."""
     side: Planted
     """The build that is patched: of a tree that has a regression for good, the baseline is without it."""
-    scenario: Path | None
-    """The scenario file that both builds are measured by; None: what the bench is asked for."""
     change: str
     """What the patch does, in words."""
     patch: str
@@ -80,14 +77,11 @@ def known_change(file: Path) -> KnownChange:
         raise ValueError(f"{file}: is planted in the {side}; candidate or baseline")
     if not re.search(r"^--- a/\S+\n\+\+\+ b/\S+\n@@ ", patch, re.M):
         raise ValueError(f"{file}: has no patch below its head")
-    scenario = SCENARIOS / told["Scenario"] if "Scenario" in told else None
-    if scenario is not None and not scenario.is_file():
-        raise ValueError(f"{file}: its scenario {scenario} is no file")
     return KnownChange(
         name=file.stem, number=int(told["Regression"]), title=told["Title"], introduced=told.get("Introduced", ""),
         class_=told["Class"], kernels=_words(told["Kernels"]), expected=told["Expected"], path=told.get("Path", "any"),
         measurand=told.get("Measurand", ""), names=_words(told.get("Names", "")),
-        side="baseline" if side == "baseline" else "candidate", scenario=scenario, change=told["Change"], patch=patch,
+        side="baseline" if side == "baseline" else "candidate", change=told["Change"], patch=patch,
     )  # fmt: skip
 
 

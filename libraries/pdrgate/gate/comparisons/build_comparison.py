@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from pdrgate.gate.comparisons.cold_boots.curve_boots import CurveBoots
-from pdrgate.gate.comparisons.cold_boots.two_cpus import on_two_cpus
+from pdrgate.gate.comparisons.cold_boots.two_cpus import OnTwoCpus, on_two_cpus
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
@@ -103,16 +103,10 @@ class BuildComparison(PairsComparison[Trial]):
     def _kind_of(self, task: ComparisonTask) -> ComparedTrials:
         return ComparedTrials(task)
 
-    def _measure_beside(self) -> None:
-        """What two CPUs do to each other; a planted slowdown is none of that."""
-        known = self.loop.replication
-        if not known.facts.sees_memory or not self.session.profile.two_cpus or self._is_planted:
-            return
-        found = on_two_cpus(self.task)
-        sides = {
-            side: one.but(replace(one.findings, two_cpus=found[side])) for side, one in known.sides.items() if found
-        }  # fmt: skip
-        known.go_on_from(known.loads, known.latency_loads, sides, known.facts)
+    def _on_two_cpus(self) -> OnTwoCpus:
+        """A planted slowdown is none of what two CPUs do to each other."""
+        wanted = self.loop.replication.facts.sees_memory and self.session.profile.two_cpus and not self._is_planted
+        return on_two_cpus(self.task) if wanted else {}
 
     def beside(self, builds: Mapping[Side, Build]) -> BuildComparison:
         """Another one of the same scenario, by the same plan and at the same loads, once these are known.

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.build_comparison import ComparedTrials
+from pdrgate.gate.comparisons.cold_boots.two_cpus import OnTwoCpus
 from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
 from pdrgate.gate.comparisons.living_boots.counted_replacements import CountedReplacements
@@ -198,6 +199,11 @@ class CountedComparison(LivingComparison[Trial]):
             return ReplacedTrials(task, self._suts)
         kind = PacedTrials if task.scenario.counts in INSIDE else CountedTrials
         return kind(task, self._suts)
+
+    def _on_two_cpus(self) -> OnTwoCpus:
+        """Where the scenario's plan has it; see `BuildComparison`."""
+        wanted = self.plan.two_cpus and self.session.profile.two_cpus and not self._is_planted
+        return self._suts.two_cpus.told(self.task) if wanted else {}
 
 
 class CountedTransferComparison(LivingComparison[Transfer]):

@@ -38,6 +38,7 @@ from pdrgate.results.model import (
     ComparedBuilds,
     ComparisonResult,
     Details,
+    MemoryResult,
     Origin,
     ScenarioResult,
     Side,
@@ -88,8 +89,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _kind_of(self, task: ComparisonTask) -> ComparedStretches[AnyStretch]:
         """What its boots are compared by."""
 
-    def _measure_beside(self) -> None:
-        """What both builds are measured by once, beside the pairs; nothing unless a subclass knows better."""
+    def _on_two_cpus(self) -> Mapping[Side, MemoryResult]:
+        """What two CPUs do to each other with each build, seen once; nothing unless a subclass knows better."""
+        return {}
 
     # --- What a suite calls ---
 
@@ -108,7 +110,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.loop.run()
         if self.loop.failure is None:
             self._assess()
-            self._measure_beside()
+            self._take(self._on_two_cpus())
         self.judgement, self.comparison = self._by(self.plan.tolerance)
 
     def prove(self, spike_in: SpikeInResult | None) -> None:
@@ -230,6 +232,15 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         )
 
     # --- The judgement ---
+
+    def _take(self, two_cpus: Mapping[Side, MemoryResult]) -> None:
+        """Have what was seen of two CPUs among what is known of each build."""
+        known = self.loop.replication
+        sides = {
+            side: known.sides[side].but(replace(known.sides[side].findings, two_cpus=one))
+            for side, one in two_cpus.items()
+        }  # fmt: skip
+        known.go_on_from(known.loads, known.latency_loads, sides, known.facts)
 
     def _by(self, tolerance: float) -> tuple[Judgement, ComparisonResult | None]:
         """The verdict by a tolerance, and the change: one that was measured is told in any case."""

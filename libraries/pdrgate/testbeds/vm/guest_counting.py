@@ -117,7 +117,9 @@ class StandingCounting:
         return (self._observer,)
 
     def memory(self) -> tuple[Observer, ...]:
-        """What sees each access to memory, by the names of the trial before."""
+        """What sees each access to memory, by the names of the trial before; of two CPUs, what they share."""
+        if self._guest.sharing_meter is not None:
+            return self._counting.memory()
         return memory_observers(self._guest, self._observer)
 
     def programs(self) -> tuple[Observer, ...]:

@@ -6,7 +6,7 @@ of each build tells it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pdrgate.errors import PdrGateError
 from pdrgate.fate import INSIDE
@@ -19,14 +19,18 @@ from pdrgate.measurands.memory_trials import memory_of
 from pdrgate.measurands.shared_lines import OF_TWO_CPUS
 from pdrgate.phase import Phase
 from pdrgate.results.model import MemoryResult, Side
+from pdrgate.stretch import MemorySeen
 
 _TRIALS = 2
 _PACKETS, _LOAD = 2048, 12e3
 """Packets of a trial, and packets/s at which they are sent: more than two CPUs take where each access is seen, so that
 neither has nothing to do, and few enough at a time for them all to wait in the queues."""
 
+OnTwoCpus = Mapping[Side, MemoryResult]
+"""What is known of both builds, or nothing."""
 
-def on_two_cpus(task: ComparisonTask) -> Mapping[Side, MemoryResult]:
+
+def on_two_cpus(task: ComparisonTask) -> OnTwoCpus:
     """What is known of both builds then; nothing where the testbed has no such guest, or one of them tells nothing."""
     session, scenario = task.session, task.scenario
     if scenario.counts in INSIDE:  # programs of the SUT's own take turns with packets
@@ -41,9 +45,7 @@ def on_two_cpus(task: ComparisonTask) -> Mapping[Side, MemoryResult]:
                 suts.append(OpenLoopSut(session, scenario, testbed, identity, introduce=False))
             for sut in suts:
                 sut.prepare()
-            for _ in range(_TRIALS):
-                for sut in suts:
-                    sut.measure(_LOAD, _PACKETS / _LOAD, Phase.MEMORY)
+            see_packets(suts)
         except PdrGateError as error:
             session.observer.said(f"what two CPUs share is not told: {error}")
             return {}
@@ -51,6 +53,18 @@ def on_two_cpus(task: ComparisonTask) -> Mapping[Side, MemoryResult]:
             for sut in suts:
                 sut.abandon()
             session.leave([sut.testbed for sut in suts])
-    found = {side: memory_result(memory_of(sut.trials), OF_TWO_CPUS) for side, sut in zip(SIDES, suts, strict=False)}
-    told = {side: one for side, one in found.items() if one is not None and one.trials == _TRIALS}
+    return results_of({side: memory_of(sut.trials) for side, sut in zip(SIDES, suts, strict=False)})
+
+
+def see_packets(suts: Sequence[OpenLoopSut], trials: int = _TRIALS) -> None:
+    """Trials of SUTs of two CPUs, in turn. Raises TestbedError."""
+    for _ in range(trials):
+        for sut in suts:
+            sut.measure(_LOAD, _PACKETS / _LOAD, Phase.MEMORY)
+
+
+def results_of(seen: Mapping[Side, Sequence[MemorySeen]], trials: int = _TRIALS) -> OnTwoCpus:
+    """What the trials of both builds come to; nothing where one of them has fewer."""
+    found = {side: memory_result(own, OF_TWO_CPUS) for side, own in seen.items()}
+    told = {side: one for side, one in found.items() if one is not None and one.trials >= trials}
     return told if len(told) == len(SIDES) else {}

@@ -10,6 +10,7 @@ from functools import partial
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
+from pdrgate.gate.comparisons.living_boots.two_cpu_suts import TwoCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
@@ -38,6 +39,8 @@ class LivingSuts:
         self.workers = ThreadPoolExecutor(AT_ONCE * len(SIDES))
         """Set up and measure all SUTs of some pairs at once. What a thread has started ends with it, so that they stay
         as well."""
+        self.two_cpus = TwoCpuSuts(session, self.builds, self.workers)
+        """One pair more, of two CPUs, for the scenarios that ask for it."""
         self.busy = threading.Lock()
         """Held by the one SUT in which a program uses the CPU: several would leave none to who is to end that."""
         self.resting: dict[str, Trial] = {}
@@ -92,6 +95,7 @@ class LivingSuts:
         """Wait until all of that is done."""
         wait(self._going_on)
         self._going_on.clear()
+        self.two_cpus.settle()
 
     def lost(self, side: Side, number: int) -> None:
         """End a SUT, whose next scenario shall have another."""
@@ -103,6 +107,7 @@ class LivingSuts:
         """End all of them; may be called twice."""
         self.workers.shutdown()
         self.settle()
+        self.two_cpus.close()
         while self._up:
             self._leave(self._up.popitem()[1])
 

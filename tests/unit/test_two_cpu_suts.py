@@ -1,0 +1,133 @@
+"""When SUTs of two CPUs that stay up are asked again, and booted anew: by SUTs that tell what a test has them tell."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pdrgate.errors import TestbedError
+from pdrgate.gate.comparisons.living_boots import two_cpu_suts
+from pdrgate.gate.comparisons.living_boots.two_cpu_suts import TwoCpuSuts
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.measurands.memory_changes import memory_changes
+from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS
+from pdrgate.results.verdict import Verdict
+from pdrgate.stretch import MemoryCounts, MemorySeen
+
+_PACKETS = 1000
+
+
+@dataclass
+class _Session:
+    able: bool = True
+    begun: int = 0
+    up: list[object] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    record: Any = field(default_factory=lambda: SimpleNamespace(two_cpus=SimpleNamespace()))
+
+    @property
+    def observer(self) -> Any:
+        return SimpleNamespace(said=self.said.append)
+
+    @contextlib.contextmanager
+    def on_two_cpus(self) -> Iterator[bool]:
+        yield self.able
+
+    @contextlib.contextmanager
+    def recorded_in(self, record: object) -> Iterator[None]:
+        yield
+
+    def begin(self, start: object, *, kept: bool) -> object:
+        assert kept
+        self.begun += 1
+        self.up.append(SimpleNamespace(disposable=True, number=self.begun))
+        return self.up[-1]
+
+    def leave(self, testbeds: list[object]) -> None:
+        for one in testbeds:
+            self.up.remove(one)
+
+
+def _told(
+    monkeypatch: pytest.MonkeyPatch, session: _Session, shared: dict[str, list[float]], scenarios: int = 1
+) -> list[dict[str, Any]]:
+    """What each scenario comes to, where trials of a build see so many shared lines for a packet, one after the other.
+
+    A number below 0 ends the guest.
+    """
+
+    class Sut:
+        def __init__(self, session: object, scenario: object, testbed: object, identity: Any, **_: object) -> None:
+            self.side = identity.side
+            self.trials: list[Any] = []
+
+        def set_up(self) -> None: ...
+
+        def prepare(self) -> None: ...
+
+        def release(self) -> None: ...
+
+        def abandon(self) -> None: ...
+
+        def measure(self, *_: object) -> None:
+            lines = shared[self.side].pop(0)
+            if lines < 0:
+                raise TestbedError("the guest has ended")
+            seen = MemorySeen(_PACKETS, 0, {"memcmp": MemoryCounts(shared=int(lines * _PACKETS))})
+            self.trials.append(SimpleNamespace(seen=SimpleNamespace(memory=seen)))
+
+    monkeypatch.setattr(two_cpu_suts, "OpenLoopSut", Sut)
+    builds = {side: SimpleNamespace(label=side, start=None, program=None) for side in SIDES}
+    task = SimpleNamespace(scenario=None, longname="test")
+    with ThreadPoolExecutor(4) as workers:
+        suts = TwoCpuSuts(cast(Any, session), cast(Any, builds), workers)
+        found = [dict(suts.told(cast(Any, task))) for _ in range(scenarios)]
+        suts.close()
+    assert session.up == []
+    return cast(Any, found)
+
+
+def test_one_trial_tells_that_nothing_has_changed_and_both_stay_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _Session()
+    first, second = _told(monkeypatch, session, {"baseline": [0.1, 0.0], "candidate": [0.6, 0.0]}, scenarios=2)
+    assert [one.trials for found in (first, second) for one in found.values()] == [1] * 4
+    assert session.begun == 2
+
+
+def test_lines_that_one_trial_shares_by_chance_cost_further_trials_and_no_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _Session()
+    (found,) = _told(monkeypatch, session, {"baseline": [0.0] * 4, "candidate": [2.0, 0.0, 0.0, 0.0]})
+    assert [one.trials for one in found.values()] == [4, 4]
+    assert session.begun == 2
+
+
+@pytest.mark.parametrize(("again", "verdict"), [(1.0, [Verdict.REGRESSION]), (0.0, [])])
+def test_what_is_worse_is_believed_where_other_boots_show_it_too(
+    monkeypatch: pytest.MonkeyPatch, again: float, verdict: list[Verdict]
+) -> None:
+    session = _Session()
+    (found,) = _told(monkeypatch, session, {"baseline": [0.0] * 8, "candidate": [1.0] * 4 + [again] * 4})
+    assert session.begun == 4
+    assert [one.trials for one in found.values()] == [8, 8]
+    changes = memory_changes(found["baseline"], found["candidate"], {}, JUDGED_OF_TWO_CPUS)
+    assert [one.verdict for one in changes] == verdict
+
+
+def test_a_guest_that_ends_costs_its_scenario_and_is_booted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _Session()
+    first, second = _told(monkeypatch, session, {"baseline": [0.0, 0.0], "candidate": [-1.0, 0.0]}, scenarios=2)
+    assert (first, len(second)) == ({}, 2)
+    assert session.begun == 4
+    assert session.said == ["what two CPUs share is not told: the guest has ended"]
+
+
+def test_a_testbed_without_such_guests_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _Session(able=False)
+    assert _told(monkeypatch, session, {}) == [{}]
+    assert (session.begun, session.said) == (0, [])
