@@ -380,7 +380,11 @@ class TestMissingPackages:
         self, built: Checkout, path: Path, words: str, compiles: bool
     ) -> None:
         self.not_root(path)
+        write_script(path / "sudo", "[[ $2 == true ]]")  # what installs fails, and says what it should have
+        write_script(path / "sleep", "")
         (built.root / "built@here").mkdir(exist_ok=True)
+        for name in ("a.deb", "b.deb"):
+            (built.root / name).touch()
         done = subprocess.run(
             [built.root / "ci/gate", *words.split()], env=built.environment(PATH=str(path)), cwd=built.root,
             capture_output=True, text=True, check=False,
@@ -621,6 +625,14 @@ def test_shellcheck_finds_nothing() -> None:
         (["--quiet", "--scenario"], "--scenario wants a value; ./ci/gate --help tells which"),
         (["--testbed", "rak.yaml"], "there is no testbed file rak.yaml"),
         (["--against", "running", "--kernel=../linx@v6.1"], "--kernel: there is no file or folder ../linx@v6.1"),
+        (["--against", "running", "--kernel=new.deb"], "--kernel: there is no file or folder new.deb"),
+        (["--testbed", "rack"], "there is no testbed file rack"),
+        (["--bpf", "router.o:xdp"], "--bpf: there is no file router.o:xdp"),
+        (["--scenario-file", "mine.yaml"], "--scenario-file: there is no file or folder mine.yaml"),
+        (["--suite=mine.robot"], "--suite: there is no file or folder mine.robot"),
+        (["--baseline", "old/result.json"], "--baseline: there is no file or folder old/result.json"),
+        (["--output=elsewhere", "--resume", "20261127-000000"], "there is no run 20261127-000000 to resume"),
+        (["--profile", "fast"], "there is no --profile fast; there are: smoke quick standard pastrami"),
     ],
 )
 def test_what_is_misspelled_is_told_before_anything_is_installed(
@@ -634,6 +646,50 @@ def test_what_is_misspelled_is_told_before_anything_is_installed(
     assert not (checkout.root / ".venv").exists()
 
 
+@needs_headers
+def test_what_is_there_is_no_reason_to_refuse(built: Checkout) -> None:
+    built.run("bootstrap")
+    for place in ("rack.yaml", "mine.robot", "old/20261127-000000/result.json", "new.deb", "linux/Makefile"):
+        (built.home / place).parent.mkdir(parents=True, exist_ok=True)
+        (built.home / place).touch()
+    for words in (
+        "--testbed rack.yaml --suite mine.robot", "--kernel=new.deb,vmlinux=x --against linux-image-x",
+        "--kernel linux --against=running", "--baseline=history:main", "--baseline old",
+        "--output old --resume 20261127-000000", "--profile=smoke --output not/there/yet",
+    ):  # fmt: skip
+        done = built.run("gate", *words.split())
+        assert "ci/gate: " not in done.stderr, words
+
+
+def test_who_cannot_become_root_is_told_before_anything_is_installed(checkout: Checkout, tmp_path: Path) -> None:
+    write_script(tmp_path / "own/id", "[[ $1 != -un ]] || exec echo somebody; echo 1000")
+    write_script(tmp_path / "own/sudo", "exit 1")
+    path = f"{tmp_path / 'own'}:{checkout.environment()['PATH']}"
+    done = checkout.run("gate", PATH=path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "ci/gate: guests and namespaces take root, and somebody has no sudo without a password here; run it as root\n"
+    )
+    assert not (checkout.root / ".venv").exists()
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="hides a device from a process")
+@pytest.mark.parametrize("options", [[], ["--kernel", "linux-image-a", "--against", "linux-image-b"]])
+def test_a_machine_without_taps_is_told_before_anything_is_installed(
+    checkout: Checkout, tmp_path: Path, options: list[str]
+) -> None:
+    write_script(tmp_path / "own/modprobe", "exit 1")
+    done = subprocess.run(
+        ("unshare", "--mount", "sh", "-c", 'mkdir -p /dev/net; mount -t tmpfs pdrgate-test /dev/net && exec "$@"', "sh",
+         checkout.root / "ci/gate", *options),
+        env=checkout.environment(PATH=f"{tmp_path / 'own'}:{checkout.environment()['PATH']}"), cwd=checkout.home,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("ci/gate: there is no /dev/net/tun, by which guests get packets: modprobe tun, or ")
+    assert not (checkout.root / ".venv").exists()
+
+
 def test_the_gate_knows_the_tag_of_each_test_before_anything_is_installed() -> None:
     text = "\n".join(file.read_text() for file in (ROOT / "robot/gate").rglob("*.robot"))
     for tag in {tag for test in listed([ROOT / "robot/gate"]) for tag in test.tags}:
@@ -642,9 +698,10 @@ def test_the_gate_knows_the_tag_of_each_test_before_anything_is_installed() -> N
 
 @pytest.mark.skipif(not IS_ROOT, reason="mounts a small disk")
 def test_a_full_disk_is_told_before_anything_is_installed(tmp_path: Path) -> None:
-    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=30m", "pdrgate-test", str(tmp_path)), check=True)
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=100m", "pdrgate-test", str(tmp_path)), check=True)
     try:
         checkout = Checkout(tmp_path)
+        (tmp_path / "mine.robot").touch()
         done = checkout.run("gate", "--scenario", "default", "--suite", "mine.robot")
         assert (done.returncode, done.stdout) == (2, "")
         assert re.fullmatch(

@@ -593,7 +593,6 @@ class Generatorless(FakeTestbed):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ("boot", "boot boot-1 there, boot-2 here"),
         ("kernel", "kernel 6.18 there, 6.19 here"),
         ("profile", "profile quick there, smoke here"),
         ("testbed", "testbed simulated there, another here"),
@@ -603,9 +602,7 @@ class Generatorless(FakeTestbed):
 def test_a_run_of_other_conditions_cannot_be_resumed(tmp_path: Path, state: Path, changed: str, told: str) -> None:
     whole(tmp_path, state)
     make = Generatorless if changed == "generator" else FakeTestbed
-    testbed = make(
-        sut(), boot_id="boot-2" if changed == "boot" else "boot-1", kernel="6.19" if changed == "kernel" else "6.18"
-    )
+    testbed = make(sut(), boot_id="boot-1", kernel="6.19" if changed == "kernel" else "6.18")
     options = Options(profile="smoke" if changed == "profile" else "quick")
     config = dataclasses.replace(CONFIG, name="another") if changed == "testbed" else CONFIG
     record = RunRecord(tmp_path / "whole", options.profile, resume=True)
@@ -617,6 +614,21 @@ def test_a_run_of_other_conditions_cannot_be_resumed(tmp_path: Path, state: Path
             f"({told}); start a new run"
         )
         assert testbed.calls == []
+
+
+def test_what_another_boot_has_told_is_measured_anew(tmp_path: Path, state: Path) -> None:
+    """A guest that the run boots itself is another boot each time, and Ctrl-C once led to a run that was refused."""
+    _, before = whole(tmp_path, state)
+    watcher = Watcher()
+    testbed = FakeTestbed(sut(), boot_id="boot-2")
+    with new_session(testbed, tmp_path / "whole", watcher, state, resume=True) as session:
+        gate(session)
+    now = read_result(tmp_path / "whole")
+    assert now.verdict is before.verdict
+    assert now.scenarios[0].origin.boot == "boot-2"
+    assert testbed.calls
+    assert not any(step.replayed for step in watcher.progress)
+    assert [one for one in watcher.sentences if "is of another boot of this kernel: it is measured anew" in one]
 
 
 def test_a_scenario_that_the_run_had_not_begun_is_measured_when_it_is_resumed(tmp_path: Path, state: Path) -> None:

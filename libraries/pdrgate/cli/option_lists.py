@@ -69,12 +69,17 @@ def environment_lists() -> Iterator[str]:
 
 
 def gate_options() -> Iterator[str]:
-    """The options that ci/gate knows, as they are spelled."""
+    """The options that ci/gate knows, as they are spelled, and what those take that are one of few words."""
     for name, flag in (("valued", False), ("flags", True)):
         spelled = (
             opt for one in gate.params if isinstance(one, click.Option) and one.is_flag is flag for opt in one.opts
         )
         yield from textwrap.wrap(f"{name}=({' '.join(spelled)})", 116, subsequent_indent="    ", break_on_hyphens=False)
+    yield "declare -A choices=("
+    for one in _OPTIONS.values():
+        if one.choices:
+            yield f"    [{one.option}]='{' '.join(one.choices)}'"
+    yield ")"
 
 
 def action_inputs() -> Iterator[str]:

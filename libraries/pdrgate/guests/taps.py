@@ -9,11 +9,10 @@ import fcntl
 import os
 import struct
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from pdrgate.bpf.syscall import constant_filter_fd, random_filter_fd
 from pdrgate.errors import TestbedError
-from pdrgate.hosts.network_namespace import enter_namespace
+from pdrgate.hosts.network_namespace import ThreadInNamespace
 
 _DEVICE = "/dev/net/tun"
 _TUNSETIFF = 0x400454CA
@@ -31,7 +30,7 @@ def open_tap(name: str, queues: int, namespace: str | None) -> list[int]:
     flags = _SEVERAL if queues > 1 else 0
     try:
         return _inside(namespace, lambda: _opened(name, queues, flags))
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         where = f" in network namespace {namespace}" if namespace is not None else ""
         raise TestbedError(
             f"cannot make the TAP {name}{where}: {error}; it takes root, and {_DEVICE} (modprobe tun)"
@@ -53,7 +52,7 @@ def take_first_queues(name: str, namespace: str | None, queues: int = 1) -> None
             fcntl.ioctl(queue, _TUNSETSTEERINGEBPF, struct.pack("i", program))
         finally:
             os.close(queue)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         raise TestbedError(f"cannot have the TAP {name} take its first queues: {error}; it takes Linux 4.16") from error
     finally:
         os.close(program)
@@ -62,8 +61,11 @@ def take_first_queues(name: str, namespace: str | None, queues: int = 1) -> None
 def _inside(namespace: str | None, made: Callable[[], list[int]]) -> list[int]:
     if namespace is None:
         return made()
-    with ThreadPoolExecutor(1, initializer=enter_namespace, initargs=(namespace,)) as inside:
+    inside = ThreadInNamespace(namespace)
+    try:
         return inside.submit(made).result()
+    finally:
+        inside.close()
 
 
 def _opened(name: str, queues: int, flags: int) -> list[int]:

@@ -14,12 +14,11 @@ import os
 import socket
 import struct
 from collections.abc import Collection, Iterator
-from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from pdrgate.errors import TestbedError
-from pdrgate.hosts.network_namespace import enter_namespace
+from pdrgate.hosts.network_namespace import ThreadInNamespace
 from pdrgate.observers.counters import FILES, HostCounters, host_counters, summed
 from pdrgate.observers.reading import Counter
 
@@ -47,7 +46,7 @@ class NamespaceCounters:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._inside = ThreadPoolExecutor(1, f"netns:{name}", enter_namespace, (name,))
+        self._inside = ThreadInNamespace(name)
 
     def begin(self, interfaces: Collection[str]) -> PendingCounters:
         """Have them read, of all that is not a port's and of these ports; several namespaces at once."""
@@ -55,37 +54,31 @@ class NamespaceCounters:
 
     def open_file(self, path: str) -> int:
         """A descriptor of a file in /proc that tells of the namespace, whoever reads it; the caller closes it."""
-        return self._inside.submit(os.open, path, os.O_RDONLY | os.O_CLOEXEC).result()
+        return self._inside.submit(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC)).result()
 
     def close(self) -> None:
         """Leave the namespace; may be called twice."""
-        self._inside.shutdown()
+        self._inside.close()
 
 
 class PendingCounters:
     """Counters that are being read."""
 
-    def __init__(self, name: str, interfaces: tuple[str, ...], inside: ThreadPoolExecutor) -> None:
+    def __init__(self, name: str, interfaces: tuple[str, ...], inside: ThreadInNamespace) -> None:
         self._name = name
         self._interfaces = interfaces
-        try:
-            self._told = inside.submit(_told, interfaces)
-        except BrokenExecutor as error:
-            raise self._gone() from error
+        self._told = inside.submit(lambda: _told(interfaces))
 
     def result(self) -> dict[Counter, int]:
         """Counters as `pdrgate.observers.counters.read_counters` has them. Raises TestbedError when the namespace is
         gone."""
         try:
             told = self._told.result()
-        except (BrokenExecutor, OSError) as error:
-            raise self._gone() from error
+        except OSError as error:
+            raise TestbedError(
+                f"the counters of network namespace {self._name} cannot be read; was it deleted during the run?"
+            ) from error
         return host_counters(told, self._interfaces, f"netns:{self._name}")
-
-    def _gone(self) -> TestbedError:
-        return TestbedError(
-            f"the counters of network namespace {self._name} cannot be read; was it deleted during the run?"
-        )
 
 
 def _told(interfaces: tuple[str, ...]) -> HostCounters:

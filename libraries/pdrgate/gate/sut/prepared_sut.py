@@ -263,7 +263,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             scenario=self.scenario.name, fingerprint=made, boot=self.boot_id, side=self.identity.side or "",
             build=self.identity.build, pair=self.identity.pair, test=self.identity.test,
         )  # fmt: skip
-        self._refuse_other_trials(belonging)
+        self._look_at_other_trials(belonging)
         self.session.record.note_fingerprint(made, self.fingerprint)
         return belonging
 
@@ -289,13 +289,21 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             details=Details(uncounted=self.uncounted),
         )
 
-    def _refuse_other_trials(self, belonging: Belonging) -> None:
-        """Raise DataError when the run that is resumed measured this very question under other conditions."""
+    def _look_at_other_trials(self, belonging: Belonging) -> None:
+        """Raise DataError when the run that is resumed measured this very question under other conditions.
+
+        Another boot alone is none: a guest is booted by the run itself, and what one boot told serves no other.
+        """
         record = self.session.record
         earlier = self._earlier().made_otherwise(belonging)
         if earlier is None:
             return
         other = earlier.belonging
+        if other.fingerprint == belonging.fingerprint and other.boot != belonging.boot:
+            self.session.say_once(
+                f"what was measured of {belonging.scenario} is of another boot of this kernel: it is measured anew"
+            )
+            return
         told = fingerprint_differences(record.fingerprint(other.fingerprint), self.fingerprint)
         if other.boot != belonging.boot:
             told.append(f"boot {other.boot} there, {belonging.boot} here")

@@ -12,7 +12,7 @@ from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.measurands import change_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
-from pdrgate.results.verdict import Verdict
+from pdrgate.results.verdict import INTERRUPTED, Verdict
 
 HEADLINE_LENGTH = 160
 """Characters of a headline, its verdict included."""
@@ -82,18 +82,18 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
 
 def fault_in_words(result: RunResult) -> str:
     """Whether build or machine is at fault; empty where nothing is."""
-    return _fault(result.verdict, result.scenarios)
+    return _fault(result.verdict, result.reason, result.scenarios)
 
 
 def scenario_fault(scenario: ScenarioResult) -> str:
     """The same of one scenario alone."""
-    return _fault(scenario.verdict, (scenario,))
+    return _fault(scenario.verdict, scenario.reason, (scenario,))
 
 
-def _fault(verdict: Verdict, scenarios: Sequence[ScenarioResult]) -> str:
+def _fault(verdict: Verdict, reason: str, scenarios: Sequence[ScenarioResult]) -> str:
     if verdict is Verdict.REGRESSION and scenarios and not any(map(rests_on_a_change, scenarios)):
         return _CANNOT
-    return _FAULTS.get(verdict, "")
+    return "" if reason.startswith(INTERRUPTED) else _FAULTS.get(verdict, "")
 
 
 def rests_on_a_change(scenario: ScenarioResult) -> bool:
