@@ -5,13 +5,13 @@
 
 Each gate compares a kernel with itself on one path, in the folder of all of them. Six kinds take turns: one that
 nothing happens to; one killed (SIGKILL) at a random moment, then resumed; one whose results are on a disk that becomes
-full, then resumed with room; one whose clock jumps by hours, both ways (as pdrgate's process reads it: the machine's clock stays); one whose
-PostgreSQL goes away meanwhile; one interrupted (SIGINT) at a random moment, then resumed. A line for each
-gate; then a table as docs/soak.md has it, and what was lost or left, with exit code 1.
+full, then resumed with room; one whose clock jumps by hours, both ways (as pdrgate's process reads it: the machine's
+clock stays); one whose PostgreSQL goes away meanwhile; one interrupted (SIGINT) at a random moment, then resumed. A
+line for each gate; then a table as docs/soak.md has it, and what was lost or left, with exit code 1.
 
 What is left of a gate is known by its journal (namespaces), by its parents (processes: orphans become this one's), and
-by folders that only these gates have (TMPDIR, XDG_CACHE_HOME). It gives way to others, by ``--nice``, and
-waits for its turn.
+by folders that only these gates have (TMPDIR, XDG_CACHE_HOME). It gives way to others, by ``--nice``, and waits for its
+turn.
 """
 
 from __future__ import annotations

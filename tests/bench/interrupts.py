@@ -2,11 +2,11 @@
 
     sudo .venv/bin/python tests/bench/interrupts.py [--only 'boot*'] [--signal TERM] [--kernel BUILD] [--place DIR]
 
-Each moment is known by what the gate has said. A terminal's Ctrl-C reaches all processes of its foreground group, and so
-does the signal here. Then: the exit code, what was said after it, words that are not pdrgate's, processes, namespaces
-and settings that are left, whether each line of trials.jsonl is whole, and whether the run that is resumed keeps them and
-comes to a verdict. A line for each moment; exit code 1 where one fails. Locks and the names of namespaces
-are in a mount namespace of its own.
+Each moment is known by what the gate has said. A terminal's Ctrl-C reaches all processes of its foreground group, and
+so does the signal here. Then: the exit code, what was said after it, words that are not pdrgate's, processes,
+namespaces and settings that are left, whether each line of trials.jsonl is whole, and whether the run that is resumed
+keeps them and comes to a verdict. A line for each moment; exit code 1 where one fails. Locks and the names of
+namespaces are in a mount namespace of its own.
 """
 
 from __future__ import annotations
@@ -268,6 +268,7 @@ def main() -> None:
     parser.add_argument("--kernel", default="linux-image-cloud-amd64")
     parser.add_argument("--place", type=Path)
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and what they start
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(SUBREAPER, 1, 0, 0, 0)
     assert libc.unshare(NEW_MOUNTS) == 0

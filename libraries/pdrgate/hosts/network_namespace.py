@@ -28,7 +28,7 @@ def enter_namespace(name: str) -> None:
 class ThreadInNamespace:
     """A thread that lives in a network namespace from the first that it does there until `close`.
 
-    It enters by itself: an executor whose initializer fails, as where the namespace is gone by then, prints a traceback.
+    It enters by itself: an executor whose initializer fails, as where the namespace is gone, prints a traceback.
     """
 
     def __init__(self, name: str) -> None:
