@@ -44,7 +44,7 @@ def test_nothing_is_open_before_it_is_opened(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match=r"^nothing is taken yet; begin with the keyword Open Testbed$"):
         session.begin(lambda journal: fake())
     session.take()
-    with pytest.raises(TestbedError, match=r"^no testbed is open"):
+    with pytest.raises(TestbedError, match=r"boots the builds that are compared, and this test measures one"):
         _ = session.testbed
     session.close()
     session.close()

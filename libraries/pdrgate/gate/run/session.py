@@ -106,9 +106,14 @@ class Session:
     @property
     def testbed(self) -> Testbed:
         """The testbed that the file describes. Raises TestbedError when it boots builds, and none was named."""
-        if self._own is None:
+        if self._own is not None:
+            return self._own
+        if self._journal is None:
             raise TestbedError("no testbed is open; begin with the keyword Open Testbed")
-        return self._own
+        raise TestbedError(
+            f"{self.config.name} boots the builds that are compared, and this test measures one that is up; choose one "
+            "that compares builds: --scenario path-NAME, or kernel-build (--list-scenarios tells all)"
+        )
 
     def standing(self) -> Testbed:
         """The testbed that is up, as the file describes it; another one where that was left. Raises as `open`."""

@@ -24,7 +24,6 @@ _HEAD = np.dtype(
         ("level", _LEVEL, _LEVELS), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS),
         ("paged_kind", "<u8"),
         ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
-        ("unpaged", "<u8"), ("unused", "<u8"),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(

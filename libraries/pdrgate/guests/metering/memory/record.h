@@ -84,8 +84,6 @@ struct record {
 	uint64_t windows; /* those that count */
 	uint64_t dropped; /* those that do not, for the CPU had nothing to do meanwhile */
 	uint64_t untold; /* touches that there was no room for */
-	uint64_t unpaged; /* lines of whose pages nothing is told, for there was no room */
-	uint64_t unused;
 	struct place place[PLACES];
 	struct paged paged[PAGED];
 };
