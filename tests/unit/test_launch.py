@@ -299,15 +299,38 @@ def test_a_comparison_that_is_interrupted_and_tells_its_change_ends_as_interrupt
     assert f"interrupted; continue with: --resume {tmp_path}" in told
 
 
+FAULT = "cannot write run/result.json: No space left on device; make room there and run again"
+LATE = f"""
+class late:
+    ROBOT_LIBRARY_SCOPE = "GLOBAL"
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self):
+        self.ROBOT_LIBRARY_LISTENER = self
+
+    def end_test(self, data, result):
+        result.status, result.message = "FAIL", "{FAULT}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "first"),
+    [
+        ("", f"Fail    {FAULT}\\nmore of it"),
+        (f"Suite Setup    Fail    {FAULT}", "Log    never"),
+        ("Library    late.py", "Log    passes, and its result cannot be kept"),
+    ],
+    ids=["test", "setup", "library"],
+)
 def test_a_run_that_left_no_result_says_why_its_first_test_failed(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], settings: str, first: str
 ) -> None:
     """A disk that gets full while result.json is written leaves room for Robot's own files again."""
-    suite = tmp_path / "mine.robot"
-    fault = "cannot write run/result.json: No space left on device; make room there and run again"
+    suite, fault = tmp_path / "mine.robot", FAULT
+    (tmp_path / "late.py").write_text(LATE)
     suite.write_text(
-        "*** Test Cases ***\n"
-        f"One\n    [Tags]    default\n    Fail    {fault}\\nmore of it\n"
+        f"*** Settings ***\n{settings}\n*** Test Cases ***\n"
+        f"One\n    [Tags]    default\n    {first}\n"
         "Two\n    [Tags]    default\n    Fail    something else\n"
     )
     folder = tmp_path / "run"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from pdrgate.errors import DataError, StorageError, without_value
+from pdrgate.errors import DataError, without_value
 from pdrgate.history.upgrade import OLDEST, upgraded_result
+from pdrgate.history.whole_file import write_whole
 from pdrgate.results.file_name import as_text
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult
 from pdrgate.results.on_disk import from_disk, to_disk
@@ -37,7 +36,7 @@ def write_result(path: Path, result: RunResult) -> None:
         StorageError: the file cannot be written.
         ValueError: the reader would not take it, or a number is not finite (a fault of pdrgate's).
     """
-    _put(path, encoded(result))
+    write_whole(path, encoded(result))
 
 
 class GrowingResult:
@@ -60,7 +59,7 @@ class GrowingResult:
                 raise
             self._known.append((scenario, msgspec.Raw(_json(told))))
         whole = _checked(replace(result, scenarios=())) | {"scenarios": [raw for _, raw in self._known]}
-        _put(self._path, _formatted(whole), durable=result.finished is not None)
+        write_whole(self._path, _formatted(whole), durable=result.finished is not None)
 
     def _unchanged(self, result: RunResult) -> int:
         """How many of the scenarios, from the first on, are those that were written."""
@@ -76,23 +75,8 @@ def keep_result(path: Path, raw: bytes, source: str) -> RunResult:
         StorageError: the file cannot be written.
     """
     result = decoded_result(raw, source)
-    _put(path, raw)
+    write_whole(path, raw)
     return result
-
-
-def _put(path: Path, content: bytes, *, durable: bool = True) -> None:
-    partial = path.with_name(path.name + ".part")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()  # half a result would only take up room
-        raise StorageError(f"cannot write {path}: {error.strerror}; make room there and run again") from error
 
 
 def read_result(path: Path) -> RunResult:

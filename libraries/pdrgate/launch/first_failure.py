@@ -14,7 +14,9 @@ class FirstFailure:
         self.sentence = ""
         """The first line of the message; empty where no test failed."""
 
-    def end_test(self, data: object, result: Any) -> None:
-        """Called by Robot after each test."""
-        if result.failed and not self.sentence:
-            self.sentence = next(iter(result.message.splitlines()), "").rstrip(".")
+    def end_suite(self, data: object, result: Any) -> None:
+        """Called by Robot after each suite: the library fails a test that has ended when its result cannot be kept."""
+        failed = (test for test in result.tests if test.failed)
+        if not self.sentence and (first := next(failed, None)) is not None:
+            told = (line for line in first.message.splitlines() if not line.endswith("setup failed:"))
+            self.sentence = next(told, "").rstrip(".")

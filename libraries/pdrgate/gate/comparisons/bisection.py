@@ -20,7 +20,7 @@ from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
-from pdrgate.errors import EXIT_FAULT, DataError, StorageError, TestbedError
+from pdrgate.errors import EXIT_FAULT, DataError, TestbedError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -30,6 +30,7 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity, fingerprint_differences
 from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.gate.verdicts.packet_cost import cost_result
+from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands import Ask, Cost
 from pdrgate.measurands.cost import cost_change_in_words, idle_of, on_path, saturated
 from pdrgate.measurands.function_changes import function_changes
@@ -129,11 +130,7 @@ class BisectionEnds:
 
     def keep(self, folder: Path) -> None:
         """Write them for other processes. Raises StorageError."""
-        path = folder / ENDS_FILE
-        try:
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1))
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}; make room there and run again") from error
+        write_whole(folder / ENDS_FILE, msgspec.json.format(msgspec.json.encode(self), indent=1))
 
     @classmethod
     def kept(cls, folder: Path) -> BisectionEnds:

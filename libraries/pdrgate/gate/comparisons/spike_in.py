@@ -22,12 +22,13 @@ import msgspec
 
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
-from pdrgate.errors import DataError, StorageError, TestbedError, without_value
+from pdrgate.errors import DataError, TestbedError, without_value
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.run.run_record import SPIKE_IN_FILE
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.history.whole_file import write_whole
 from pdrgate.hosts.host import CommandError
 from pdrgate.measurands import Ask
 from pdrgate.measurands.cost import packet_cost
@@ -214,10 +215,7 @@ def _kept(comparison: BuildComparison) -> Size | None:
 def _keep(comparison: BuildComparison, size: Size) -> None:
     """Raises StorageError, or DataError when what is there is not ours."""
     file = _file(comparison)
-    try:
-        file.write_bytes(msgspec.json.encode(_read(file) | {_asked(comparison): size}))
-    except OSError as error:
-        raise StorageError(f"cannot write {file}: {error.strerror}; make room there and run again") from error
+    write_whole(file, msgspec.json.encode(_read(file) | {_asked(comparison): size}))
 
 
 def _asked(comparison: BuildComparison) -> str:

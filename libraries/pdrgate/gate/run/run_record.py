@@ -21,6 +21,7 @@ from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, GrowingResult
 from pdrgate.history.transfers import TransferFile
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
+from pdrgate.history.whole_file import write_whole
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest_verdict
@@ -154,11 +155,7 @@ class RunRecord:
         if digest in self._fingerprints:
             return
         self._fingerprints[digest] = dict(fingerprint)
-        path = self.folder / FINGERPRINTS_FILE
-        try:
-            path.write_text(json.dumps(self._fingerprints, indent=1) + "\n")
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}; make room there and run again") from error
+        write_whole(self.folder / FINGERPRINTS_FILE, f"{json.dumps(self._fingerprints, indent=1)}\n".encode())
 
     def fingerprint(self, digest: str) -> Mapping[str, str]:
         """The fingerprint of that digest; empty when it was never noted."""
