@@ -67,7 +67,7 @@ class FullWindowTime(_Growth):
 
     about: ClassVar[Description] = Description(
         "time to a full window", SECONDS, "lower", "until a receiver advertised nine tenths of its largest window",
-        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.35, option=""),
+        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.5, option=""),
     )  # fmt: skip
 
     @classmethod
