@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
@@ -339,6 +340,8 @@ def test_the_way_of_a_packet_is_drawn_with_what_changed_in_words() -> None:
     )
     assert "script" not in page.tags and EVIL in page.text
     assert html.count("<rect") == 5  # what is too narrow to be seen is not drawn
+    lowest = max(float(y) + float(tall) for y, tall in re.findall(r'<rect[^>]* y="(\d+)"[^>]* height="(\d+)"', html))
+    assert re.findall(r'viewBox="0 0 [\d.]+ (\d+)"', html) == [f"{lowest + 1:.0f}"]  # as high as what is drawn
     alone = Page(icicle(after))
     assert "new" not in alone.text and "before" not in alone.text and "rx: 1100.0 instr" in alone.text
     sides = [changed(one, cost=cost) for one, cost in zip(compared().builds.sides, (before, after), strict=True)]

@@ -52,7 +52,7 @@ def icicle(after: CostResult, before: CostResult | None = None) -> str:
     root = tree_of(after, before)
     compared = before is not None
     frames = list(_drawn(root, 0.0, 0, _WIDTH / (root.width or 1.0), compared))
-    height = _ROW * (1 + max((one.y for one in frames), default=0))
+    height = _ROW + max((one.y for one in frames), default=0)
     return rendered(
         "icicle.html.j2", frames=frames, width=_WIDTH, height=height, row=_ROW, compared=compared
     ).replace("\n", "")  # fmt: skip
