@@ -41,18 +41,6 @@ SETTINGS = (
     "net/core/netdev_max_backlog", "net/core/netdev_budget", "net/core/netdev_budget_usecs", "net/core/dev_weight",
     "net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "kernel/sched_rt_runtime_us", "net/core/bpf_jit_enable",
 )  # fmt: skip
-SLOWER = """#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-SEC("xdp") int passes(struct xdp_md *context)
-{
-#if SLOW
-    for (volatile int turn = 0; turn < 300; turn++)
-        ;
-#endif
-    return XDP_PASS;
-}
-char _license[] SEC("license") = "GPL";
-"""
 
 
 @dataclass(frozen=True)
@@ -88,8 +76,6 @@ def moments(kernel: str, place: Path) -> Iterator[Moment]:
     yield Moment("pairs", pairs, r"\d candidate saturation")
     yield Moment("cost count", pairs, r"\d baseline +idle")
     yield Moment("memory trial", pairs, r"\d \w+ +memory")
-    one, other = (place / f"{name}.o" for name in ("slower", "own"))
-    yield Moment("confirmation", ("--bpf", str(one), "--against", str(other)), "(?i)confirm")
     yield Moment("reports are written", pairs, "drawing what it rests on")
     yield Moment("reports after the verdict", pairs, r"(?m)^PASS: ")
     fresh = (str(place / "clone/ci/gate"),)
@@ -281,27 +267,6 @@ def main() -> None:
         place = given.place or Path(passing)
         for name in ("tmp", "cache"):
             (place / name).mkdir(parents=True, exist_ok=True)
-        for name, slow in (("slower", 1), ("own", 0)):
-            subprocess.run(
-                (
-                    "clang",
-                    "-O2",
-                    "-g",
-                    "-target",
-                    "bpf",
-                    f"-DSLOW={slow}",
-                    f"-I/usr/include/{os.uname().machine}-linux-gnu",
-                    "-x",
-                    "c",
-                    "-",
-                    "-c",
-                    "-o",
-                    place / f"{name}.o",
-                ),
-                input=SLOWER,
-                text=True,
-                check=True,
-            )
         for moment in [*moments(given.kernel, place)][given.skip :]:
             if not fnmatch.fnmatch(moment.name, given.only):
                 continue

@@ -9,11 +9,13 @@ import http.server
 import os
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -294,6 +296,28 @@ class TestStart:
         done = checkout.run("bootstrap", "--python-only", PYTHON=str(python))
         assert done.returncode == 0, done.stderr
         assert checkout.installed("runtime")
+
+    def test_ctrl_c_is_told_in_one_line_and_the_next_start_goes_on(self, checkout: Checkout, tmp_path: Path) -> None:
+        """A terminal's Ctrl-C reaches what bootstrap waits for as well."""
+        begun = tmp_path / "begun"
+        write_script(
+            tmp_path / "python",
+            f'[[ "$*" != *\\ venv\\ * ]] || {{ touch {begun}; exec sleep 600; }}\nexec {sys.executable} "$@"',
+        )
+        environment = checkout.environment(PYTHON=str(tmp_path / "python"))
+        process = subprocess.Popen(
+            (checkout.root / "ci/bootstrap", "--python-only"), env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
+        while not begun.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=120)
+        assert (process.returncode, stdout) == (130, "")
+        assert stderr.splitlines()[1:] == ["ci/bootstrap: interrupted; the next start goes on with what is there"]
+        assert checkout.run("bootstrap", "--python-only").returncode == 0
 
     def test_an_unknown_argument_is_a_usage_error(self, built: Checkout) -> None:
         done = built.run("bootstrap", "--fast")
