@@ -6,14 +6,11 @@ Resource         ../../../resources/gate.resource
 Test Tags        path-tcp-kernel-buffers    end-host    closed-loop
 
 
-*** Variables ***
-${CONTROL}    reno    # cubic leaves slow start where a busy machine delays what it sends
-
-
 *** Test Cases ***
 Receive Buffers Of The Kernel Over 50 ms
     Given The SUT Receives TCP By 1 Streams
     And Its TCP Buffers Are Of The Kernel
-    And Its TCP Senders Use ${CONTROL}
+    # cubic leaves slow start where a busy machine delays what it sends
+    And Its TCP Senders Use reno    # robocop: off=NAME18
     And Its Path Takes    50 ms
     Then TCP Grows As Before
