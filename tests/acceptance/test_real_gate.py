@@ -332,8 +332,9 @@ def test_mistakes_in_a_suite_are_told_in_one_line(mistaken, number, message):
     assert len(mistaken.robot_messages) == len(MISTAKES)
     status, text = mistaken.robot_messages[str(number)]
     assert status == "FAIL"
-    assert message in text
-    assert "\n" not in text
+    told, *fault = text.splitlines()
+    assert message in told
+    assert fault in ([], ["The testbed, a tool or what both builds share is at fault, not the change."])
     assert "Traceback" not in mistaken.stdout + mistaken.stderr
 
 
@@ -348,7 +349,7 @@ def test_a_load_can_be_measured_and_asserted(tmp_path):
     status, text = ended.robot_messages["1"]
     assert status == "FAIL"
     assert re.fullmatch(
-        r"ASSERTION_FAILED: Latency max '[\d.]+ (ns|µs|ms|s)' .* should be less than '1 µs' .*", text
+        r"ASSERTION_FAILED: Latency max '[\d.]+ (ns|µs|ms|s)' .* should be less than '1 µs' .*", text.splitlines()[0]
     ), text
     assert ended.code == 1
 

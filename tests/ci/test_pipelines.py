@@ -1,4 +1,5 @@
-"""The pipelines that a CI owner copies: their files against the published schemas, their shell parts executed.
+"""The pipelines that a CI owner copies: their files against the published schemas, each executed as a whole, and its
+shell parts by themselves.
 
 No Jenkins, no GitHub and no GitLab is here. The shell runs as each of them runs it, with the variables that it sets;
 the gate itself is a script that notes its options and leaves a result. What compiles is pdrgate, from git trees whose
@@ -24,6 +25,7 @@ from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 from github_runner import GitHub
 from gitlab_runner import GitLab
+from jenkins_runner import JenkinsBuild, built, runs_here
 from jenkins_server import Build, Jenkins, serving
 from made_results import compared, result, scenario, written
 from made_trees import Tree, made_tree
@@ -315,6 +317,14 @@ class Change:
         return self.tree.folder
 
 
+def committed(folder: Path) -> Path:
+    """The folder, as a repository with all of it on main."""
+    own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    for words in (("init",), ("add", "--force", "."), ("commit", "--message", "all")):
+        subprocess.run(["git", *own, *words], cwd=folder, capture_output=True, check=True)
+    return folder
+
+
 def changed(folder: Path, line: str = "int of_the_change;") -> Change:
     """A change that puts this line into the kernel, in a tree that whoever asks gets any commit of."""
     tree = made_tree(folder)
@@ -382,6 +392,9 @@ class TestBuildFromEnv:
                 assert code in (2, 64), (name, value, told)
 
 
+by_groovy = pytest.mark.skipif(not runs_here(), reason="Java or Groovy is not installed: apt-get install groovy")
+
+
 class TestJenkins:
     FILE = (ROOT / "Jenkinsfile").read_text()
 
@@ -441,6 +454,77 @@ class TestJenkins:
     def test_no_parameter_is_put_into_its_shell(self) -> None:
         # In Groovy only the other quotes would put a value in.
         assert not re.search(r'\bsh\b[^\n]*"""|\bsh\s*\(?\s*"|script: *"', self.FILE)
+
+    def job(self, work: Work, text: str = FILE, change: Change | None = None, **given: str) -> JenkinsBuild:
+        """What came of a job that has this one file, with pdrgate's address in it."""
+        testbeds = "resources/testbeds"
+        shutil.copytree(ROOT / testbeds, work.checkout.root / testbeds)
+        file = work.folder / "Jenkinsfile"
+        file.write_text(text.replace("PDRGATE = ''", f"PDRGATE = 'file://{committed(work.checkout.root)}'"))
+        known = {
+            "PATH": f"{work.checkout.root / 'tools'}:{os.environ['PATH']}", "HOME": str(work.folder), "CODE": "0",
+            "SAID": "", "REAL": "1", "RESULT": encoded(result(compared())).decode(),
+        }  # fmt: skip
+        of_the_server = {"JOB_NAME": "net/gate"} | ({"CHANGE_TARGET": "main"} if change else {})
+        (work.folder.parent / "elsewhere").mkdir()
+        repository = change.folder if change else work.folder.parent / "elsewhere"
+        return built(
+            file, work.folder.parent / "jenkins", repository, "topic", known | given, of_the_server,
+            {"KERNEL": "" if change else "k.deb", "AGAINST": "" if change else HOSTILE[1]},
+        )  # fmt: skip
+
+    def gated_with(self, build: JenkinsBuild, agent: int) -> list[str]:
+        return (build.place / f"agent-{agent}/options").read_text().split("\0")[:-1]
+
+    @by_groovy
+    def test_the_file_alone_gates_a_change(self, work: Work) -> None:
+        build = self.job(work, change=changed(work.folder.parent / "linux"))
+        assert (build.result, build.errors) == ("SUCCESS", ()), build.said
+        assert build.stages == ("", "Build", "Gate steady-guest default", "Measure steady-guest default")
+        assert build.labels == ("pdrgate-build", "testbed-steady-guest")
+        assert build.description == "steady-guest default: PASS: because, on IPv6 routing"
+        options = self.gated_with(build, 2)
+        for side, name, line in (
+            ("candidate", "--kernel", "of_the_change"), ("baseline", "--against", "of_the_base"),
+        ):  # fmt: skip
+            assert f"{name}=builds/{side},vmlinux=builds/{side}/vmlinux" in options
+            assert lines_of(build.place / "agent-2/builds" / side) == {line}
+        assert "--noise=/var/lib/pdrgate/kept/net/gate/steady-guest/default/noise.jsonl" in options
+        (told,) = (build.place / "archive/gate/steady-guest/default").glob("2*/result.json")
+        assert "PASS" in told.read_text()
+
+    @by_groovy
+    def test_a_change_that_does_not_compile_is_red_and_says_why(self, work: Work) -> None:
+        build = self.job(work, change=changed(work.folder.parent / "linux", "int b = c;"))
+        assert build.result == "FAILURE"
+        assert build.stages == ("", "Build")
+        assert re.search(r"^candidate: \S+: does not compile: net.c:1:9: error: ", build.description)
+
+    @by_groovy
+    def test_a_red_gate_fails_the_build_and_is_published(self, work: Work) -> None:
+        red = encoded(result(compared("REGRESSION"))).decode()
+        build = self.job(work, CODE="1", RESULT=red)
+        assert (build.result, build.errors) == ("FAILURE", ("REGRESSION: because, on IPv6 routing",)), build.said
+        assert build.description == "steady-guest default: REGRESSION: because, on IPv6 routing"
+        assert {"--kernel=k.deb", f"--against={HOSTILE[1]}"} <= set(self.gated_with(build, 1))
+        assert build.published == ("junit 0", "allure 0")  # the gate here leaves a result and no page
+
+    @by_groovy
+    def test_the_cells_of_a_matrix_are_one_verdict_also_where_one_of_them_dies(self, work: Work) -> None:
+        text = self.FILE.replace("values 'default'", "values 'default', 'kernel-build'")
+        text = text.replace("choices: ['default', 'every']", "choices: ['every']")
+        dies = work.checkout.root / "ci/gate"
+        dies.write_text(GATE.replace("exit", "for one; do [[ $one != *kernel-build ]] || exit 137; done\nexit"))
+        build = self.job(work, text)
+        assert build.result == "FAILURE"
+        assert build.stages[1:] == (
+            "Gate steady-guest default", "Measure steady-guest default",
+            "Gate steady-guest kernel-build", "Measure steady-guest kernel-build",
+        )  # fmt: skip
+        merged, *cells = build.description.splitlines()
+        assert cells[0] == "steady-guest default: PASS: because, on IPv6 routing"
+        assert merged.startswith("testbed fault: ERROR: "), build.description
+        assert (build.place / "archive/gate/merged/summary.html").is_file()
 
 
 class TestSchemas:
@@ -654,10 +738,7 @@ class TestGitLab:
         shutil.copy(TEMPLATE, alone)
         server = work.folder.parent / "server/GROUP"
         server.mkdir(parents=True)
-        own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
-        for words in (("init",), ("add", "--force", "."), ("commit", "--message", "all")):
-            subprocess.run(["git", *own, *words], cwd=work.checkout.root, capture_output=True, check=True)
-        (server / "pdrgate.git").symlink_to(work.checkout.root)
+        (server / "pdrgate.git").symlink_to(committed(work.checkout.root))
         known = {
             "PATH": f"{work.checkout.root / 'tools'}:{os.environ['PATH']}", "HOME": str(work.folder), "CODE": "0",
             "SAID": "", "REAL": "1", "RESULT": encoded(result(compared(), commit=change.head)).decode(),
