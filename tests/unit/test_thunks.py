@@ -9,9 +9,10 @@ import pytest
 from flat_values import flat_trial
 from made_results import scenario
 
-from pdrgate.gate.verdicts.change_verdict import comparison, judged
+from pdrgate.gate.verdicts.against_baseline import measurands_in_words
+from pdrgate.gate.verdicts.change_verdict import comparison, judged, summarised
 from pdrgate.gate.verdicts.packet_cost import cost_result
-from pdrgate.measurands import described
+from pdrgate.measurands import Cost, described
 from pdrgate.measurands.thunks import ThunkBranches, ThunkReturns, thunk_changes
 from pdrgate.observers.function_names import branches_by, is_thunk, returns_by
 from pdrgate.phase import Phase
@@ -132,3 +133,12 @@ def test_thunks_are_known_by_their_names(name: str, branches: bool, returns: boo
 @pytest.mark.parametrize("name", ["ip_forward", "thunk_returns", "indirect_thunk", "__return_address"])
 def test_other_functions_are_none(name: str) -> None:
     assert not is_thunk(name)
+
+
+def test_a_first_result_names_what_is_judged_and_no_thunks() -> None:
+    kinds = (Cost.about, ThunkBranches.about, ThunkReturns.about)
+    found = [summarised(one.name, one.unit, one.better, (100.0, 100.0)) for one in kinds]
+    measured = [one for one in found if one is not None]
+    assert len(measured) == len(kinds)
+    assert measurands_in_words(measured) == "cost 100 instructions/packet"
+    assert "branches by thunks 100" in measurands_in_words(measured[1:])  # where nothing else is known

@@ -226,8 +226,9 @@ def so_far(measurands: Sequence[MeasurandResult]) -> Judgement:
 
 
 def measurands_in_words(measurands: Sequence[MeasurandResult]) -> str:
-    """What was measured, in a line."""
-    return ", ".join(f"{one.name} {shown_value(one.value, one.unit)}" for one in measurands)
+    """What was measured, in a line. What is told and never judged by itself stands in the table of the page alone."""
+    judged = [one for one in measurands if described(one.name).role is not MeasurandRole.TOLD]
+    return ", ".join(f"{one.name} {shown_value(one.value, one.unit)}" for one in judged or measurands)
 
 
 def _as_typed(folder: Path) -> Path:
