@@ -1,16 +1,20 @@
-"""How the command begins: what it imports takes a second and more, and Ctrl-C is answered meanwhile, too."""
+"""How the command begins: what it imports takes a second and more, and signals are answered meanwhile, too."""
 
 import sys
+
+from pdrgate.interruption import Interruption, interruptible
 
 
 def begin() -> int:
     """Run the command line and return its exit code."""
     try:
-        from pdrgate.cli import main
-    except KeyboardInterrupt:
-        sys.stderr.write("pdrgate: interrupted\n")
-        return 130
-    return main()
+        with interruptible():
+            from pdrgate.cli import main
+
+            return main()
+    except Interruption as interruption:
+        sys.stderr.write(f"pdrgate: {interruption}\n")
+        return interruption.exit_code
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ def serve() -> None:
     import pdrgate.reports.plots  # noqa: F401
     from pdrgate.cli import main
     from pdrgate.hosts.ssh import SshConnection
+    from pdrgate.interruption import interruptible
     from pdrgate.reports.markup.html import templates
 
     Figure.savefig = lambda self, file, **how: file.write(_BLANK)  # type: ignore[method-assign,assignment]
@@ -86,7 +87,9 @@ def serve() -> None:
                 *others, _ = SshConnection.__init__.__defaults__ or ()
                 SshConnection.__init__.__defaults__ = (*others, asked.patience)
             real = asked.simulation is None
-            sys.exit(main(list(asked.arguments)) if real else simulate(asked.simulation, asked.arguments))
+            with interruptible():
+                code = main(list(asked.arguments)) if real else simulate(asked.simulation, asked.arguments)
+            sys.exit(code)
         print(pid, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C at several moments of a run with a simulated SUT: exit code 130, and not a word of Robot's or Python's."""
+"""Signals at several moments of a run with a simulated SUT: what is said, and what the exit code is."""
 
 from __future__ import annotations
 
@@ -48,35 +48,48 @@ def begun(place: Path) -> Started:
     return run
 
 
-def test_after_a_verdict_it_is_an_interruption_all_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "told"), [(signal.SIGINT, ""), (signal.SIGTERM, " (SIGTERM)"), (signal.SIGHUP, " (SIGHUP)")]
+)
+def test_after_a_verdict_it_is_an_interruption_all_the_same(tmp_path: Path, number: signal.Signals, told: str) -> None:
     run = begun(tmp_path)
-    run.send_signal(signal.SIGINT)
-    assert run.code() == 130, run.told
+    run.send_signal(number)
+    assert run.code() == 128 + number, run.told
     (folder,) = (path for path in (tmp_path / "results").iterdir() if path.is_dir() and not path.is_symlink())
-    assert "pdrgate: stopping: what was changed is put back first" in run.told
+    assert f"pdrgate: stopping{told}: what was changed is put back first" in run.told
     assert f"continue with: --resume {folder}" in run.told
     assert not [word for word in OTHERS if word in run.told], run.told
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_one_ends_it_at_once(tmp_path: Path, number: signal.Signals) -> None:
-    suite = tmp_path / "results"
+@pytest.mark.parametrize(
+    ("number", "second"),
+    [
+        (signal.SIGINT, signal.SIGINT),
+        (signal.SIGTERM, signal.SIGTERM),
+        (signal.SIGTERM, signal.SIGINT),
+        (signal.SIGHUP, signal.SIGHUP),
+    ],
+)
+def test_a_second_one_changes_nothing_of_how_it_ends(
+    tmp_path: Path, number: signal.Signals, second: signal.Signals
+) -> None:
     run = begun(tmp_path)
     run.send_signal(number)
-    run.until_told("stopping: ")
-    run.send_signal(number)
-    assert run.code() == 130, run.told
-    assert suite.exists()
+    run.until_told("stopping")
+    run.send_signal(second)
+    assert run.code() == 128 + number, run.told
+    assert "--resume" in run.told
     assert not [word for word in OTHERS if word in run.told], run.told
 
 
 INTERRUPTED = """
+import os
 import sys
 
 class Interrupted:
     def find_spec(self, name, *_):
         if name == "pdrgate.cli":
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), int(sys.argv[1]))
 
 sys.meta_path.insert(0, Interrupted())
 from pdrgate.__main__ import begin
@@ -84,9 +97,12 @@ sys.exit(begin())
 """
 
 
-def test_while_the_command_is_imported(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "told"), [(signal.SIGINT, ""), (signal.SIGTERM, " (SIGTERM)"), (signal.SIGHUP, " (SIGHUP)")]
+)
+def test_while_the_command_is_imported(tmp_path: Path, number: signal.Signals, told: str) -> None:
     done = subprocess.run(
-        (sys.executable, "-c", INTERRUPTED), capture_output=True, text=True, check=False, cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT / "libraries")},
+        (sys.executable, "-c", INTERRUPTED, str(int(number))),
+        capture_output=True, text=True, check=False, cwd=tmp_path, env={"PYTHONPATH": str(ROOT / "libraries")},
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "pdrgate: interrupted\n")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", f"pdrgate: interrupted{told}\n")

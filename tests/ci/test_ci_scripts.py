@@ -297,8 +297,11 @@ class TestStart:
         assert done.returncode == 0, done.stderr
         assert checkout.installed("runtime")
 
-    def test_ctrl_c_is_told_in_one_line_and_the_next_start_goes_on(self, checkout: Checkout, tmp_path: Path) -> None:
-        """A terminal's Ctrl-C reaches what bootstrap waits for as well."""
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_is_told_in_one_line_and_the_next_start_goes_on(
+        self, checkout: Checkout, tmp_path: Path, number: signal.Signals
+    ) -> None:
+        """A terminal's Ctrl-C reaches what bootstrap waits for as well, and so do signals to all of a job."""
         begun = tmp_path / "begun"
         write_script(
             tmp_path / "python",
@@ -313,9 +316,9 @@ class TestStart:
         while not begun.exists():
             assert process.poll() is None
             time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         stdout, stderr = process.communicate(timeout=120)
-        assert (process.returncode, stdout) == (130, "")
+        assert (process.returncode, stdout) == (128 + number, "")
         assert stderr.splitlines()[1:] == ["ci/bootstrap: interrupted; the next start goes on with what is there"]
         assert checkout.run("bootstrap", "--python-only").returncode == 0
 

@@ -26,6 +26,7 @@ from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
 from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, HeldError, PdrGateError
+from pdrgate.interruption import Interruption, interrupted_code
 from pdrgate.streams import outlives_its_reader
 
 _COMPLETION = "_PDRGATE_COMPLETE"
@@ -85,8 +86,10 @@ def _code(words: Sequence[str]) -> int:
         why = _PASSWORD.sub(r"\1…@", error.format_message())
         told = f"{why.rstrip('.')}; see '{where} --help'"
         return _complain(told, _for_bisect(words, EXIT_USAGE))
+    except Interruption as interruption:
+        return _complain(str(interruption), interruption.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        return _complain("interrupted", 130)
+        return _complain("interrupted", interrupted_code())
     except PdrGateError as error:
         if debug:
             raise

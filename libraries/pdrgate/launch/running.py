@@ -16,15 +16,15 @@ from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, Da
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
+from pdrgate.interruption import interrupted_code
 from pdrgate.launch.first_failure import FirstFailure
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
-from pdrgate.launch.stopping import StoppedError, Stopping, terminated_as_interrupted
+from pdrgate.launch.stopping import StoppedError, Stopping
 from pdrgate.launch.suites import ALL, PACKAGE, found
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.model import RunResult
 from pdrgate.streams import told_to
 
-_INTERRUPTED = 130
 _NO_TEST, _STOPPED = 252, 253
 """Robot's exit codes."""
 _LITTLE_SPACE = 64 << 10
@@ -52,10 +52,9 @@ def run_gate(
     """
     told = telling or Telling()
     if told.form == "text":
-        with terminated_as_interrupted():
-            return _run(options, folder, why, resume, told.quiet)
+        return _run(options, folder, why, resume, told.quiet)
     out = sys.stdout
-    with told_to(sys.stderr), terminated_as_interrupted():
+    with told_to(sys.stderr):
         code = _run(options, folder, why, resume, told.quiet)
     with contextlib.suppress(FileNotFoundError):  # why there is none was told
         out.write((folder / RESULT_FILE).read_text(encoding="utf-8"))
@@ -84,9 +83,9 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
         result = None
     if not quiet:
         screen.line("")
-    if result is None and stopping.count:
+    if result is None and stopping.heard.count:
         screen.line(f"interrupted before a verdict; all trials are kept, continue with: --resume {folder}")
-        return _INTERRUPTED
+        return interrupted_code(stopping.heard.first)
     if result is None:
         reason = "no test was run" if code == _NO_TEST else "Robot ended without a result"
         told = f": {reason}: {failure.sentence or 'see the messages above'}; all trials are kept in {folder}"
@@ -98,10 +97,10 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
     if not quiet:
         screen.line("")
         show_files(folder, screen)
-    if stopping.count or result.reason.startswith(INTERRUPTED):
+    if stopping.heard.count or result.reason.startswith(INTERRUPTED):
         screen.line("")
         screen.line(f"interrupted; continue with: --resume {folder}")
-        return _INTERRUPTED
+        return interrupted_code(stopping.heard.first)
     if options.bisect:
         return EXIT_STOP if result.held else result.verdict.bisect_code
     exit_code = result.verdict.exit_code
