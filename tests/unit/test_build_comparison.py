@@ -681,7 +681,7 @@ def test_both_pdrs_their_intervals_and_the_boots_are_told_at_the_end(tmp_path: P
     assert table.startswith("REGRESSION: ")
     assert re.search(r"PDR \(at the knee\) .* -1[45]\.\d% \(-", table)  # both are one number
     assert "linux-a" in table
-    assert "95 % for all 2 comparisons together" in table
+    assert "95 % for both comparisons together" in table
     comparison = result.scenarios[0].comparison
     assert comparison is not None
     assert comparison.confidence == 0.975  # 95 % for two measurands together

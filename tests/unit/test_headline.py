@@ -157,3 +157,12 @@ def test_of_what_memory_trials_count_no_share_is_told() -> None:
     misses = change("last-level misses", change=0.9986, baseline=0.0, candidate=0.9986, parts=parts)
     assert [row.change for row in measurand_rows(found(misses)) if row.name == "last-level misses"] == ["+1.0"]
     assert "99.9" not in scenario_headline(found(change(), misses))
+
+
+def test_where_nothing_was_compared_it_says_so_and_what_to_do_next() -> None:
+    why = "nothing was compared: PDR 18.36 kpps"
+    for folder, end in (("results/20261127-023301", " results/20261127-023301"), (f"/{'long/' * 30}run", "")):
+        reason = f"{why}; compare the next build with it by --baseline {folder}; saturation throughput 18.27 kpps"
+        told = scenario_headline(dataclasses.replace(scenario("NO_BASELINE"), reason=reason))
+        assert told.startswith(f"NO_BASELINE: {why}; compare the next build with it by --baseline{end}")
+        assert folder in told or folder in " ".join(left_out(told, reason))

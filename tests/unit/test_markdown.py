@@ -103,7 +103,7 @@ def test_a_regression_begins_with_its_verdict_and_has_all_that_a_reviewer_asks()
     assert "\n\n#### IPv6 routing\n\n" in told
     assert head == ["", "base", "candidate", "change"]
     assert row == ["PDR", "1 Mpps", "950 kpps", "✗ REGRESSION<br>-5.0% (-6.0% to -4.0%)"]
-    assert "In brackets: the interval of the change, 95 % for all 2 comparisons together." in told
+    assert "In brackets: the interval of the change, 95 % for both comparisons together." in told
     assert grounds_head[3:] == ["evidence", "resolvable change"]
     assert (grounds[0], *grounds[2:]) == ("PDR", "97.5 %", "over 1000 : 1 worse", "0.9%")
     assert functions_head == ["function", "before", "after", "change"]

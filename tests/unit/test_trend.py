@@ -332,7 +332,7 @@ def test_points_stay_within_their_chart_whatever_they_are() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_short_history_has_a_page(count: int) -> None:
-    assert "Nothing got slower" in page_of(runs(levels((count, 1e6)))).text
+    assert "No level moved" in page_of(runs(levels((count, 1e6)))).text
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_a_page_whose_newest_runs_failed_does_not_say_that_nothing_got_worse(cou
         scenario = dataclasses.replace(found[-1 - one].scenarios[0], verdict=Verdict.REGRESSION)
         found[-1 - one] = dataclasses.replace(found[-1 - one], scenarios=(scenario,))
     text = page_of(found).text
-    assert headline in text and "got slower" not in text
+    assert f"{headline}; no level moved" in text and "got slower" not in text
 
 
 def test_nothing_in_a_history_becomes_html() -> None:
@@ -400,7 +400,7 @@ def test_an_acknowledged_alarm_is_silent_and_still_drawn(tmp_path: Path, capsys:
     assert main(command) == 0
     assert capsys.readouterr().out == ""
     drawn = page.read_text()
-    assert "Nothing got slower" in drawn and "2 acknowledged" in drawn
+    assert "No level moved but those acknowledged" in drawn and "2 acknowledged" in drawn
     assert drawn.count('class="band quiet"') == 2 and "WORSE" not in drawn
     seen.write_text("6.1.19\n")
     assert main(command) == 1
@@ -413,4 +413,4 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     folder = written(tmp_path / "results", runs(levels((30, 1e6))))
     assert main(["trend", str(folder), "--page", str(tmp_path / "trend.html")]) == 0
     assert capsys.readouterr().out == ""
-    assert "Nothing got slower" in (tmp_path / "trend.html").read_text()
+    assert "No level moved" in (tmp_path / "trend.html").read_text()

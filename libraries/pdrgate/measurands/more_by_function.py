@@ -21,7 +21,10 @@ class MoreByFunction:
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
         by = sum(one.change for one in change.parts) if change.parts else change.candidate - change.baseline
         said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
-        told = f"each packet {said} ({change.baseline:.1f} -> {change.candidate:.1f})"
+        before, after = f"{change.baseline:.1f}", f"{change.candidate:.1f}"
+        # What surely changed is summed; all that was counted has what trials differ by besides.
+        in_all = "" if f"{float(after) - float(before):.1f}" == f"{by:.1f}" else "in all "
+        told = f"each packet {said} ({in_all}{before} -> {after})"
         same = [one for one in change.parts if (one.change > 0) == (by > 0)]
         if not same:
             return told

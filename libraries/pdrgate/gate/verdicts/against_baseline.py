@@ -65,9 +65,7 @@ class AgainstBaseline:
             DataError: the one that was named cannot serve, or one is required and there is none.
         """
         if self._baselines is None:
-            self._no_baseline = (
-                f"this result can be the next run's: --baseline {_as_typed(self._session.record.folder)}"
-            )
+            self._no_baseline = f"compare the next build with it by --baseline {_as_typed(self._session.record.folder)}"
         else:
             self._baseline, self._no_baseline = self._baselines.find(self._sut.fingerprint)
         if self._baseline is None and self._session.options.require_baseline:
@@ -146,7 +144,8 @@ class AgainstBaseline:
         if self._baseline is not None:
             why = f"{self._baseline.source} has none of these measurands by two samples or more"
         verdict = Verdict.INCONCLUSIVE if session.options.require_baseline else Verdict.NO_BASELINE
-        return Judgement(verdict, measurands_in_words(measurands)).remarked(disturbance.remark(), why)
+        measured, _, others = measurands_in_words(measurands).partition(", ")
+        return Judgement(verdict, f"nothing was compared: {measured}").remarked(why, others, disturbance.remark())
 
     def concluded(self, judgement: Judgement, measurands: Sequence[MeasurandResult]) -> Judgement:
         """What a scenario ends with; a baseline that was asked for in vain is told, or an ERROR where it is required.

@@ -21,7 +21,7 @@ from pdrgate.reports.words.trend_lines import day, measuring_again, what_moved
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 226.0, 78.0, 470.0, 22.0, 162.0
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 236.0, 78.0, 470.0, 22.0, 162.0
 """A chart's size, in units that are about a pixel each on a screen, and somewhat less on a telephone."""
 _FLATTEST = 0.02
 """A chart shows at least as much above and below the middle: what deviates by little shall look as if it did."""
@@ -32,7 +32,7 @@ _CROWD = 60
 _BUILDS = 6
 """Builds that are named below a chart, at most."""
 _BUILD = 15
-"""Characters of such a name."""
+"""Characters of such a name, of which the end tells most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +179,20 @@ def trend_page(
     pinned = baselines or {}
     worse = sum(move.worse for move in found)
     failing = max((_failing(one) for one in all_series), default=0)
-    headline = what_moved(found)
+    headline = what_moved(found) if found or not quiet else "No level moved but those acknowledged"
     if failing and not worse:
-        headline = f"The newest {'run is' if failing == 1 else f'{failing} runs are'} a REGRESSION"
+        newest = f"The newest {'run is' if failing == 1 else f'{failing} runs are'} a REGRESSION"
+        headline = newest if found else f"{newest}; no level moved"
     better = len(found) - worse
+    seen = {point.verdict for one in all_series for point in one.points}
     ordered = sorted(all_series, key=lambda one: (one.scenario, one.title, one.testbed, one.fingerprint))
     sections = [
         _Section(title, list(_by_place(list(members), found, pinned, quiet)))
         for (_, title), members in itertools.groupby(ordered, key=lambda one: (one.scenario, one.title))
     ]
-    told = f"{runs} runs, {len(sections)} scenarios, {len(all_series)} series" + (
-        f"; {better} got better" * bool(better) + f"; {len(quiet)} acknowledged" * bool(quiet)
+    told = (
+        f"{runs} run{'s' * (runs != 1)}, {len(sections)} scenario{'s' * (len(sections) != 1)}, {len(all_series)} series"
+        + (f"; {better} got better" * bool(better) + f"; {len(quiet)} acknowledged" * bool(quiet))
     )
     return rendered(
         "trend.html.j2",
@@ -198,7 +201,7 @@ def trend_page(
         told=f"{told}. Each point is a run, in the order in which they began."
         + " By a run's own comparison; a level has changed when enough runs stay there." * bool(failing and not worse),
         overview=Markup(_overview(found)) if found else None,
-        shapes={str(verdict): shape for verdict, shape in _SHAPES.items()},
+        shapes={str(verdict): shape for verdict, shape in _SHAPES.items() if verdict in seen},
         sections=sections,
         has_levels=any(chart.level for one in sections for place in one.places for chart in place.charts),
         has_baselines=any(mark.pinned for one in sections for place in one.places for chart in place.charts
@@ -332,15 +335,16 @@ def _level(
 
 
 def _named(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
-    """Builds at equal distances, the newest among them, each without what all have in common."""
+    """Builds at equal distances, the newest among them, each without what all have in common; one that is all, once."""
     step = max(1, math.ceil(len(points) / _BUILDS))
     names = {one.build for one in points}
     letters = itertools.takewhile(lambda each: len(set(each)) == 1, zip(*names, strict=False))
     shared = "".join(each[0] for each in letters) if len(names) > 1 else ""
     begins = len(shared) - len(re.split(r"[^A-Za-z0-9.]", shared)[-1])
     for number, one in enumerate(reversed(points)):
-        if number % step == 0:
-            yield one, cut(one.build[begins:], _BUILD)
+        if number % step == 0 and (len(names) > 1 or not number):
+            name = one.build[begins:]
+            yield one, name if len(name) <= _BUILD else f"…{name[1 - _BUILD :]}"
 
 
 def _lines(one: Point, series: Series, pinned: Mapping[str, str]) -> list[str]:

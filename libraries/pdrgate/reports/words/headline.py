@@ -60,9 +60,15 @@ def headline(result: RunResult) -> str:
         return _of_several(decisive, number, len(result.scenarios), "scenario")
     lines = path_lines(result)
     number = sum(one.verdict is result.verdict for one in lines)
-    if number == len(lines) and result.verdict is Verdict.PASS and lines[0].change:
-        place = where(result.scenarios[lines[0].number])
-        return fitted(f"{result.verdict}: ", f"none of {number} paths got slower; the most, {place}: {lines[0].change}")
+    if result.verdict is Verdict.PASS and lines[0].change and all(one.verdict.passes for one in lines):
+        slowest = next(one for one in lines if one.verdict is result.verdict)
+        faster = [where(result.scenarios[one.number]) for one in lines if one.verdict is Verdict.IMPROVEMENT]
+        told = f"; the most, {where(result.scenarios[slowest.number])}: {slowest.change}"
+        return fitted(
+            f"{result.verdict}: ",
+            f"none of {len(lines)} paths got slower{told}",
+            [f"; {one} got faster" for one in faster],
+        )
     if number:
         decisive = result.scenarios[lines[0].number]
     return _of_several(decisive, number, len(lines), "path")
@@ -134,13 +140,19 @@ def _untold(told: str, reason: str) -> list[str]:
     return [
         one
         for one in _split(reason)
-        if one not in told and not (whole and one[:_KNOWN] in told and _unbracketed(one) not in told)
+        if one not in told
+        and (_pathless(one) != one or not (whole and one[:_KNOWN] in told and _unbracketed(one) not in told))
     ]
 
 
 def _unbracketed(clause: str) -> str:
     """The same without what stands in brackets: details, which a line that is full has no room for."""
     return re.sub(r" \([^()]*\)", "", clause)
+
+
+def _pathless(clause: str) -> str:
+    """The same without the path that it ends with, which may be longer than a line."""
+    return re.sub(r"(?<=--baseline) \S+$", "", clause)
 
 
 def _unnamed(clause: str, scenario: ScenarioResult) -> str:
@@ -225,7 +237,7 @@ def _change(scenario: ScenarioResult) -> ChangeResult | None:
     return gravest_change(found) if found else None
 
 
-def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[str]]:
+def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[tuple[str, str]]]:
     """The first clause of a reason, and those after it that belong to its headline; a notice is not the first."""
     found = _split(reason)
     noticed = 0
@@ -233,7 +245,7 @@ def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[str]]:
         noticed += 1
     if noticed < len(found):
         found = [*found[noticed:], *found[:noticed]]
-    further = [part for one in found[1:] for part in re.split(r"(?=, or )", f"; {one}")]
+    further = [(part, _pathless(part)) for one in found[1:] for part in re.split(r"(?=, or )", f"; {one}")]
     return found[0], further if verdict in _TELLS_HOW_ON else []
 
 

@@ -99,7 +99,8 @@ def intervals_in_words(comparison: ComparisonResult | None) -> str:
     if math.isclose(each, _TOGETHER):
         return "In brackets: the 95 % interval of the change."
     together = round((1 - _TOGETHER) / (1 - each))
-    return f"In brackets: the interval of the change, 95 % for all {together} comparisons together."
+    all_ = "both" if together == 2 else f"all {together}"
+    return f"In brackets: the interval of the change, 95 % for {all_} comparisons together."
 
 
 def _told_once(rows: Sequence[MeasurandLine], changes: Iterable[ChangeResult]) -> list[MeasurandLine]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import DESCRIPTIONS, Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
 from pdrgate.reports.words.costs import total_change
-from pdrgate.reports.words.measurands import change_told
+from pdrgate.reports.words.measurands import change_told, tolerance_told
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
 
@@ -79,6 +79,8 @@ def _line(number: int, scenario: ScenarioResult) -> PathLine:
     if change is not None:
         base, candidate = (_number(change, value) for value in (change.baseline, change.candidate))
         told = change_told(change)
+        if scenario.verdict is Verdict.PASS and change.lower * change.upper > 0:  # what would else contradict its mark
+            told += f", tolerance {tolerance_told(change)}"
     return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number)
 
 

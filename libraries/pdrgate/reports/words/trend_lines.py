@@ -50,7 +50,7 @@ def what_moved(found: Sequence[Move]) -> str:
     series = {id(move.series): move.series for move in found if move.worse}.values()
     places = len({(one.title, one.testbed, one.fingerprint) for one in series})
     if not places:
-        return "Nothing got slower"
+        return "Nothing got slower" if found else "No level moved"
     what = f"{len(series)} measurand{'s' * (len(series) > 1)}"
     return f"{places} scenario{'s' * (places > 1)} got slower ({what})"
 
