@@ -50,6 +50,8 @@ LOOKED_AT = ("ipv4_routing", "ipv6_routing", "bridge")
 """Paths that are counted before all others, and once more after them..."""
 OVERLOAD, COUNTED = 250e3, 3
 """...at so many packets/s, in so many trials each."""
+BURSTS = 0.01
+"""Seconds of a trial at an overload of some bursts."""
 OF_EACH_PACKET, NEVER = 0.5, 0.05
 """Calls per packet of a function that is on its way, and of one that is not. What is between them is called for pages,
 as `free_pcp_prepare`, or for batches: by which memory is free, and how long a ring is."""
@@ -167,11 +169,11 @@ def executed(testbed: VmTestbed, path: DataPath, generator: Generator, scenario:
     return found.functions
 
 
-def at_saturation(testbed: VmTestbed, name: str, folder: Path) -> Sequence[Functions]:
+def at_saturation(testbed: VmTestbed, name: str, folder: Path, duration: float = DURATION) -> Sequence[Functions]:
     scenario = scenario_of_path(name)
 
     def trial(measurer: TrialMeasurer) -> Trial:
-        return measurer.measure(OVERLOAD, DURATION, Phase.SATURATION)
+        return measurer.measure(OVERLOAD, duration, Phase.SATURATION)
 
     with (
         applied(testbed, scenario, scenario.set_up) as path,
@@ -226,6 +228,14 @@ def test_what_a_path_executes_does_not_depend_on_those_before(
         print(f"{name}: {before:.0f} -> {after:.0f} instructions")
         assert called_anew(first, last) == called_anew(last, first) == [], name
         assert after == pytest.approx(before, rel=ALIKE), name
+
+
+def test_workers_of_wireguard_end_what_they_have_begun(metered: VmTestbed, folder: Path) -> None:
+    """However slow the guest is: one that sends would else interrupt the one that encrypts, up to once a packet."""
+    for functions in at_saturation(metered, "wireguard", folder, BURSTS):
+        begun = {name: functions[f"wg_packet_{name}_worker"][1] for name in ("encrypt", "tx", "decrypt")}
+        print(begun, functions["__schedule"])
+        assert begun["tx"] < 1.5 * begun["encrypt"] < 0.1
 
 
 def called_anew(first: Sequence[Functions], last: Sequence[Functions]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from pdrgate.errors import TestbedError
+from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.comparisons.living_boots import two_cpu_suts
 from pdrgate.gate.comparisons.living_boots.two_cpu_suts import TwoCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
@@ -55,23 +55,30 @@ class _Session:
 
 
 def _told(
-    monkeypatch: pytest.MonkeyPatch, session: _Session, shared: dict[str, list[float]], scenarios: int = 1
+    monkeypatch: pytest.MonkeyPatch,
+    session: _Session,
+    shared: dict[str, list[float]],
+    scenarios: int = 1,
+    stuck: tuple[str, ...] = (),
 ) -> list[dict[str, Any]]:
     """What each scenario comes to, where trials of a build see so many shared lines for a packet, one after the other.
 
-    A number below 0 ends the guest.
+    A number below 0 ends the guest. The first guest of a side that is `stuck` cannot be put back.
     """
 
     class Sut:
-        def __init__(self, session: object, scenario: object, testbed: object, identity: Any, **_: object) -> None:
+        def __init__(self, session: object, scenario: object, testbed: Any, identity: Any, **_: object) -> None:
             self.side = identity.side
+            self.first = testbed.number <= len(SIDES)
             self.trials: list[Any] = []
 
         def set_up(self) -> None: ...
 
         def prepare(self) -> None: ...
 
-        def release(self) -> None: ...
+        def release(self) -> None:
+            if self.first and self.side in stuck:
+                raise SutError(f"{self.side}: a rule stays")
 
         def abandon(self) -> None: ...
 
@@ -125,6 +132,15 @@ def test_a_guest_that_ends_costs_its_scenario_and_is_booted_anew(monkeypatch: py
     assert (first, len(second)) == ({}, 2)
     assert session.begun == 4
     assert session.said == ["what two CPUs share is not told: the guest has ended"]
+
+
+def test_a_guest_that_cannot_be_put_back_is_ended_and_booted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _Session()
+    seen = {"baseline": [0.0] * 3, "candidate": [0.0] * 3}
+    found = _told(monkeypatch, session, seen, scenarios=3, stuck=("candidate",))
+    assert [len(one) for one in found] == [2, 2, 2]
+    assert session.begun == 3
+    assert session.said == ["candidate: a rule stays"]
 
 
 def test_a_testbed_without_such_guests_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
             self._suts.lost(failed.side, pair)
             return Replicates((failed.result(pair),))
         finally:
-            self._suts.meanwhile([partial(self._release, sut) for sut in suts.values()])
+            self._suts.meanwhile([partial(self._release, *one, sut) for one, sut in suts.items()])
         return Replicates(results, made)
 
     def close(self) -> None:
@@ -190,11 +190,13 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
             values=values, complaints=tuple(sut.complaints),
         )  # fmt: skip
 
-    def _release(self, sut: AnyLivingSut) -> None:
+    def _release(self, side: Side, number: int, sut: AnyLivingSut) -> None:
+        """Put a SUT back; one that cannot be put back is ended, and the next scenario has another."""
         try:
             sut.release()
         except PdrGateError as error:
             self._session.observer.said(str(error))
+            self._suts.lost(side, number)
 
 
 def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgement:

@@ -69,12 +69,8 @@ class TwoCpuSuts:
     def close(self) -> None:
         """End both; may be called twice."""
         self.settle()
-        for testbed in self._up.values():
-            try:
-                self._session.leave([testbed])
-            except PdrGateError as error:
-                self._session.observer.said(str(error))
-        self._up.clear()
+        for side in list(self._up):
+            self._lost(side)
 
     def _seen(self, task: ComparisonTask, in_doubt: Callable[[SeenOfBoth], bool]) -> SeenOfBoth:
         """What was seen of each build's packets: in one trial, and further ones where that leaves doubt.
@@ -99,7 +95,7 @@ class TwoCpuSuts:
                     sut.abandon()
                 self.close()
                 return {}
-        self._going_on += [self._workers.submit(self._release, sut) for sut in suts.values()]
+        self._going_on += [self._workers.submit(self._release, side, sut) for side, sut in suts.items()]
         return _of(suts)
 
     def _each(self, suts: Mapping[Side, OpenLoopSut], done: Callable[[OpenLoopSut], object]) -> None:
@@ -109,9 +105,17 @@ class TwoCpuSuts:
         for one in coming:
             one.result()
 
-    def _release(self, sut: OpenLoopSut) -> None:
+    def _release(self, side: Side, sut: OpenLoopSut) -> None:
+        """Put a SUT back; one that cannot be put back is ended, and the next scenario has another."""
         try:
             sut.release()
+        except PdrGateError as error:
+            self._session.observer.said(str(error))
+            self._lost(side)
+
+    def _lost(self, side: Side) -> None:
+        try:
+            self._session.leave([self._up.pop(side)])
         except PdrGateError as error:
             self._session.observer.said(str(error))
 
