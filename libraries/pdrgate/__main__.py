@@ -1,8 +1,9 @@
 """How the command begins: what it imports takes a second and more, and signals are answered meanwhile, too."""
 
+import signal
 import sys
 
-from pdrgate.interruption import Interruption, interruptible
+from pdrgate.interruption import SIGNALS, Interruption, interruptible
 
 
 def begin() -> int:
@@ -15,6 +16,10 @@ def begin() -> int:
     except Interruption as interruption:
         sys.stderr.write(f"pdrgate: {interruption}\n")
         return interruption.exit_code
+    finally:
+        # All is told and put back; a second Ctrl-C would only have Python tell of its own end.
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

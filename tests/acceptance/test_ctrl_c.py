@@ -93,7 +93,9 @@ class Interrupted:
 
 sys.meta_path.insert(0, Interrupted())
 from pdrgate.__main__ import begin
-sys.exit(begin())
+code = begin()
+os.kill(os.getpid(), int(sys.argv[1]))  # a second one, while Python ends
+sys.exit(code)
 """
 
 

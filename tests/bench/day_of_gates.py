@@ -3,11 +3,11 @@
     sudo .venv/bin/python tests/bench/day_of_gates.py --gates 60 [--minutes 600] [--place DIR] [--kernel BUILD]
         [--profile smoke] [--nice 15]
 
-Each gate compares a kernel with itself on one path, in the folder of all of them. Six kinds take turns: one that
+Each gate compares a kernel with itself on one path, in the folder of all of them. Eight kinds take turns: one that
 nothing happens to; one killed (SIGKILL) at a random moment, then resumed; one whose results are on a disk that becomes
 full, then resumed with room; one whose clock jumps by hours, both ways (as pdrgate's process reads it: the machine's
-clock stays); one whose PostgreSQL goes away meanwhile; one interrupted (SIGINT) at a random moment, then resumed. A
-line for each gate; then a table as docs/soak.md has it, and what was lost or left, with exit code 1.
+clock stays); one whose PostgreSQL goes away meanwhile; three stopped (SIGINT, SIGTERM, SIGHUP) at a random moment, then
+resumed. A line for each gate; then a table as docs/soak.md has it, and what was lost or left, with exit code 1.
 
 What is left of a gate is known by its journal (namespaces), by its parents (processes: orphans become this one's), and
 by folders that only these gates have (TMPDIR, XDG_CACHE_HOME). It gives way to others, by ``--nice``, and waits for its
@@ -232,12 +232,18 @@ class Day:
     def interrupted(self) -> None:
         self._stopped("Ctrl-C", signal.SIGINT)
 
+    def terminated(self) -> None:
+        self._stopped("SIGTERM", signal.SIGTERM)
+
+    def hung_up(self) -> None:
+        self._stopped("SIGHUP", signal.SIGHUP)
+
     def _stopped(self, kind: str, number: int) -> None:
         moment = self.chance.uniform(0.5, self.usual)
         gate = self.gate(kind, at=moment, then=lambda process: process.send_signal(number))
         if gate.code == 0:
             return self.ended(gate)  # it was quicker
-        gate.owes(gate.code == (-9 if number == signal.SIGKILL else 130), f"exit code {gate.code}")
+        gate.owes(gate.code == (-9 if number == signal.SIGKILL else 128 + number), f"exit code {gate.code}")
         had = whole_lines(gate)
         if gate.folder is None or not (gate.folder / "run.json").exists():
             return None  # before it had anything to keep
@@ -288,11 +294,22 @@ class Day:
         self.server.start()
         self.ended(gate)
         command = re.search(r"pdrgate (history import .*?)(?: \(.*)?$", gate.said, re.MULTILINE)
-        gate.owes(command is not None, "no line says how the run is put in later")
-        if command is not None:
+        if command is None:
+            # The server may have gone when the run was in already, or have been back by then.
+            known_there = gate.folder is not None and gate.folder.name in self._history()
+            gate.owes(known_there, "the history has it not, and no line says how it is put in later")
+        else:
             words = (PDRGATE, *shlex.split(command[1]))
             done = subprocess.run(words, env=self.environment, check=False, capture_output=True, text=True)
             gate.owes(done.returncode == 0, f"putting it in later fails: {done.stderr}")
+
+    def _history(self) -> set[str]:
+        """The runs that the server knows."""
+        listing = (
+            PDRGATE, "history", "list", "--limit=9999", "--format=json", "--history", self.server.url("postgres"),
+        )  # fmt: skip
+        listed = json.loads(subprocess.run(listing, check=True, capture_output=True).stdout)
+        return {one["run"] for one in listed["results"]}
 
     # --- What must hold ---
 
@@ -314,17 +331,7 @@ class Day:
         ]
         verdicts = [gate for gate in self.gates if gate.code == 0 and not gate.kind.startswith("full disk")]
         kept = [gate for gate in verdicts if gate.kind == "database goes away"]
-        listing = (
-            PDRGATE,
-            "history",
-            "list",
-            "--limit=9999",
-            "--format=json",
-            "--history",
-            self.server.url("postgres"),
-        )
-        listed = json.loads(subprocess.run(listing, check=True, capture_output=True).stdout)
-        runs = {one["run"] for one in listed["results"]}
+        runs = self._history()
         if len(runs) != len(kept):
             faults.append(f"the history has {len(runs)} runs of {len(kept)}")
         lines = (self.results / "ledger.jsonl").read_text().splitlines()
@@ -414,11 +421,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     os.nice(given.nice)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it, and so would its gates
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the same of nohup
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as passing:
         day = Day(given.place or Path(passing), given.kernel, given.profile, random.Random(given.seed))
-        kinds = (day.plain, day.killed, day.gone_database, day.jumping_clock, day.interrupted, day.full_disk)
+        kinds = (
+            day.full_disk, day.interrupted, day.gone_database, day.terminated, day.killed, day.hung_up,
+            day.jumping_clock, day.plain,
+        )  # fmt: skip
         day.plain()
         number, told = 0, 0
         try:

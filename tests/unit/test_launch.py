@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import json
+import os
 import re
 import shlex
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +299,16 @@ def test_a_comparison_that_is_interrupted_and_tells_its_change_ends_as_interrupt
     told = capfd.readouterr().out
     assert f"ERROR: {reason}" in told
     assert f"interrupted; continue with: --resume {tmp_path}" in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_outside_of_the_suites_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    """It may come as soon as the run has a folder, and as late as its reports are written."""
+    monkeypatch.setattr(running, "_measured", lambda *_: os.kill(os.getpid(), number))
+    assert run_gate(OPTIONS, tmp_path) == 128 + number
+    assert f"interrupted; all trials are kept, continue with: --resume {tmp_path}" in capfd.readouterr().out
 
 
 FAULT = "cannot write run/result.json: No space left on device; make room there and run again"

@@ -63,12 +63,22 @@ def run_gate(
 
 
 def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool) -> int:
+    stopping = Stopping()
+    try:
+        with stopping.watching():
+            return _run_and_told(options, folder, why, resume, quiet, stopping)
+    except StoppedError:
+        sys.stdout.write(f"interrupted; all trials are kept, continue with: --resume {folder}\n")
+        return interrupted_code(stopping.heard.first)
+
+
+def _run_and_told(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool, stopping: Stopping) -> int:
     from pdrgate.reports.console.ending import show_files, show_verdict
     from pdrgate.reports.console.screen import Screen, verdict_text
     from pdrgate.results.verdict import INTERRUPTED, Verdict
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
-    screen, stopping, failure = Screen(sys.stdout), Stopping(), FirstFailure()
+    screen, failure = Screen(sys.stdout), FirstFailure()
     with told_to(None if quiet else sys.stdout):
         begun = Screen(sys.stdout)
         begun.line(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}")
@@ -111,8 +121,7 @@ def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool)
 def _measured(options: RunOptions, folder: Path, resume: bool, stopping: Stopping, failure: FirstFailure) -> int:
     """What Robot ends with; whatever becomes of it, the files are the caller's."""
     try:
-        with stopping.watching():
-            return _robot(options, folder, resume, stopping, failure)
+        return _robot(options, folder, resume, stopping, failure)
     except StoppedError:
         return _STOPPED
     except Exception:

@@ -34,7 +34,7 @@ def default_testbed(builds: bool) -> tuple[Path, str]:
         lacking = f"guests are x86, and this machine is {platform.machine()}"
     elif shutil.which(QEMU) is None:
         lacking = f"{QEMU} is not installed: " + (
-            "./ci/bootstrap --vm" if FROM_CHECKOUT else "apt-get install qemu-system-x86"
+            "./ci/bootstrap --vm" if FROM_CHECKOUT else "apt-get install qemu-system-x86 busybox-static lz4 zstd"
         )
     else:
         return folder / "steady-guest.yaml", (

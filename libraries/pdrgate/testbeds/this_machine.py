@@ -4,17 +4,49 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from pdrgate.checkout import how_to_install
 from pdrgate.errors import TestbedError
 
-_TOOLS = {"ip": "iproute2", "ethtool": "ethtool"}
+_ALWAYS = {"ip": "iproute2", "ethtool": "ethtool"}
+_GUESTS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static"}
+_TOLD_BESIDE = {
+    "gcc": "gcc",
+    "clang": "clang",
+    "/usr/include/stdio.h": "libc6-dev",
+    "/usr/include/bpf/bpf.h": "libbpf-dev",
+}
+"""What compiles the generator. Who has one that is compiled needs none of it."""
+_UNPACKING = {"lz4": "lz4", "zstd": "zstd"}
+"""What some kernels are packed by."""
 
 
-def check_this_machine(testbed: str, why: str) -> None:
-    """Raise TestbedError unless this process is root's and the tools are installed; ``why`` says what takes root."""
+def check_this_machine(testbed: str, why: str, *, guests: bool = False) -> None:
+    """Raise TestbedError unless this process is root's and the tools are installed.
+
+    What is missing is told at once, with what is missing beside it that a later step may ask for.
+
+    Args:
+        why: what takes root.
+        guests: whether kernels are booted here.
+    """
     if os.geteuid() != 0:
         raise TestbedError(f"testbed {testbed} {why}, which takes root; run with sudo")
-    for tool, package in _TOOLS.items():
-        if shutil.which(tool, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
-            raise TestbedError(f"{tool} is not installed; {how_to_install(package)}")
+    needed = _ALWAYS | (_GUESTS if guests else {})
+    if missing := list(_missing(needed)):
+        beside = _TOLD_BESIDE | (_UNPACKING if guests else {})
+        packages = (
+            *(needed[tool] for tool in missing),
+            *(beside[name] for name in _missing(beside)),
+        )
+        verb = "is" if len(missing) == 1 else "are"
+        raise TestbedError(f"{', '.join(missing)} {verb} not installed; {how_to_install(' '.join(packages))}")
+
+
+def _missing(needed: Mapping[str, str]) -> Iterator[str]:
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    for name in needed:
+        if not (Path(name).exists() if name.startswith("/") else shutil.which(name, path=path)):
+            yield name

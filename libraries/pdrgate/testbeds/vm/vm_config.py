@@ -86,7 +86,7 @@ class LocalVm(TestbedConfig):
         from pdrgate.guests.guest_config import GuestConfig
         from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
-        check_this_machine(self.name, "makes network namespaces")
+        check_this_machine(self.name, "makes network namespaces", guests=True)
         cpus = self.cpu_plan()
         return VmTestbed(
             build,
