@@ -150,8 +150,9 @@ class MemorySeen:
     dropped: int
     """Windows that do not count, for the CPU had nothing to do meanwhile."""
     functions: Mapping[str, MemoryCounts]
-    owners: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By function, of its lines of the map of all memory: those of each slab cache, and of pages that are of none."""
+    named: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    """By function and field of `MemoryCounts`, of the lines that this counts those that have names of their own: a slab
+    cache, or pages that are of none, a variable, a BPF map."""
     writers: Mapping[str, str] = field(default_factory=dict)
     """Of a trial on two CPUs, by function the one that writes to its shared lines, where that is another one."""
 
@@ -274,13 +275,17 @@ def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
 def upgraded_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record, of a trial or a transfer, as this version has it.
 
-    Earlier ones have counters without places of their own, and in words alone what disturbed.
+    Earlier ones have counters without places of their own, names of lines of the map of all memory alone, and in words
+    alone what disturbed.
     """
     found = dict(record)
     for key in ("counters_before", "counters_after"):
         counters = found.get(key)
         if isinstance(counters, dict) and any(isinstance(value, int) for value in counters.values()):
             found[key] = placed(counters)
+    memory = found.get("memory")
+    if isinstance(memory, dict) and isinstance(owners := memory.get("owners"), dict):
+        found["memory"] = memory | {"named": {function: {"direct_lines": own} for function, own in owners.items()}}
     if isinstance(words := found.get("disturbed"), str):
         found["disturbed"] = of_an_earlier_version(words)
     return found

@@ -15,7 +15,6 @@ import pytest
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
 from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
 from pdrgate.guests.metering.memory.memory_meter import (
-    _PAGED_LINES,
     _PLACE,
     ATOMIC,
     BLOCK,
@@ -24,6 +23,7 @@ from pdrgate.guests.metering.memory.memory_meter import (
     Touched,
 )
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
+from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.measurands.line_kinds import lines_by_kind
@@ -73,6 +73,16 @@ int main(void)
     printf(" ");
     for (int at = 0; at < 9; at++)
         printf("%u", kinds_of(&kinds, record.area, record.areas, lines[at]));
+    /* Eight bytes of which three lie in the next line; lines that are told, of two instructions. */
+    printf(" %llx %llx %llx", (unsigned long long)bytes_within(0x103b, 8) >> 56,
+           (unsigned long long)bytes_beyond(0x103b, 8), (unsigned long long)bytes_beyond(0x1038, 8));
+    static struct told_line told[128];
+    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 1, .kind = 4, .touched = 1, .writer = 9 });
+    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 1, .kind = 4, .touched = 6, .written = 2 });
+    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 2, .kind = 4, .touched = 8 });
+    for (int at = 0; at < 128; at++)
+        if (told[at].lines == 2)
+            printf(" %d/%d/%d", (int)told[at].touched, (int)told[at].written, (int)told[at].writer);
     return 0;
 }
 """
@@ -88,7 +98,7 @@ def test_the_model_forgets_what_was_used_longest_ago_and_locks_are_known_also_wh
         ("gcc", "-Wall", "-Werror", "-O1", f"-I{MEMORY_TRIAL.main.parent}", str(source), "-o", str(program)), check=True
     )
     told = subprocess.run((str(program),), capture_output=True, text=True, check=True).stdout
-    assert told == "00101001 3 0 1011 1110221200 8 8 12 16 17 114422420"
+    assert told == "00101001 3 0 1011 1110221200 8 8 12 16 17 114422420 f8 7 0 7/2/9"
 
 
 @needs_gcc
@@ -107,7 +117,7 @@ def test_whatever_is_in_the_shared_memory_reading_it_is_bounded() -> None:
 def test_lines_are_told_apart_by_what_they_are() -> None:
     seen = memory_seen(
         _touched(_place(0x1004, loaded=20, new_line=10, lines_of=(1, 2, 0, 0, 6, 0, 0, 1)), _place(0x2000, loaded=1)),
-        SYMBOLS, SERVER, {},
+        SYMBOLS, SERVER, (),
     )  # fmt: skip
     assert seen is not None
     found = seen.functions["ip6_forward"]
@@ -163,17 +173,21 @@ def _place(address: int, **told: int) -> tuple[int, ...]:
 
 
 def _touched(
-    *places: tuple[int, ...], windows: int = 10, untold: int = 0, paged: Sequence[tuple[int, int, int]] = ()
+    *places: tuple[int, ...], windows: int = 10, untold: int = 0, told: Sequence[tuple[int, int, int]] = ()
 ) -> Touched:
-    return Touched(windows, 1, untold, np.array(list(places), _PLACE), np.array(list(paged), _PAGED_LINES))
+    lines = [(line, 1, 0, 0, place, count, LineKind.DIRECT, 0) for line, place, count in told]
+    return Touched(windows, 1, untold, np.array(list(places), _PLACE), np.array(lines, TOLD_LINE))
 
 
-def test_lines_of_the_direct_map_have_the_owners_of_their_pages() -> None:
+def test_lines_are_told_by_names_of_their_own() -> None:
     ip6, program = (_place(at, loaded=20, new_line=9, lines_of=(0, 0, 0, 0, 9, 0, 0, 0)) for at in (0x1004, 0x2000))
-    touched = _touched(ip6, program, paged=((7, 0, 4), (8, 0, 2), (9, 0, 3), (8, 1, 9)))
-    seen = memory_seen(touched, SYMBOLS, SERVER, {7: "skbuff_head_cache", 8: "pages"})
+    touched = _touched(ip6, program, told=((7, 0, 4), (8, 0, 2), (9, 0, 3), (8, 1, 9)))
+    seen = memory_seen(touched, SYMBOLS, SERVER, ("skbuff_head_cache", "pages", "", "pages"))
     assert seen is not None
-    assert seen.owners == {"ip6_forward": {"skbuff_head_cache": 4, "pages": 2}, "bpf:filter": {"pages": 9}}
+    assert seen.named == {
+        "ip6_forward": {"direct_lines": {"skbuff_head_cache": 4, "pages": 2}},
+        "bpf:filter": {"direct_lines": {"pages": 9}},
+    }
     assert lines_by_kind([seen], "ip6_forward") == {"skbuff_head_cache": 0.4, "pages": 0.2, "the direct map": 0.3}
     assert lines_by_kind([seen], "bpf:filter") == {"pages": 0.9}
 
@@ -188,7 +202,7 @@ def test_counts_are_summed_by_function() -> None:
             _place(0x3000, kind=BLOCK, length=2, executed=7, traits=RETURNS),
             _place(0x2000, loaded=10),
         ),
-        SYMBOLS, SERVER, {},
+        SYMBOLS, SERVER, (),
     )  # fmt: skip
     assert seen is not None
     assert (seen.windows, seen.dropped) == (10, 1)
@@ -210,15 +224,15 @@ def test_lines_never_seen_before_are_missed_where_a_level_cannot_hold_all_that_i
     regions: int, l2: int, last: int
 ) -> None:
     """Nobody can wait until a table is warm: one that fits is taken for warm, and one that does not for cold."""
-    seen = memory_seen(_touched(_place(0x2000, loaded=9, first_ever=9, regions=regions)), SYMBOLS, SERVER, {})
+    seen = memory_seen(_touched(_place(0x2000, loaded=9, first_ever=9, regions=regions)), SYMBOLS, SERVER, ())
     assert seen is not None
     found = seen.functions["bpf:filter"]
     assert (found.missed_l1, found.missed_l2, found.missed_last) == (9, l2, last)
 
 
 def test_nothing_is_told_where_no_window_counts_or_not_all_was_counted() -> None:
-    assert memory_seen(_touched(_place(0x1000, loaded=1), windows=0), SYMBOLS, SERVER, {}) is None
-    assert memory_seen(_touched(_place(0x1000, loaded=1), untold=1), SYMBOLS, SERVER, {}) is None
+    assert memory_seen(_touched(_place(0x1000, loaded=1), windows=0), SYMBOLS, SERVER, ()) is None
+    assert memory_seen(_touched(_place(0x1000, loaded=1), untold=1), SYMBOLS, SERVER, ()) is None
 
 
 def test_packets_are_told_by_what_the_kernel_does_once_for_each() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.page_owners import PAGES, owners_in
-from pdrgate.guests.metering.symbols import NOTES, KernelSymbols
+from pdrgate.guests.metering.memory.page_owners import PAGES, PageOwner, kernel_notes, page_owners
+from pdrgate.guests.metering.static_data import StaticData
+from pdrgate.guests.metering.symbols import KernelSymbols
 
 IMAGE, DIRECT, ARRAY = 0xFFFF_FFFF_8000_0000, 0xFFFF_8880_0000_0000, 0xFFFF_EA00_0000_0000
 TABLES, CACHES = 0x10_0000, 0x20_0000
@@ -63,8 +64,15 @@ def memory():
 
 def symbols() -> KernelSymbols:
     found = KernelSymbols(())
-    found.variables = dict(zip(NOTES, (IMAGE + TABLES, IMAGE + CACHES), strict=True))
+    found.data = StaticData.of([(IMAGE + TABLES, "init_top_pgt"), (IMAGE + CACHES, "slab_caches")])
     return found
+
+
+def owners_in(memory: GuestMemory, known: KernelSymbols, areas: tuple[LineArea, ...], pages: list[int]) -> dict:
+    """The owners of these pages, as far as they are known."""
+    notes = kernel_notes(known, areas)
+    owners = {} if notes is None else page_owners(memory, notes, pages)
+    return {page: owners[page] for page in pages if page in owners}
 
 
 @pytest.mark.parametrize(("word", "before"), [(3, 104), (1, 96)], ids=["Linux 6.1", "Linux 6.12"])
@@ -74,9 +82,11 @@ def test_pages_are_of_the_caches_that_their_notes_lead_to(memory: MadeUp, word: 
         memory.put(NOTED + page * 64 + word * 8, owner)
     memory.put(NOTED + 603 * 64 + 8, ARRAY + 602 * 64 + 1)  # one more of the page before it
     found = owners_in(memory, symbols(), AREAS, [FIRST + page for page in range(600, 605)])
-    assert [found[FIRST + page] for page in range(600, 605)] == [
+    assert [found[FIRST + page].name for page in range(600, 605)] == [
         "skbuff_head", "kmalloc-64", "skbuff_head", "skbuff_head", PAGES,
     ]  # fmt: skip
+    # A slab of two pages begins with the first.
+    assert found[FIRST + 603] == PageOwner("skbuff_head", buffers, DIRECT + 602 * 4096)
 
 
 def test_what_is_not_known_has_no_owner(memory: MadeUp) -> None:
@@ -89,11 +99,21 @@ def test_what_is_not_known_has_no_owner(memory: MadeUp) -> None:
     assert owners_in(memory, symbols(), AREAS, [(1 << 52) - 1, 0]) == {}
 
 
+def test_of_one_page_the_pages_of_the_caches_themselves_tell_the_layout(memory: MadeUp) -> None:
+    own, *_ = (memory.cache(number, name, 96) for number, name in enumerate((b"kmem_cache", b"kmalloc-64", b"x", b"y")))
+    others = [memory.cache(number, b"c", 96) for number in (20, 40)]
+    for cache in (own, *others):
+        memory.put(NOTED + (cache - DIRECT) // 4096 * 64 + 8, own)
+    memory.put(NOTED + 600 * 64 + 8, own + 256)
+    assert owners_in(memory, symbols(), AREAS, [FIRST + 600])[FIRST + 600].name == "kmalloc-64"
+
+
 def test_a_name_that_a_stranger_chose_harms_no_terminal(memory: MadeUp) -> None:
     evil = memory.cache(0, b"\x1b[2Jcache", 96)
     for page in (600, 601, 602):
         memory.put(NOTED + page * 64 + 8, evil)
-    (name,) = set(owners_in(memory, symbols(), AREAS, [FIRST + 600, FIRST + 601, FIRST + 602]).values())
+    pages = [FIRST + 600, FIRST + 601, FIRST + 602]
+    (name,) = {one.name for one in owners_in(memory, symbols(), AREAS, pages).values()}
     assert name.endswith("cache")
     assert name.isprintable()
 

@@ -11,6 +11,7 @@ import pytest
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
+from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import SHARED_LINES
 from pdrgate.guests.metering.sharing.sharing_meter import (
     _PLACE,
@@ -113,9 +114,13 @@ int main(void)
     each(WRITES, 0, READS, 0, 1, 1);
     record->place[1].address = 77;
     record->place[1].count[WROTE] = 1000;
-    accessed(0, WRITES, FIRST_KERNEL_ADDRESS + 2 * AT - 64, &record->place[1]);
+    accessed(0, WRITES, FIRST_KERNEL_ADDRESS + 2 * AT - 56, &record->place[1]);
     accessed(1, READS, FIRST_KERNEL_ADDRESS + 2 * AT - 64, &record->place[0]);
     printf("%d/%d ", (int)record->place[0].shared_of[4], (int)record->place[0].writer);
+    for (int at = 0; at < SHARED_TOLD; at++)
+        if (record->told[at].writer == 77)
+            printf("%d/%llx/%llx ", (int)record->told[at].lines, (unsigned long long)record->told[at].touched,
+                   (unsigned long long)record->told[at].written);
     /* Steps of a packet: the line counts once for each. */
     record->mark[3].role = STEP;
     record->mark[4].role = TICK;
@@ -149,7 +154,7 @@ def test_a_line_is_shared_where_one_cpu_writes_what_the_other_touched_shortly_be
     told = subprocess.run((program,), capture_output=True, text=True, check=True).stdout.split()
     # The program that gets most is what a packet begins with, for hardly any of its packets is taken up.
     assert told[:10] == ["2", "0/0", "1/0", "1/0", "1/1", "0/0", "2/0", "1/0", "3", "0/0"]
-    assert told[10:] == ["1/0", "2/77", "5", "0/0", "2/0", "1/0"]
+    assert told[10:] == ["1/0", "2/77", "1/ff/ff00", "5", "0/0", "2/0", "1/0"]
 
 
 def _symbols() -> KernelSymbols:
@@ -173,7 +178,8 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
         _place(0x4020, shared=6), _place(0x5010, BLOCK, ran=40), _place(0x6010, shared=3, writer=0x4020),
         _place(0x6020, shared=7, direct=7, writer=0x1010),
     ]  # fmt: skip
-    seen = sharing_seen(SharedByPlaces(512, 0, 0, np.array(rows, _PLACE)), _symbols())
+    told = np.array([(9, 1, 2, 0x1010, 8, 7, LineKind.DIRECT, 0)], TOLD_LINE)
+    seen = sharing_seen(SharedByPlaces(512, 0, 0, np.array(rows, _PLACE), told), _symbols(), ("bridge_fdb_cache",))
     assert seen == MemorySeen(
         512, 0,
         {
@@ -182,14 +188,15 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
             "native_queued_spin_lock_slowpath": MemoryCounts(waited=40),
             "memcmp": MemoryCounts(shared=10, direct_lines=7),
         },
-        writers={"memcmp": "napi_gro_receive"},
+        {"memcmp": {"direct_lines": {"bridge_fdb_cache": 7}}},
+        {"memcmp": "napi_gro_receive"},
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(("packets", "untold"), [(0, 0), (200, 0), (512, 1)])
 def test_few_packets_and_what_there_was_no_room_for_tell_nothing(packets: int, untold: int) -> None:
     rows = np.array([_place(0x4010, shared=5)], _PLACE)
-    assert sharing_seen(SharedByPlaces(packets, 0, untold, rows), _symbols()) is None
+    assert sharing_seen(SharedByPlaces(packets, 0, untold, rows, np.array([], TOLD_LINE)), _symbols(), ()) is None
 
 
 def test_what_takes_a_packet_up_is_marked_with_all_programs() -> None:
@@ -204,7 +211,7 @@ def test_the_plugin_and_its_reader_agree_on_a_fresh_memory() -> None:
         meter.begin([(0x1000, Role.PACKET)], 1000, 5000)
         assert not meter.heeded
         told = meter.shared()
-        assert (told.packets, told.slips, told.untold, len(told.places)) == (0, 0, 0, 0)
+        assert (told.packets, told.slips, told.untold, len(told.places), len(told.told)) == (0, 0, 0, 0, 0)
 
 
 def _seen(shared: int, *, elsewhere: int = 0) -> MemorySeen:

@@ -10,7 +10,7 @@ import pytest
 from pdrgate.cause import Cause, CauseKind
 from pdrgate.parts import FlatPart, flattened
 from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging, Latency, Occasion, Seen
+from pdrgate.stretch import Belonging, Latency, Occasion, Seen, upgraded_record
 from pdrgate.transfer import EndsCpu, Look, Senders, Transfer
 from pdrgate.trial import Aside, CarriedFrame, Trial
 
@@ -102,3 +102,8 @@ def test_no_two_parts_have_a_field_of_one_name(stretch: Trial | Transfer, line: 
 def test_a_part_is_checked_as_it_is_read(stretch: Trial | Transfer, line: str, key: str) -> None:
     with pytest.raises(ValueError, match=f"{key} is -1"):
         type(stretch).from_mapping(json.loads(line) | {key: -1})
+
+
+def test_names_of_lines_of_an_earlier_version_are_those_of_the_direct_map() -> None:
+    memory = {"windows": 9, "dropped": 0, "functions": {}, "owners": {"f": {"kmalloc-64": 4}}}
+    assert upgraded_record({"memory": memory})["memory"]["named"] == {"f": {"direct_lines": {"kmalloc-64": 4}}}

@@ -134,12 +134,15 @@ def test_the_kernels_own_symbols_are_read_once_for_an_image_wherever_it_lies(tmp
     }  # fmt: skip
     again = read_symbols(moved, image, tmp_path)
     assert again.functions(executed((BASE + 0x1C00100, 4, 2))) == {"ip6_forward": (8, 2)}
-    assert (symbols.variables, again.variables) == (
+    assert (symbols.data.marks, again.data.marks) == (
         {"slab_caches": BASE + 0x9100}, {"slab_caches": BASE + 0x1C09100},
+    )  # fmt: skip
+    assert (symbols.data.at(BASE + 0x9008), again.data.at(BASE + 0x1C09108)) == (
+        ("data", BASE + 0x9000), ("slab_caches", BASE + 0x1C09100),
     )  # fmt: skip
     assert first.reads.count("grep") == 2
     assert moved.reads.count("grep") == 1
-    assert len(list(tmp_path.glob("symbols-*.npz"))) == 1
+    assert len(list(tmp_path.glob("names-*.npz"))) == 1
 
 
 def test_symbols_that_were_kept_are_those_that_were_made(tmp_path: Path) -> None:
@@ -170,7 +173,7 @@ def test_another_image_has_symbols_of_its_own(tmp_path):
     for name in ("one", "other"):
         (tmp_path / name).write_bytes(name.encode())
         read_symbols(Kernel(), tmp_path / name, tmp_path)
-    assert len(list(tmp_path.glob("symbols-*.npz"))) == 2
+    assert len(list(tmp_path.glob("names-*.npz"))) == 2
 
 
 def test_many_modules_are_read_whole(tmp_path):
@@ -224,4 +227,4 @@ def test_symbols_are_cached_beside_the_rest(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "vmlinuz").write_bytes(b"kernel")
     read_symbols(Kernel(), tmp_path / "vmlinuz")
-    assert list((tmp_path / "cache" / "pdrgate").glob("symbols-*.npz"))
+    assert list((tmp_path / "cache" / "pdrgate").glob("names-*.npz"))

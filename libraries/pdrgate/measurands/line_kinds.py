@@ -14,7 +14,6 @@ LINE_KINDS: Final[Mapping[str, str]] = {
     "vmalloc_lines": "vmalloc", "page_lines": "struct pages", "program_lines": "programs",
 }  # fmt: skip
 """Fields of `MemoryCounts`, and what their lines are of."""
-_DIRECT = LINE_KINDS["direct_lines"]
 _TOLD = 0.1
 """Lines of a kind for a packet, for it to be told."""
 
@@ -22,7 +21,7 @@ _TOLD = 0.1
 def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]:
     """A function's lines by what they are, for a packet: medians of the trials.
 
-    Lines of the direct map are told by the slab cache that they are of, as far as that is known.
+    Lines are told by names of their own, as far as these are known: a slab cache, a variable, a BPF map.
     """
     trials = [_of_trial(one, function) for one in seen]
     kinds = dict.fromkeys(kind for trial in trials for kind in trial)
@@ -31,12 +30,15 @@ def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]
 
 
 def _of_trial(seen: MemorySeen, function: str) -> dict[str, float]:
-    counts, owners = seen.functions.get(function), seen.owners.get(function, {})
+    counts, named = seen.functions.get(function), seen.named.get(function, {})
     if counts is None:
         return {}
-    found = {kind: getattr(counts, field) for field, kind in LINE_KINDS.items()}
-    found[_DIRECT] = max(0, found[_DIRECT] - sum(owners.values()))
-    return {kind: lines / seen.windows for kind, lines in {**found, **owners}.items()}
+    found = {
+        kind: max(0, getattr(counts, field) - sum(named.get(field, {}).values())) for field, kind in LINE_KINDS.items()
+    }
+    for own in named.values():
+        found.update(own)
+    return {kind: lines / seen.windows for kind, lines in found.items()}
 
 
 def kinds_changed(parts: Iterable[PartChange]) -> list[tuple[str, float]]:

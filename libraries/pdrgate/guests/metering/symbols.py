@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from pdrgate.cache import cache_folder
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.guests.metering.meter import Executed
+from pdrgate.guests.metering.static_data import DATA, FOUND_BY_NAME, StaticData
 from pdrgate.hosts.host import Host
 from pdrgate.observers.function_names import PROGRAM, function_name
 from pdrgate.stretch import USER_SPACE
@@ -31,8 +32,6 @@ from pdrgate.stretch import USER_SPACE
 UNNAMED = "code without a name"
 
 _TEXT = frozenset("tTwW")
-NOTES = ("init_top_pgt", "slab_caches")
-"""Variables of the kernel whose addresses are kept: its page tables, and the list of its slab caches."""
 _LATER = 8000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
@@ -70,8 +69,8 @@ class KernelSymbols:
         self._function: npt.NDArray[np.int64] = np.array([0, *function], dtype=np.int64)
         self._entry: npt.NDArray[np.bool_] = np.array([False, *entry], dtype=np.bool_)
         self._names = list(self._number)
-        self.variables: Mapping[str, int] = {}
-        """Addresses of `NOTES`; none of them where nobody has looked, or the kernel does not tell."""
+        self.data = StaticData({})
+        """Its variables; none where nobody has looked, or the kernel does not tell."""
 
     def _numbered(self, name: str) -> int:
         return self._number.setdefault(name, len(self._number))
@@ -89,6 +88,12 @@ class KernelSymbols:
         both._names = list(both._number)
         return both
 
+    def with_data(self, variables: Iterable[tuple[int, str]]) -> Self:
+        """The same with more variables: addresses and names."""
+        both = copy.copy(self)
+        both.data = self.data.with_more(variables)
+        return both
+
     @property
     def end(self) -> int:
         """The last address that has a name."""
@@ -97,11 +102,14 @@ class KernelSymbols:
     def save(self, file: BinaryIO, base: int) -> None:
         """Write them by their distance from ``base``, for `load`, which takes a tenth of the time that making does."""
         offset = self._address[1:] - np.uint64(base)
-        names = np.frombuffer("\n".join(self._names).encode(), dtype=np.uint8)
-        variables = np.array([self.variables.get(one, base) - base for one in NOTES], dtype=np.int64)
-        np.savez_compressed(
-            file, offset=offset, function=self._function[1:], entry=self._entry[1:], names=names, variables=variables
+        names, variables = (
+            np.frombuffer("\n".join(each).encode(), dtype=np.uint8) for each in (self._names, self.data.names)
         )
+        marks = np.array([base, *(self.data.marks.get(name, 0) for name in FOUND_BY_NAME)], dtype=np.uint64)
+        np.savez_compressed(
+            file, offset=offset, function=self._function[1:], entry=self._entry[1:], names=names, variables=variables,
+            data=self.data.addresses, marks=marks,
+        )  # fmt: skip
 
     @classmethod
     def load(cls, path: Path, base: int) -> Self:
@@ -112,8 +120,12 @@ class KernelSymbols:
             found._function = np.concatenate((found._function, kept["function"]))
             found._entry = np.concatenate((found._entry, kept["entry"]))
             found._names = kept["names"].tobytes().decode().split("\n")
-            distances = zip(NOTES, kept["variables"], strict=True)
-            found.variables = {name: base + int(distance) for name, distance in distances if distance}
+            variables = kept["variables"].tobytes().decode().split("\n")
+            was, *marks = kept["marks"].tolist()
+            known = {name: at for name, at in zip(FOUND_BY_NAME, marks, strict=True) if at}
+            data = StaticData(dict(zip(kept["data"].tolist(), variables, strict=False)), known)
+            by = base - was
+            found.data = data.moved(by) if by else data
         found._number = {name: number for number, name in enumerate(found._names)}
         return found
 
@@ -129,6 +141,10 @@ class KernelSymbols:
         """The addresses at which functions of that name begin; none where there is no such function."""
         number = self._number.get(name)
         return [] if number is None else [int(one) for one in self._address[(self._function == number) & self._entry]]
+
+    def code_before(self, address: int) -> int:
+        """Where the last piece of code begins that does so at or before an address; 0 where none does."""
+        return int(self._address[int(np.searchsorted(self._address, np.uint64(address), side="right")) - 1])
 
     def programs(self) -> list[int]:
         """The addresses at which BPF programs begin, and parts of them that are called."""
@@ -172,6 +188,14 @@ def parsed(lines: Iterable[str]) -> Iterator[tuple[KernelSymbol, str]]:
             yield KernelSymbol(int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
 
 
+def parsed_data(lines: Iterable[str]) -> Iterator[tuple[tuple[int, str], str]]:
+    """Variables of /proc/kallsyms, address and name, each with its module; the kernel itself is none."""
+    for line in lines:
+        words = line.split()
+        if len(words) >= 3 and words[1] in DATA:
+            yield (int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
+
+
 def tells_symbols(guest: Host) -> bool:
     """Whether the kernel that runs there tells its functions' addresses (CONFIG_KALLSYMS). Raises TestbedError."""
     return _base(guest) > 0
@@ -198,7 +222,9 @@ def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> KernelS
         TestbedError: the guest does not answer, or its kernel has no /proc/kallsyms.
         StorageError: the cache cannot be written.
     """
-    return kernel_symbols(guest, image, cache)[0].with_more(symbols_behind(guest))
+    kernel, lines = kernel_symbols(guest, image, cache)[0], _lines_behind(guest, "")
+    modules = kernel.with_more(symbol for symbol, module in parsed(lines) if module)
+    return modules.with_data(variable for variable, module in parsed_data(lines) if module)
 
 
 def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple[KernelSymbols, int]:
@@ -216,14 +242,12 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
 def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
     """The file of the kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
     about = image.stat()
-    kept = cache / f"symbols-and-variables-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
+    kept = cache / f"names-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
     if not kept.exists():
-        wanted = f" [tTwW] | ({'|'.join(NOTES)})$"
-        told = guest.run("grep", "-E", wanted, "/proc/kallsyms").stdout.splitlines()
+        told = guest.run("grep", "-E", f" [tTwW{''.join(sorted(DATA))}] ", "/proc/kallsyms").stdout.splitlines()
         own = (symbol for symbol, module in parsed(told) if not module)
         symbols = KernelSymbols(symbol for symbol in own if symbol.address >= base)
-        words = (line.split() for line in told)
-        symbols.variables = {one[2]: int(one[0], 16) for one in words if len(one) == 3 and one[2] in NOTES}
+        symbols.data = StaticData.of(variable for variable, module in parsed_data(told) if not module)
         partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         try:
             cache.mkdir(parents=True, exist_ok=True)
@@ -253,11 +277,16 @@ def symbols_behind(guest: Host, module: str = "") -> list[KernelSymbol]:
     Args:
         module: only those of one; ``bpf`` are the last ones, so that few lines are read for them.
     """
+    return [symbol for symbol, name in parsed(_lines_behind(guest, module)) if name and module in ("", name)]
+
+
+def _lines_behind(guest: Host, module: str) -> list[str]:
+    """The end of /proc/kallsyms, from the first line of a module on, or of any."""
     count, before = _LATER, f"[{module}"
     while True:
         lines = guest.run("tail", "-n", str(count), "/proc/kallsyms").stdout.splitlines()
         if len(lines) < count or before not in lines[0]:
-            return [symbol for symbol, name in parsed(lines) if name and module in ("", name)]
+            return lines
         count *= 2
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.loaded_code import LoadedCode
-from pdrgate.guests.metering.memory import MemoryObserver, owners_in, read_areas
+from pdrgate.guests.metering.memory import GuestLineNames, MemoryObserver, read_areas
 from pdrgate.guests.metering.program_calls import observed_programs
 from pdrgate.guests.metering.sharing import SharingObserver
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
@@ -59,11 +59,14 @@ class GuestCounting:
     def memory(self) -> tuple[Observer, ...]:
         """What sees each access to memory, by the names that `counting` has read; of two CPUs, what they share."""
         guest = self._guest
-        if guest.sharing_meter is not None and self._named:
+        if guest.sharing_meter is not None and guest.memory is not None and self._named:
             symbols = read_symbols(guest, guest.build.image)
             return (
-                SharingObserver(guest.sharing_meter, lambda: guest.run("true"), symbols, partial(read_areas, guest)),
-            )
+                SharingObserver(
+                    guest.sharing_meter, lambda: guest.run("true"), symbols, partial(read_areas, guest),
+                    GuestLineNames(guest.memory, self._vcpus),
+                ),
+            )  # fmt: skip
         return memory_observers(self._guest, self._observer)
 
     def programs(self) -> tuple[Observer, ...]:
@@ -157,6 +160,6 @@ def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[O
     return (
         MemoryObserver(
             meter, guest.config.caches, lambda: guest.run("true"), partial(read_areas, guest),
-            partial(owners_in, memory), counting,
+            GuestLineNames(memory, 1), counting,
         ),
     )  # fmt: skip

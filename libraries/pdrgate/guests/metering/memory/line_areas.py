@@ -49,6 +49,10 @@ class LineKind(IntEnum):
     """Memory of a program."""
 
 
+NAMED_KINDS = (LineKind.PER_CPU, LineKind.SYMBOL, LineKind.DIRECT, LineKind.VMALLOC)
+"""Kinds of lines that may have names of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class LineArea:
     """Addresses of lines of one kind."""

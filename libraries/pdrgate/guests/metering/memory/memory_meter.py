@@ -11,18 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.cache_levels import CacheLevels
-from pdrgate.guests.metering.memory.line_areas import LineKind
+from pdrgate.guests.metering.memory.line_areas import NAMED_KINDS, LineKind
+from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
-_MAGIC = 0x336C616972746D65
-_PAGED, _LEVELS = 1 << 18, 4
+_MAGIC = 0x346C616972746D65
+_TOLD, _LEVELS = 1 << 18, 4
 _EVENTS = ("executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever")
 _LEVEL = np.dtype([("sets", "<u8"), ("ways", "<u8")])
 _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("areas", "<u8"),
         ("level", _LEVEL, _LEVELS), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS),
-        ("paged_kind", "<u8"),
+        ("told_kinds", "<u8"),
         ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
     ]
 )  # fmt: skip
@@ -31,7 +32,6 @@ _PLACE = np.dtype(
     + [(event, "<u8") for event in _EVENTS]
     + [("regions", "<u8"), ("lines_of", "<u4", len(LineKind))]
 )
-_PAGED_LINES = np.dtype([("page", "<u8"), ("place", "<u4"), ("lines", "<u4")])
 BLOCK = 2
 """The kind of a place that is a block of code; others are instructions."""
 ATOMIC, GOES_INDIRECTLY, RETURNS = 1, 2, 4
@@ -66,8 +66,8 @@ class Touched:
     """Touches that there was no room for."""
     places: npt.NDArray[np.void]
     """Instructions and blocks of code, each with a count of each event."""
-    paged: npt.NDArray[np.void]
-    """Lines of the direct map by the number of their page and that of the place that touched them."""
+    told: npt.NDArray[np.void]
+    """The lines that may have names, `TOLD_LINE`."""
 
 
 class MemoryMeter(TrialMemory):
@@ -76,9 +76,9 @@ class MemoryMeter(TrialMemory):
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self) -> None:
-        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _PAGED * _PAGED_LINES.itemsize
+        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _TOLD * TOLD_LINE.itemsize
         super().__init__("pdrgate-memory-meter", size, _MAGIC)
-        self._put("paged_kind", int(LineKind.DIRECT))
+        self._put("told_kinds", sum(1 << kind for kind in NAMED_KINDS))
 
     def begin(self, levels: CacheLevels, marks: Sequence[tuple[int, Role]], warm: int) -> None:
         """Ask for a trial; it is `heeded` when the guest had nothing to do for a moment.
@@ -93,6 +93,5 @@ class MemoryMeter(TrialMemory):
     def touched(self) -> Touched:
         """What the trial counted, once its end is `heeded`."""
         places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), PLACES))
-        paged = self._table(_HEAD.itemsize + PLACES * _PLACE.itemsize, _PAGED_LINES, _PAGED)
-        sound = (paged["lines"] > 0) & (paged["place"] < len(places))
-        return Touched(self._get("windows"), self._get("dropped"), self._get("untold"), places, paged[sound])
+        told = self._told(_HEAD.itemsize + PLACES * _PLACE.itemsize, _TOLD, len(places))
+        return Touched(self._get("windows"), self._get("dropped"), self._get("untold"), places, told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pdrgate.guests.metering.function_counts import FunctionObserver
 from pdrgate.guests.metering.memory.cache_levels import CacheLevel, CacheLevels
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
+from pdrgate.guests.metering.memory.line_names import NamesLines, by_function
 from pdrgate.guests.metering.memory.memory_meter import (
     ATOMIC,
     BLOCK,
@@ -27,8 +28,6 @@ from pdrgate.observers.function_names import OTHERS, PROGRAM, is_thunk
 from pdrgate.observers.watching import Observation
 from pdrgate.stretch import Functions, MemoryCounts, MemorySeen
 
-PageOwners = Callable[[KernelSymbols, Sequence[LineArea], Sequence[int]], Mapping[int, str]]
-"""Tells of pages of the direct map what they are of, by the kernel's symbols and areas."""
 WARM = 256
 """Windows that fill the model before it counts: as many packets as a receive ring holds."""
 TAKES_UP = ("napi_gro_receive", "gro_receive_skb")
@@ -62,7 +61,7 @@ class MemoryObserver:
     Args:
         nudge: has the guest do something, after which it has nothing to do.
         areas: tells what lines of which addresses are.
-        owners: tells of pages of the direct map, by number, what they are of.
+        names: tells of lines what they are, by their own names.
         counting: what has counted the guest's functions; it names them, and tells what packets are known by.
     """
 
@@ -72,14 +71,14 @@ class MemoryObserver:
         levels: CacheLevels,
         nudge: Callable[[], object],
         areas: Callable[[], Sequence[LineArea]],
-        owners: PageOwners,
+        names: NamesLines,
         counting: FunctionObserver,
     ) -> None:
         self._meter = meter
         self._levels = levels
         self._nudge = nudge
         self._areas = areas
-        self._owners = owners
+        self._names = names
         self._known: Sequence[LineArea] = ()
         self._counting = counting
 
@@ -99,8 +98,8 @@ class MemoryObserver:
         self._meter.end()
         self._wait()
         touched = self._meter.touched()
-        owners = self._owners(symbols, self._known, [int(page) for page in np.unique(touched.paged["page"])])
-        return Observation(memory=memory_seen(touched, symbols, self._levels, owners))
+        names = self._names(symbols, self._known, touched.told)
+        return Observation(memory=memory_seen(touched, symbols, self._levels, names))
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _HEEDED
@@ -128,12 +127,12 @@ def takes_packets_up(executed: Functions) -> str:
 
 
 def memory_seen(
-    touched: Touched, symbols: KernelSymbols, levels: CacheLevels, owners: Mapping[int, str]
+    touched: Touched, symbols: KernelSymbols, levels: CacheLevels, line_names: Sequence[str]
 ) -> MemorySeen | None:
     """What functions touched; None where no window counts, or there was no room for all that was touched.
 
     Args:
-        owners: what pages of the direct map are of, by their numbers.
+        line_names: what the lines that are told one by one are; empty where it is not known.
     """
     if not touched.windows or touched.untold:
         return None
@@ -175,22 +174,11 @@ def memory_seen(
     )
     found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
     kept = _condensed(found, _LEAST * touched.windows)
-    return MemorySeen(touched.windows, touched.dropped, kept, _owned(touched, symbols, owners, kept))
-
-
-def _owned(
-    touched: Touched, symbols: KernelSymbols, owners: Mapping[int, str], kept: Container[str]
-) -> dict[str, dict[str, int]]:
-    """By function, how many of its lines are of which owner."""
-    paged = touched.paged
-    of: dict[str, dict[str, int]] = {}
-    for name, page, lines in zip(
-        symbols.names(touched.places["address"][paged["place"]]), paged["page"], paged["lines"], strict=True
-    ):
-        if (owner := owners.get(int(page))) is not None:
-            own = of.setdefault(name if name in kept else OTHERS, {})
-            own[owner] = own.get(owner, 0) + int(lines)
-    return of
+    touching = symbols.names(touched.places["address"][touched.told["place"]])
+    named = by_function(
+        touched.told, [one if one in kept else OTHERS for one in touching], line_names, KIND_FIELDS
+    )  # fmt: skip
+    return MemorySeen(touched.windows, touched.dropped, kept, named)
 
 
 def _condensed(functions: Mapping[str, MemoryCounts], least: float) -> dict[str, MemoryCounts]:

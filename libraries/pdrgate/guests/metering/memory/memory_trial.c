@@ -35,47 +35,35 @@ static uint32_t known_at[KNOWN]; /* index of a place + 1 */
 static uint64_t window, windows_to_warm;
 static int clean, interrupted, elsewhere;
 static uint32_t note_of[NOTES], notes;
-static uint64_t page_of[NOTES];
+static uint64_t line_of[NOTES], bytes_of[NOTES];
 
 /* --- Windows ------------------------------------------------------------------------------------------------------- */
 
-static inline void note(const struct place *place, unsigned events, unsigned kind, uint64_t line)
+static inline void note(const struct place *place, unsigned events, unsigned kind, uint64_t line, uint64_t bytes)
 {
 	if (notes == NOTES) {
 		clean = 0;
 		return;
 	}
-	page_of[notes] = line >> PAGE_OF_LINES;
+	line_of[notes] = line;
+	bytes_of[notes] = bytes;
 	note_of[notes++] = (uint32_t)(place - record->place) | events << EVENT_SHIFT | kind << KIND_SHIFT;
-}
-
-/* Where there is no room, nobody tells what the line is of, as of a page without an owner. */
-static void count_page(uint32_t place, uint64_t page)
-{
-	uint64_t slot = mixed(page << 18 ^ place) % PAGED;
-	for (int tried = 0; tried < TRIED; tried++, slot = (slot + 1) % PAGED) {
-		struct paged *paged = &record->paged[slot];
-		if (paged->lines == 0) {
-			paged->page = page;
-			paged->place = place;
-		}
-		if (paged->page == page && paged->place == place) {
-			paged->lines++;
-			return;
-		}
-	}
 }
 
 static void count_notes(void)
 {
 	for (uint32_t number = 0; number < notes; number++) {
-		struct place *place = &record->place[note_of[number] & (PLACES - 1)];
+		uint32_t at = note_of[number] & (PLACES - 1);
+		struct place *place = &record->place[at];
 		unsigned events = note_of[number] >> EVENT_SHIFT & ((1 << EVENTS) - 1);
 		unsigned kind = note_of[number] >> KIND_SHIFT;
 		if ((events & NEW_LINE) && place->kind == INSTRUCTION) {
 			place->lines_of[kind]++;
-			if (kind != UNKNOWN && kind == record->paged_kind)
-				count_page(place - record->place, page_of[number]);
+			if (record->told_kinds >> kind & 1)
+				tell_line(record->told, TOLD,
+					  &(struct told_line){ .line = line_of[number], .place = at, .kind = kind,
+							       .touched = bytes_of[number],
+							       .written = events & STORED ? bytes_of[number] : 0 });
 		}
 		for (; events != 0; events &= events - 1)
 			place->count[__builtin_ctz(events)]++;
@@ -123,7 +111,7 @@ static unsigned touched(struct place *place, uint64_t line, struct cache *first)
 }
 
 /* Data. */
-static void touched_data(struct place *place, unsigned events, uint64_t line)
+static void touched_data(struct place *place, unsigned events, uint64_t line, uint64_t bytes)
 {
 	if (place->traits & ON_STACK)
 		kinds_learn_stack(&kinds, line);
@@ -131,7 +119,8 @@ static void touched_data(struct place *place, unsigned events, uint64_t line)
 		kinds_learn_cpu(&kinds, line);
 	events |= touched(place, line, &level[0]);
 	if (events != 0)
-		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record->area, record->areas, line) : UNKNOWN, line);
+		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record->area, record->areas, line) : UNKNOWN, line,
+		     bytes);
 }
 
 static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
@@ -141,9 +130,9 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 	struct place *place = data;
 	uint64_t line = address >> LINE_SHIFT, size = 1ULL << qemu_plugin_mem_size_shift(info);
 	(void)cpu;
-	touched_data(place, qemu_plugin_mem_is_store(info) ? STORED : LOADED, line);
+	touched_data(place, qemu_plugin_mem_is_store(info) ? STORED : LOADED, line, bytes_within(address, size));
 	if ((address + size - 1) >> LINE_SHIFT != line)
-		touched_data(place, 0, line + 1);
+		touched_data(place, 0, line + 1, bytes_beyond(address, size));
 }
 
 /* What is known of a block beside its place: where its code ends, and what it begins. */
@@ -186,7 +175,7 @@ static void executed(unsigned cpu, void *data)
 		return;
 	for (uint64_t line = place->address >> LINE_SHIFT; line <= block_of[number].last_line; line++, events = 0)
 		if ((events |= touched(place, line, &level[1])) != 0)
-			note(place, events, UNKNOWN, line);
+			note(place, events, UNKNOWN, line, 0);
 }
 
 /* --- Translation --------------------------------------------------------------------------------------------------- */
@@ -262,7 +251,7 @@ static int begin_trial(void)
 {
 	memset(known_at, 0, sizeof known_at);
 	kinds_forget(&kinds);
-	memset(record->paged, 0, sizeof record->paged);
+	memset(record->told, 0, sizeof record->told);
 	record->places = record->windows = record->dropped = record->untold = 0;
 	window = 1;
 	windows_to_warm = record->warm;

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pdrgate.guests.guest_memory import PAGE, GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.symbols import NOTES, KernelSymbols
+from pdrgate.guests.metering.symbols import KernelSymbols
 
 PAGES = "pages"
 """What is of no slab cache: whole pages, packets' data for one."""
@@ -33,69 +33,90 @@ _FEWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class KernelNotes:
-    """Where a kernel keeps its notes; virtual addresses."""
+    """Where a kernel keeps its notes; virtual addresses, but for the page tables."""
 
     tables: int
-    """``init_top_pgt``: the page tables;"""
+    """``init_top_pgt``: the page tables, a physical address;"""
     caches: int
     """``slab_caches``: the list of all caches;"""
     pages: int
     """the array of all pages."""
 
 
-def owners_in(
-    memory: GuestMemory, symbols: KernelSymbols, areas: Sequence[LineArea], pages: Sequence[int]
-) -> dict[int, str]:
-    """The owners of pages of a kernel, as `page_owners` has them; none where the kernel does not tell what it takes.
+@dataclass(frozen=True, slots=True)
+class PageOwner:
+    """What a page is of."""
 
-    Args:
-        areas: those of the kernel's addresses.
-    """
+    name: str
+    """A slab cache, or `PAGES`."""
+    cache: int = 0
+    """Where the kernel has its struct kmem_cache; 0 of `PAGES`."""
+    first: int = 0
+    """The address at which the slab begins that the page is of."""
+
+
+def kernel_notes(symbols: KernelSymbols, areas: Sequence[LineArea]) -> KernelNotes | None:
+    """Where a kernel has its notes, by its symbols and areas; None where it does not tell what that takes."""
     array = next((one.first for one in areas if one.kind == LineKind.PAGE), None)
-    tables, caches = (symbols.variables.get(name) for name in NOTES)
+    tables, caches = (symbols.data.marks.get(name) for name in ("init_top_pgt", "slab_caches"))
     if array is None or tables is None or caches is None:
-        return {}
-    return page_owners(memory, KernelNotes(tables, caches, array), pages)
+        return None
+    return KernelNotes(tables - _IMAGE, caches, array)
 
 
-def page_owners(memory: GuestMemory, notes: KernelNotes, pages: Iterable[int]) -> dict[int, str]:
-    """The slab cache of each page, or `PAGES`; only those of which it is known.
+def page_owners(memory: GuestMemory, notes: KernelNotes, pages: Iterable[int]) -> dict[int, PageOwner]:
+    """The owner of each page; only of those of which it is known.
 
     Args:
         pages: numbers of pages of the direct map, by virtual address.
     """
-    table = notes.tables - _IMAGE
-    listed = _listed(memory, table, notes.caches)
-    found = {page: _note(memory, table, notes.pages, page) for page in pages}
-    known = {page: note for page, note in found.items() if note}
-    layout = _layout(known.values(), listed)
+    listed = _listed(memory, notes)
+    # The caches are objects of a slab cache themselves: so many pages are known to be of one.
+    own = {place // PAGE for place in listed}
+    found = {page: _note(memory, notes, page) for page in {*pages, *own}}
+    layout = _layout((note.words for note in found.values() if note is not None), listed)
     if layout is None:
         return {}
     word, before = layout
-    return {page: listed.get(note[word] + before, PAGES) for page, note in known.items()}
+    return {
+        page: PageOwner(listed[place], note.words[word], note.first)
+        if (place := note.words[word] + before) in listed
+        else PageOwner(PAGES)
+        for page, note in found.items()
+        if note is not None
+    }
 
 
-def _listed(memory: GuestMemory, table: int, head: int) -> dict[int, str]:
+def _listed(memory: GuestMemory, notes: KernelNotes) -> dict[int, str]:
     """The names of all caches, by where their place in the list is. The name stands right before it."""
     found: dict[int, str] = {}
-    at = head
+    table, at = notes.tables, notes.caches
     for _ in range(_CACHES):
         at = int.from_bytes(memory.virtual(table, at, 8), "little")
-        if at in (0, head) or at in found:
+        if at in (0, notes.caches) or at in found:
             break
         found[at] = memory.text(table, int.from_bytes(memory.virtual(table, at - 8, 8), "little"))
     return found
 
 
-def _note(memory: GuestMemory, table: int, array: int, page: int) -> tuple[int, ...]:
-    """The words of a page's note, or of the first page's where it is one of several."""
-    where = memory.physical(table, page * PAGE)
+@dataclass(frozen=True, slots=True)
+class _Note:
+    words: tuple[int, ...]
+    first: int
+    """The address of the first page of several that belong together."""
+
+
+def _note(memory: GuestMemory, notes: KernelNotes, page: int) -> _Note | None:
+    """A page's note, or the first page's where it is one of several; None where there is none."""
+    where = memory.physical(notes.tables, page * PAGE)
     if where is None:
-        return ()
-    note = _words(memory.virtual(table, array + where // PAGE * _NOTE, _NOTE))
-    if note and note[_HEAD] & 1:
-        note = _words(memory.virtual(table, note[_HEAD] - 1, _NOTE))
-    return note
+        return None
+    place, first = notes.pages + where // PAGE * _NOTE, page * PAGE
+    words = _words(memory.virtual(notes.tables, place, _NOTE))
+    if words and words[_HEAD] & 1:
+        first -= (place - (words[_HEAD] - 1)) // _NOTE * PAGE
+        words = _words(memory.virtual(notes.tables, words[_HEAD] - 1, _NOTE))
+    return _Note(words, first) if words else None
 
 
 def _words(content: bytes) -> tuple[int, ...]:

@@ -6,8 +6,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define MAGIC 0x336c616972746d65ULL /* "emtrial3" */
-enum { PLACES = 1 << 18, PAGED = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
+#include "told_lines.h"
+
+#define MAGIC 0x346c616972746d65ULL /* "emtrial4" */
+enum { PLACES = 1 << 18, TOLD = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */
 enum event {
@@ -58,12 +60,6 @@ struct area {
 	uint64_t first, last, kind;
 };
 
-/* New lines of data of one kind, by the instruction that touched them and the page that they are of. */
-struct paged {
-	uint64_t page; /* its number */
-	uint32_t place, lines; /* no lines: a free place */
-};
-
 struct level {
 	uint64_t sets, ways;
 };
@@ -77,7 +73,7 @@ struct record {
 	struct level level[LEVELS]; /* L1 of data, L1 of code, L2, the last one */
 	struct mark mark[MARKS];
 	struct area area[AREAS];
-	uint64_t paged_kind; /* the kind of lines whose pages are told */
+	uint64_t told_kinds; /* bits of the kinds of lines that are told one by one */
 	/* Written by the plugin. */
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;
@@ -85,7 +81,7 @@ struct record {
 	uint64_t dropped; /* those that do not, for the CPU had nothing to do meanwhile */
 	uint64_t untold; /* touches that there was no room for */
 	struct place place[PLACES];
-	struct paged paged[PAGED];
+	struct told_line told[TOLD];
 };
 
 #endif

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineArea
+from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin_memory import PluginMemory
 
 MARKS, AREAS, PLACES = 256, 32, 1 << 18
@@ -43,6 +45,12 @@ class TrialMemory(PluginMemory):
     def heeded(self) -> bool:
         """Whether what was asked for last is so."""
         return self._get("heeded") == self._asked
+
+    def _told(self, at: int, room: int, places: int) -> npt.NDArray[np.void]:
+        """The lines that were told one by one, in a table of so much room from a byte on, of so many places."""
+        told = self._table(at, TOLD_LINE, room)
+        sound = (told["lines"] > 0) & (told["place"] < places) & (told["touched"] > 0)
+        return told[sound]
 
     def _begin(self, marks: Sequence[tuple[int, int]]) -> None:
         """Ask for a trial with these marks: addresses, each with the number of what begins there."""

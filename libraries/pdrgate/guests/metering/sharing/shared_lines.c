@@ -23,7 +23,7 @@
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
-enum { LINE_MASK = (1 << LINE_SHIFT) - 1, KNOWN = 2 * PLACES };
+enum { KNOWN = 2 * PLACES };
 
 static struct sharing *record;
 static plugin_id self;
@@ -132,7 +132,12 @@ static void touch(unsigned cpu, struct counted_place *place, uint64_t number, ui
 		place->count[SHARED]++;
 		place->count[SHARED_FALSELY] += falsely;
 		place->writer = line->writer;
-		place->shared_of[kinds_of(&kinds, record->area, record->areas, number)]++;
+		unsigned kind = kinds_of(&kinds, record->area, record->areas, number);
+		place->shared_of[kind]++;
+		tell_line(record->told, SHARED_TOLD,
+			  &(struct told_line){ .line = number, .place = place - record->place, .kind = kind,
+					       .touched = bytes, .written = written(own) | written(other),
+					       .writer = line->writer });
 	}
 }
 
@@ -146,9 +151,8 @@ static int of_device(plugin_access info, uint64_t address)
 static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
 {
 	struct counted_place *place = data;
-	uint64_t size = 1ULL << qemu_plugin_mem_size_shift(info), at = address & LINE_MASK;
+	uint64_t size = 1ULL << qemu_plugin_mem_size_shift(info), beyond = bytes_beyond(address, size);
 	int store = qemu_plugin_mem_is_store(info);
-	uint64_t bytes = (size >= 64 ? ~0ULL : (1ULL << size) - 1) << at;
 	if (address < FIRST_KERNEL_ADDRESS || cpu >= CPUS || doing[cpu].interrupted || doing[cpu].elsewhere ||
 	    of_device(info, address))
 		return;
@@ -159,9 +163,9 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 	if (place->traits & OF_CPU)
 		kinds_learn_cpu(&kinds, address >> LINE_SHIFT);
 	place->count[WROTE] += store;
-	touch(cpu, place, address >> LINE_SHIFT, bytes, store);
-	if (at + size > LINE_MASK + 1)
-		touch(cpu, place, (address >> LINE_SHIFT) + 1, (1ULL << (at + size - LINE_MASK - 1)) - 1, store);
+	touch(cpu, place, address >> LINE_SHIFT, bytes_within(address, size), store);
+	if (beyond != 0)
+		touch(cpu, place, (address >> LINE_SHIFT) + 1, beyond, store);
 }
 
 static int mark_at[PLACES]; /* index of a mark + 1 */
@@ -285,6 +289,7 @@ static int begin_trial(void)
 {
 	memset(known_at, 0, sizeof known_at);
 	memset(calls, 0, sizeof calls);
+	memset(record->told, 0, sizeof record->told);
 	kinds_forget(&kinds);
 	all_calls = record->packets = record->places = record->untold = record->ticks = turns.slips = 0;
 	packet_mark = -1;

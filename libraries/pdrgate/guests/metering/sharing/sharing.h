@@ -5,8 +5,8 @@
 
 #include "../memory/record.h"
 
-#define SHARING_MAGIC 0x32676e6972616873ULL /* "sharing2" */
-enum { CPUS = 2 };
+#define SHARING_MAGIC 0x33676e6972616873ULL /* "sharing3" */
+enum { CPUS = 2, SHARED_TOLD = 1 << 16 };
 
 /* What is counted at a place, by its index. */
 enum counted {
@@ -53,6 +53,7 @@ struct sharing {
 	uint64_t ticks; /* of the kernel's clock */
 	uint64_t unused;
 	struct counted_place place[PLACES];
+	struct told_line told[SHARED_TOLD];
 };
 
 #endif

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
+from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
 CPUS = 2
-_MAGIC = 0x32676E6972616873
+_MAGIC = 0x33676E6972616873
+_TOLD = 1 << 16
 _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("turn", "<u8"), ("window", "<u8"), ("marks", "<u8"),
@@ -44,6 +46,8 @@ class SharedByPlaces:
     """What there was no room for."""
     places: npt.NDArray[np.void]
     """Instructions and blocks of code, each with what is counted."""
+    told: npt.NDArray[np.void]
+    """The shared lines, `TOLD_LINE`."""
 
 
 class SharingMeter(TrialMemory):
@@ -52,7 +56,8 @@ class SharingMeter(TrialMemory):
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self) -> None:
-        super().__init__("pdrgate-sharing-meter", _HEAD.itemsize + PLACES * _PLACE.itemsize, _MAGIC)
+        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _TOLD * TOLD_LINE.itemsize
+        super().__init__("pdrgate-sharing-meter", size, _MAGIC)
 
     def begin(self, marks: Sequence[tuple[int, int]], turn: int, window: int) -> None:
         """Ask for a trial; it is `heeded` when both CPUs had nothing to do for a moment.
@@ -68,4 +73,5 @@ class SharingMeter(TrialMemory):
     def shared(self) -> SharedByPlaces:
         """What the trial counted, once its end is `heeded`."""
         places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), PLACES))
-        return SharedByPlaces(self._get("packets"), self._get("slips"), self._get("untold"), places)
+        told = self._told(_HEAD.itemsize + PLACES * _PLACE.itemsize, _TOLD, len(places))
+        return SharedByPlaces(self._get("packets"), self._get("slips"), self._get("untold"), places, told)

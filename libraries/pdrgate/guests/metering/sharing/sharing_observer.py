@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineArea
+from pdrgate.guests.metering.memory.line_names import NamesLines, by_function
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
 from pdrgate.guests.metering.memory.memory_observer import KIND_FIELDS, TAKES_UP, memory_marks
 from pdrgate.guests.metering.sharing.sharing_meter import (
@@ -55,27 +56,33 @@ class SharingObserver:
     Args:
         nudge: has the guest do something, after which it has nothing to do.
         symbols: of all that runs there.
-        areas: tells what lines of which addresses are.
+        areas: tells what lines of which addresses are;
+        names: tells it of lines, by their own names.
     """
 
     def __init__(
         self, meter: SharingMeter, nudge: Callable[[], object], symbols: KernelSymbols,
-        areas: Callable[[], Sequence[LineArea]],
+        areas: Callable[[], Sequence[LineArea]], names: NamesLines,
     ) -> None:  # fmt: skip
         self._meter = meter
         self._nudge = nudge
         self._symbols = symbols
         self._areas = areas
+        self._names = names
+        self._known: Sequence[LineArea] = ()
 
     def begin(self) -> None:
-        self._meter.tell_areas(self._areas())
+        self._known = self._areas()
+        self._meter.tell_areas(self._known)
         self._meter.begin(sharing_marks(self._symbols), TURN, SHARED_WITHIN)
         self._wait()
 
     def end(self) -> Observation:
         self._meter.end()
         self._wait()
-        return Observation(memory=sharing_seen(self._meter.shared(), self._symbols))
+        shared = self._meter.shared()
+        names = self._names(self._symbols, self._known, shared.told)
+        return Observation(memory=sharing_seen(shared, self._symbols, names))
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _HEEDED
@@ -93,8 +100,12 @@ def sharing_marks(symbols: KernelSymbols) -> list[tuple[int, int]]:
     return [*others, *own, *((at, PROGRAM_BEGINS) for at in symbols.programs())]
 
 
-def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols) -> MemorySeen | None:
-    """What functions share; None where too few packets count, or there was no room for all that was touched."""
+def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols, line_names: Sequence[str]) -> MemorySeen | None:
+    """What functions share; None where too few packets count, or there was no room for all that was touched.
+
+    Args:
+        line_names: what the lines that are told one by one are; empty where it is not known.
+    """
     if shared.packets < _LEAST_PACKETS or shared.untold:
         return None
     places = shared.places
@@ -124,6 +135,9 @@ def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols) -> MemorySeen |
         shared.packets,
         0,
         {name: one for name, one in found.items() if any(one)},
+        by_function(
+            shared.told, symbols.names(shared.places["address"][shared.told["place"]]), line_names, KIND_FIELDS
+        ),
         writers=_writers(places, names, symbols),
     )
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines of data that count, by the instruction that touched them, for who tells what they are; told_lines.py has the layout. */
+#ifndef TOLD_LINES_H
+#define TOLD_LINES_H
+
+#include <stdint.h>
+
+#include "seen_lines.h"
+
+struct told_line {
+	uint64_t line; /* its number */
+	uint64_t touched, written; /* bytes: of the instruction; of whoever wrote to the line */
+	uint64_t writer; /* where that was, of lines that CPUs share */
+	uint32_t place, lines; /* no lines: a free place */
+	uint32_t kind, unused;
+};
+
+/* The bytes of an access, a bit each, that lie in its first line, and those in the next. */
+static inline uint64_t bytes_within(uint64_t address, uint64_t size)
+{
+	return (size >= 64 ? ~0ULL : (1ULL << size) - 1) << (address & 63);
+}
+
+static inline uint64_t bytes_beyond(uint64_t address, uint64_t size)
+{
+	uint64_t within = 64 - (address & 63);
+	return size <= within ? 0 : size - within >= 64 ? ~0ULL : (1ULL << (size - within)) - 1;
+}
+
+/* Where there is no room, nobody tells what the line is, as of one without a name. */
+static inline void tell_line(struct told_line *told, uint64_t room, const struct told_line *one)
+{
+	uint64_t slot = mixed(one->line << 18 ^ one->place) % room;
+	for (int tried = 0; tried < TRIED; tried++, slot = (slot + 1) % room) {
+		struct told_line *found = &told[slot];
+		if (found->lines != 0 &&
+		    (found->line != one->line || found->place != one->place || found->kind != one->kind))
+			continue;
+		found->line = one->line;
+		found->place = one->place;
+		found->kind = one->kind;
+		found->touched |= one->touched;
+		found->written |= one->written;
+		if (one->writer != 0)
+			found->writer = one->writer;
+		found->lines++;
+		return;
+	}
+}
+
+#endif

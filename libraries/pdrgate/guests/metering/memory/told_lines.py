@@ -1,0 +1,14 @@
+"""Lines of data that a plugin tells one by one, each with the instruction that touched it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+TOLD_LINE = np.dtype(
+    [
+        ("line", "<u8"), ("touched", "<u8"), ("written", "<u8"), ("writer", "<u8"), ("place", "<u4"), ("lines", "<u4"),
+        ("kind", "<u4"), ("unused", "<u4"),
+    ]
+)  # fmt: skip
+"""The line's number, its bytes that the instruction touched and those that were written, a bit each, where that was,
+the instruction's number, and how many such lines count."""

@@ -1,0 +1,82 @@
+"""Names for a kernel's variables, as its /proc/kallsyms has them where it has any (CONFIG_KALLSYMS_ALL)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+DATA = frozenset("dDbBrRvVA")
+"""Types of symbols that are variables; A: per-CPU ones, by their distance from the begin of a CPU's area."""
+CPU_BEGIN, CPU_END, CPU_AREAS = "__per_cpu_start", "__per_cpu_end", "__per_cpu_offset"
+"""Where the per-CPU variables begin and end, and an array of how far from there each CPU has its own."""
+FOUND_BY_NAME = (
+    "init_top_pgt", "slab_caches", "map_idr", CPU_BEGIN, CPU_END, CPU_AREAS, "__start_BTF", "__stop_BTF",
+)  # fmt: skip
+"""What is looked for by its name: page tables, the lists of slab caches and BPF maps, CPUs' areas, types."""
+_LARGEST = 64 << 20
+"""Bytes of a variable at most."""
+_MADE = re.compile(r"\.(?:\d+|\w+\.\d+|llvm\.\d+)$")
+"""What a compiler adds to the names of static variables of functions."""
+_ABOUT = re.compile(r"__(?:ksymtab_|kstrtab|crc_|BTF_ID_|param_|setup_|initcall_|UNIQUE_ID|per_cpu_|start_|stop_|end_)")
+"""Notes that the kernel has of itself; no packet touches them."""
+
+
+class StaticData:
+    """Addresses and names of variables.
+
+    Args:
+        names: by address; of several at one address one.
+        marks: addresses of `FOUND_BY_NAME`, as far as they are known and not 0.
+    """
+
+    def __init__(self, names: Mapping[int, str], marks: Mapping[str, int] | None = None) -> None:
+        at = sorted(names)
+        self.addresses: npt.NDArray[np.uint64] = np.array(at, dtype=np.uint64)
+        self.names = [names[address] for address in at]
+        self.marks: Mapping[str, int] = marks or {}
+
+    @classmethod
+    def of(cls, symbols: Iterable[tuple[int, str]]) -> Self:
+        """Those of symbols that name what a packet may touch; of several at one address the shortest."""
+        found: dict[int, str] = {}
+        marks: dict[str, int] = {}
+        for address, symbol in symbols:
+            name = _MADE.sub("", symbol)
+            if name in FOUND_BY_NAME and address:
+                marks.setdefault(name, address)
+            known = found.get(address)
+            if not _ABOUT.match(name) and (known is None or (len(name), name) < (len(known), known)):
+                found[address] = name
+        return cls(found, marks)
+
+    def with_more(self, symbols: Iterable[tuple[int, str]]) -> StaticData:
+        """The same and some more, at other addresses."""
+        return StaticData(StaticData.of(symbols)._by_address() | self._by_address(), self.marks)
+
+    def moved(self, by: int) -> StaticData:
+        """The same of a kernel that lies elsewhere; per-CPU ones do not move."""
+
+        def new(address: int) -> int:
+            return address + by if address >= _FIRST else address
+
+        marks = {name: new(at) for name, at in self.marks.items()}
+        return StaticData({new(at): name for at, name in self._by_address().items()}, marks)
+
+    def _by_address(self) -> dict[int, str]:
+        return dict(zip(self.addresses.tolist(), self.names, strict=True))
+
+    def at(self, address: int) -> tuple[str, int] | None:
+        """The variable that an address is in, and where that begins; None where there is none."""
+        number = int(np.searchsorted(self.addresses, np.uint64(address), side="right")) - 1
+        if number < 0:
+            return None
+        begin = int(self.addresses[number])
+        return (self.names[number], begin) if address - begin < _LARGEST else None
+
+
+_FIRST = 1 << 63
+"""Below it no kernel has anything but distances."""
