@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flat_values import flat_trial
 
-from pdrgate.gate.comparisons.living_boots.overload_step import CARRIED, DELIVERED, OverloadStep
+from pdrgate.gate.comparisons.living_boots.overload_step import CARRIED, DELIVERED, PACED, OverloadStep
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 
@@ -31,6 +31,11 @@ def test_three_trials_that_lose_something_are_enough() -> None:
     ask = STEP.next(held)
     assert ask is not None
     assert ask.load == second
+
+
+def test_packets_that_do_not_come_back_are_more_than_a_ring_has_room_for() -> None:
+    """Else whether any is refused is chance, and one boot is asked at a load that another is not."""
+    assert min(load * PACED.seconds for load in PACED.loads) >= 1.5 * 4096
 
 
 def test_no_load_is_tried_for_ever() -> None:

@@ -9,8 +9,10 @@ Test Tags        path-slow-egress-pfifo-fast
 *** Test Cases ***
 A Slow Egress By pfifo_fast
     Given The SUT Is Set Up With
+    ...    ip link set $OUT txqueuelen 128
+    ...    undo: ip link set $OUT txqueuelen 1000
     ...    tc qdisc replace dev $OUT root handle 1: htb default 1
-    ...    tc class add dev $OUT parent 1: classid 1:1 htb rate 1mbit
+    ...    tc class add dev $OUT parent 1: classid 1:1 htb rate 128kbit
     ...    tc qdisc add dev $OUT parent 1:1 pfifo_fast
     And Packets Are Sent Like    udp dst=@out dport=53 src=@in flows=4
     And What Counts Is    handled

@@ -12,6 +12,8 @@ from pdrgate.gate.comparisons.living_boots.overload_step import (
     DELIVERED,
     LIGHT_FOR,
     LIGHT_LOAD,
+    PACED,
+    Overload,
     OverloadStep,
 )
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
@@ -106,12 +108,17 @@ class CountedPackets:
         return judged_with(self.frames, seen, self._session.observer.said)
 
     def _asks(self, sut: OpenLoopSut) -> Iterator[Ask]:
-        overload = CARRIED if self._scenario.delivery is None else DELIVERED
-        steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, overload), self._cost]
+        steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, self._overload), self._cost]
         wanted = sut.identity.pair == _FIRST or sut.boot_id in self._in_doubt
         if wanted and sut.sees_memory and self._scenario.counts not in INSIDE:
             steps.append(MemoryTrials(_MEMORY_PACKETS, _MEMORY_TRIALS))
         return (ask for step in steps if (ask := step.next(sut.trials)) is not None)
+
+    @property
+    def _overload(self) -> Overload:
+        if self._scenario.delivery is not None:
+            return DELIVERED
+        return PACED if self._scenario.counts in INSIDE else CARRIED
 
     @property
     def _loss_ratio(self) -> float:
