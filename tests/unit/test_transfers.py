@@ -304,7 +304,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_a_run_without_a_baseline_tells_what_it_measured(measure, tmp_path: Path) -> None:
     result, judgement = measure(SimulatedLoop(), curve=True)
     assert judgement.verdict is Verdict.NO_BASELINE, judgement
-    assert judgement.reason.startswith("TCP throughput 10")
+    assert judgement.reason.startswith("nothing was compared: TCP throughput 10")
     assert (result.pdr, result.findings.search, result.findings.assessment) == (
         None,
         None,

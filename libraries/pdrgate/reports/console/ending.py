@@ -27,6 +27,7 @@ from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines
 from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.verdict import Verdict
 
 _FILES = (
     "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "merged.json",
@@ -76,11 +77,15 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
 
 
 def _show_paths(result: RunResult, screen: Screen) -> None:
-    """All paths in one table; below it stands the evidence of those that do not pass."""
+    """The paths in one table: all of a run that passes, else those that have more to say; below it their evidence."""
     screen.line("")
-    rows = [tuple(name.upper() for name in PATH_HEAD), *(one.cells for one in path_lines(result))]
+    lines = path_lines(result)
+    shown = lines if result.verdict.passes else [one for one in lines if one.verdict is not Verdict.PASS]
+    rows = [tuple(name.upper() for name in PATH_HEAD), *(one.cells for one in shown)]
     for line in aligned([[printable(cell) for cell in row] for row in rows], NUMBERS, indent=" " * _MARGIN):
         screen.line(line, cut=True)
+    if others := len(lines) - len(shown):
+        screen.line(f"  {others} other path{'s' * (others > 1)}: PASS; summary.html has them")
     for told in said_of_paths(result):
         screen.line(f"  {printable(told)}")
 
