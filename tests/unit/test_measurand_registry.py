@@ -21,7 +21,7 @@ ACCEPTED = {
     "PDR": 0.02, "saturation throughput": 0.02, "least delivered past the PDR": 0.25, "overload throughput": 0.1,
     "livelock threshold": 0.1, "median latency at 50% PDR": 0.3, "p99 latency at 90% PDR": 0.3, "cost": 0.01,
     "TCP throughput": 0.02, "round trip under load": 0.15, "transmissions per segment": 0.005, "cost of a byte": 0.01,
-    "used window": 0.1, "advertised window": 0.1, "time to a full window": 0.5,
+    "used window": 0.1, "advertised window": 0.1, "bytes to a grown window": 0.35,
     "request rate": 0.5, "latency of a request": 0.5, "cost of a request": 0.01,
     "time of a replacement": 0.1, "packets sent for each forwarded": 0.005,
     "packets for each in order": 0.005,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from flat_values import flat_transfer
 
 from pdrgate.measurands import TransferSetting, of_transfers
-from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
 from pdrgate.phase import Phase
 from pdrgate.transfer import Look, Transfer
 
@@ -30,8 +31,17 @@ def test_the_best_transfer_tells() -> None:
     assert FullWindowTime().value(made) == 0.2
     assert UsedWindow().value(made) == 490
     assert FullWindowTime().value(made[2:]) == 0.1
-    for kind in (AdvertisedWindow, FullWindowTime, UsedWindow):
+    for kind in (AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow):
         assert kind().value([]) is None
+
+
+def test_bytes_to_a_grown_window_do_not_depend_on_how_fast_they_came() -> None:
+    fast, slow = transfer(64, 512, 1024), transfer(64, 64, 128, 128, 256, 1024)
+    # A quarter is 256 KiB: two thirds of the first one's way from 64 to 512, of which each doubling sends as much more.
+    assert GrowthBytes().value([fast]) == pytest.approx(64 * 9 ** (2 / 3))
+    assert GrowthBytes().value([slow]) == 64 + 64 + 128 + 128 + 256
+    assert GrowthBytes().value([transfer(256, 1024)]) == 256
+    assert GrowthBytes().value([fast, transfer(64, 70)]) == GrowthBytes().value([fast])
 
 
 def test_fixed_windows_do_not_grow_and_those_of_sockets_are_full_at_once() -> None:
@@ -39,4 +49,4 @@ def test_fixed_windows_do_not_grow_and_those_of_sockets_are_full_at_once() -> No
         return {one.name for one in of_transfers(TransferSetting(65536, 1.0, 2, buffers))}  # type: ignore[arg-type]
 
     assert names("socket") - names("fixed") == {AdvertisedWindow.name, UsedWindow.name}
-    assert names("kernel") - names("socket") == {FullWindowTime.name}
+    assert names("kernel") - names("socket") == {FullWindowTime.name, GrowthBytes.name}

@@ -35,7 +35,7 @@ from pdrgate.measurands.tcp import (
     TransferSetting,
     Transmissions,
 )
-from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
 from pdrgate.measurands.thunks import OF_THUNKS
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better
@@ -49,7 +49,7 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (
-    TcpThroughput, LoadedRoundTrip, Transmissions, UsedWindow, AdvertisedWindow, FullWindowTime, ByteCost,
+    TcpThroughput, LoadedRoundTrip, Transmissions, UsedWindow, AdvertisedWindow, GrowthBytes, FullWindowTime, ByteCost,
     RequestRate, RequestLatency, RequestCost,
 )  # fmt: skip
 """Told by transfers of a closed loop, the one that a run is about first."""

@@ -6,7 +6,9 @@ fast the SUT is. What else a machine does only makes windows smaller and later: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import ClassVar, Self
 
@@ -18,6 +20,8 @@ from pdrgate.transfer import Look, Transfer
 _KIB = Unit("KiB", prefixed=False)
 _FULL = 0.9
 """A share of the largest window: one that is larger is called full."""
+_GROWN = 0.25
+"""The same of one that is called grown: it doubles with each round trip until then, and nothing else holds it."""
 _SIZE = Tolerance(0.1, option="")
 
 
@@ -61,13 +65,16 @@ class UsedWindow(_Growth):
 
 
 class FullWindowTime(_Growth):
-    """Seconds until a receiver advertised nine tenths of its largest window. Looks are a tenth of a second apart."""
+    """Seconds until a receiver advertised nine tenths of its largest window. Looks are a tenth of a second apart.
+
+    Told and not judged: a sender that others take the CPU from has a full window later.
+    """
 
     __slots__ = ()
 
     about: ClassVar[Description] = Description(
         "time to a full window", SECONDS, "lower", "until a receiver advertised nine tenths of its largest window",
-        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.5, option=""),
+        role=MeasurandRole.TOLD,
     )  # fmt: skip
 
     @classmethod
@@ -79,6 +86,44 @@ class FullWindowTime(_Growth):
         largest = max((one.senders.advertised for one in told), default=0)
         full = (look.end for one in told for look in one.senders.looks if look.advertised >= _FULL * largest)
         return min(full, default=None)
+
+
+class GrowthBytes(_Growth):
+    """KiB that a sender wrote until its receiver advertised a quarter of its largest window, the median of transfers.
+
+    The receiver makes its window larger by what has come, so that this does not depend on how fast it came. Between two
+    looks the window grows as a power of what was sent.
+    """
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "bytes to a grown window", _KIB, "lower", "what is sent until a quarter of the largest window was advertised",
+        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.35, option=""),
+    )  # fmt: skip
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self | None:
+        return cls() if setting.buffers == "kernel" else None
+
+    def value(self, transfers: Sequence[Transfer]) -> float | None:
+        told = _told(transfers)
+        grown = _GROWN * max((one.senders.advertised for one in told), default=0)
+        each = (_sent_until(grown, one.senders.looks) for one in told)
+        sent = [one / 1024 for one in each if one is not None]
+        return median(sent) if sent else None
+
+
+def _sent_until(window: float, looks: Sequence[Look]) -> float | None:
+    """Bytes sent until the window was as large; None where no look tells."""
+    so_far = accumulate(look.sent for look in looks)
+    told = [(look.advertised, sent) for look, sent in zip(looks, so_far, strict=True) if look.advertised and sent]
+    if told and told[0][0] >= window:
+        return told[0][1]
+    for (before, sent), (after, sent_then) in pairwise(told):
+        if before < window <= after:
+            return float(sent * (sent_then / sent) ** (math.log(window / before) / math.log(after / before)))
+    return None
 
 
 def _told(transfers: Sequence[Transfer]) -> list[Transfer]:

@@ -33,7 +33,7 @@ from pdrgate.measurands.memory_changes import OF_MEMORY
 from pdrgate.measurands.packet_order import PacketsInOrder
 from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
-from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, UsedWindow
+from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
 from pdrgate.measurands.thunks import OF_THUNKS
 from pdrgate.results.model import SideResult
 from pdrgate.stats.pooled import Deviation
@@ -157,11 +157,13 @@ class CountedRequests(CountedTransfers):
 class DelayedTransfers(CountedTransfers):
     """Transfers of living boots over a path with delay: a sender waits for its window, and not for a CPU."""
 
-    compared: ClassVar[tuple[Description, ...]] = (UsedWindow.about, AdvertisedWindow.about, FullWindowTime.about)
-    also_told: ClassVar[tuple[Description, ...]] = (TcpThroughput.about, Transmissions.about, ByteCost.about)
+    compared: ClassVar[tuple[Description, ...]] = (UsedWindow.about, AdvertisedWindow.about, GrowthBytes.about)
+    also_told: ClassVar[tuple[Description, ...]] = (
+        TcpThroughput.about, Transmissions.about, FullWindowTime.about, ByteCost.about,
+    )  # fmt: skip
     pairs_deviate: ClassVar[Mapping[str, Deviation]] = {
         UsedWindow.about.name: Deviation(0.025, 8.0), AdvertisedWindow.about.name: Deviation(0.003, 8.0),
-        FullWindowTime.about.name: Deviation(0.12, 8.0),
+        GrowthBytes.about.name: Deviation(0.12, 8.0),
     }  # fmt: skip
 
 
