@@ -60,3 +60,33 @@ def test_a_step_refuses_what_it_cannot_use(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("")
     assert "is not empty" in release(ROOT, "build", str(tmp_path)).stderr
     assert "there is no wheel" in release(ROOT, "try", str(tmp_path)).stderr
+
+
+def test_a_download_is_checked_as_the_page_says(tmp_path: Path) -> None:
+    """The sums; Sigstore's servers are not asked by a test."""
+    (sums,) = (line.strip() for line in (ROOT / "ci/release").read_text().splitlines() if "sha256sum" in line)
+    (check,) = (line.strip() for line in (ROOT / "SECURITY.md").read_text().splitlines() if "sha256sum" in line)
+    for name in ("pdrgate-1.whl", "pdrgate-1.tar.gz"):
+        (tmp_path / name).write_bytes(b"all of it")
+    subprocess.run(("bash", "-ec", sums, "release", "."), cwd=tmp_path, check=True)
+    (tmp_path / "pdrgate-1.tar.gz").unlink()  # who downloads one file has no other
+
+    def checked() -> int:
+        return subprocess.run(check.split(), cwd=tmp_path, capture_output=True, check=False).returncode
+
+    assert checked() == 0
+    (tmp_path / "pdrgate-1.whl").write_bytes(b"all of iT")
+    assert checked() == 1
+
+
+def test_who_verifies_asks_for_the_identity_that_the_job_asks_for() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    (signs,) = (step["with"] for step in jobs["release"]["steps"] if "sigstore" in step.get("uses", ""))
+    asked = signs["verify-cert-identity"]
+    for expression, value in (
+        ("${{ github.server_url }}", "https://github.com"),
+        ("${{ github.repository }}", "OWNER/pdrgate"),
+        ("${{ github.ref }}", f"refs/tags/v{pdrgate.__version__}"),
+    ):
+        asked = asked.replace(expression, value)
+    assert f"--cert-identity {asked}\n" in (ROOT / "SECURITY.md").read_text()

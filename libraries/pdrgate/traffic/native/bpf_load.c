@@ -43,6 +43,20 @@
 #define TCX_INGRESS 46	/* enum bpf_attach_type as of Linux 6.6: the headers may be older */
 #define TCX_EGRESS 47
 #define MOST_AT_A_PORT 64
+
+/* The static libelf 0.192, Debian 13's, names two functions that it lacks (sourceware.org, bug 32293). Both are for a tree
+ * of raw pieces of a file, which libbpf asks for none of: it is empty, and an Elf is all zeros when it begins. Where libelf
+ * brings the functions and uses the tree, its own are linked. */
+__attribute__((weak)) void eu_search_tree_init(void *tree)
+{
+	(void)tree;
+}
+
+__attribute__((weak)) void eu_search_tree_fini(void *tree, void (*leave)(void *))
+{
+	(void)tree;
+	(void)leave;
+}
 #define NOT_ATTACHED 3
 #define MOST_MAPS 256
 #define LONGEST_ORDER (1 << 18)
