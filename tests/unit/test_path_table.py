@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import made_results
 from flat_values import changed
 
+from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands.load_cost import MapMemory, load_changes
 from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.ci.markdown import run_markdown
@@ -16,8 +17,9 @@ from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.summary import summary_page
+from pdrgate.reports.words.headline import headline
 from pdrgate.reports.words.path_remarks import noticed, said_of_paths, shared_changes
-from pdrgate.reports.words.path_table import is_portfolio, path_lines
+from pdrgate.reports.words.path_table import is_portfolio, lines_that_tell, path_lines
 from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -76,13 +78,27 @@ def test_every_report_has_the_table_and_what_is_shared() -> None:
     screen = io.StringIO()
     show_verdict(RUN, Screen(screen, live=False))
     console = screen.getvalue()
-    assert console.index("IPv6 Routing ") < console.index("NAT ") < console.index(": __alloc_skb +91")
+    assert console.index("IPv6 Routing ") < console.index("2 other paths: PASS") < console.index(": __alloc_skb +91")
     assert "of IPv6 Routing" in console, "what fails is told in full"
-    assert "of NAT" not in console, "what passes is told by its line"
+    assert "NAT" not in console, "what passes is counted where something does not"
     assert "| A Bridge | 5000 | 5020 |" in run_markdown(RUN)
-    for page in (summary_page(RUN, {}), overview(RUN, None).documentation):
-        assert page.index("Redirection By tc") < page.index("NAT")
-        assert "alloc_skb" in page
+    robots = overview(RUN, None).documentation
+    assert "2 other paths: PASS" in robots and "NAT" not in robots
+    page = summary_page(RUN, {})
+    assert page.index("Redirection By tc") < page.index("NAT")
+    assert "alloc_skb" in page and "alloc_skb" in robots
+
+
+def test_of_a_run_that_passes_all_paths_are_shown() -> None:
+    result = made_results.result(
+        path_result("NAT", Verdict.PASS, 0.0005), path_result("WireGuard", Verdict.IMPROVEMENT, -0.068),
+        path_result("A Bridge", Verdict.PASS, 0.004),
+    )  # fmt: skip
+    assert lines_that_tell(result) == (path_lines(result), "")
+    told = "none of 3 paths got slower; the most, A Bridge: +0.4% (+0.3% to +0.5%), tolerance 1 %; WireGuard got faster"
+    decisive = decisive_scenario(result.scenarios)
+    assert decisive is not None
+    assert headline(replace(result, verdict=Verdict.PASS, reason=decisive.reason)) == f"PASS: {told}"
 
 
 def test_ci_servers_have_the_table_as_what_the_suite_printed() -> None:

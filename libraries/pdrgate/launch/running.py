@@ -160,6 +160,7 @@ def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) 
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
     from pdrgate.launch.drawn_order import DrawnOrder
+    from pdrgate.reports.pages.overview import STATISTICS
 
     include = [] if ALL in options.scenarios else list(options.scenarios)
     code: int = run(
@@ -175,5 +176,6 @@ def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) 
         xunit="xunit.xml",
         console="none",
         stdout=None,
+        **STATISTICS,
     )
     return code

@@ -22,12 +22,11 @@ from pdrgate.reports.words.loss_words import loss_lines
 from pdrgate.reports.words.measurands import MeasurandLine, intervals_in_words, measurand_rows
 from pdrgate.reports.words.memory_words import memory_lines
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines
+from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, lines_that_tell
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines
 from pdrgate.results.model import RunResult, ScenarioResult
-from pdrgate.results.verdict import Verdict
 
 _FILES = (
     "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "merged.json",
@@ -77,16 +76,13 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
 
 
 def _show_paths(result: RunResult, screen: Screen) -> None:
-    """The paths in one table: all of a run that passes, else those that have more to say; below it their evidence."""
+    """The paths in one table; below it stands the evidence of those that do not pass."""
     screen.line("")
-    lines = path_lines(result)
-    shown = lines if result.verdict.passes else [one for one in lines if one.verdict is not Verdict.PASS]
+    shown, others = lines_that_tell(result)
     rows = [tuple(name.upper() for name in PATH_HEAD), *(one.cells for one in shown)]
     for line in aligned([[printable(cell) for cell in row] for row in rows], NUMBERS, indent=" " * _MARGIN):
         screen.line(line, cut=True)
-    if others := len(lines) - len(shown):
-        screen.line(f"  {others} other path{'s' * (others > 1)}: PASS; summary.html has them")
-    for told in said_of_paths(result):
+    for told in (*filter(None, (others,)), *said_of_paths(result)):
         screen.line(f"  {printable(told)}")
 
 

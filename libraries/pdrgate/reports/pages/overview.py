@@ -6,6 +6,7 @@ import base64
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands import AT_THE_KNEE
@@ -18,10 +19,12 @@ from pdrgate.reports.words.loss_words import by_build
 from pdrgate.reports.words.measurands import PDR_ABOUT, intervals_in_words, judged_first, measurand_rows
 from pdrgate.reports.words.memory_words import MEMORY_CAPTION, memory_table
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, path_lines
+from pdrgate.reports.words.path_table import PATH_HEAD, is_portfolio, lines_that_tell
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import AssessmentResult, RunResult, ScenarioResult
 
+STATISTICS: Mapping[str, Any] = {"tagstatexclude": "path-*", "suitestatlevel": 1}
+"""Options of Robot: a path is a suite, a tag and a test of its own, of which its statistics need only the last."""
 _OUTCOMES = {False: "FAILED", None: "undecided"}
 _ALONE = "this build"
 """The label of a build that is the only one."""
@@ -114,9 +117,10 @@ def _assessments(scenario: ScenarioResult) -> Iterator[tuple[str, AssessmentResu
 
 
 def _paths(result: RunResult) -> Iterator[str]:
-    """All paths in one table, and what they have in common."""
-    yield robot_table(PATH_HEAD, [one.cells for one in path_lines(result)])
-    yield from (robot_text(told) for told in said_of_paths(result))
+    """The paths in one table, and what they have in common."""
+    shown, others = lines_that_tell(result)
+    yield robot_table(PATH_HEAD, [one.cells for one in shown])
+    yield from (robot_text(told) for told in (*filter(None, (others,)), *said_of_paths(result)))
 
 
 def _numbers(result: RunResult) -> Iterator[str]:

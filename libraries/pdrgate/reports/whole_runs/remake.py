@@ -20,7 +20,7 @@ from pdrgate.reports.ci.junit import XUNIT_FILE, junit, retold
 from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.markup.files import written
-from pdrgate.reports.pages.overview import Overview, overview
+from pdrgate.reports.pages.overview import STATISTICS, Overview, overview
 from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
 from pdrgate.reports.pages.summary import SUMMARY_FILE, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
@@ -138,7 +138,7 @@ def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport
     head = overview(result, main_picture(decisive) if decisive is not None else None)
     rebot(
         str(folder / _OUTPUT), outputdir=str(folder), log=_LOG, report=_REPORT, xunit=_XUNIT, stdout=io.StringIO(),
-        stderr=wrong, prerebotmodifier=_Headed(head),
+        stderr=wrong, prerebotmodifier=_Headed(head), **STATISTICS,
     )  # fmt: skip
     made = [folder / name for name in (_LOG, _REPORT, _XUNIT)]
     told = wrong.getvalue().strip()

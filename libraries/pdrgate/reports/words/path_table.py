@@ -62,6 +62,15 @@ def path_lines(result: RunResult) -> list[PathLine]:
     return [_line(number, scenario) for number, scenario in worst]
 
 
+def lines_that_tell(result: RunResult) -> tuple[list[PathLine], str]:
+    """Lines for a first screen: all where all pass, else those that do not just pass; and how many others do."""
+    lines = path_lines(result)
+    passing = all(one.verdict.passes for one in lines)
+    telling = lines if passing else [one for one in lines if one.verdict is not Verdict.PASS]
+    others = len(lines) - len(telling)
+    return telling, f"{others} other path{'s' * (others > 1)}: PASS; summary.html has them" if others else ""
+
+
 def paths_of(result: RunResult) -> list[int]:
     """The numbers of the scenarios that are paths, and no searches of one."""
     searches = searched_besides(result.scenarios)
