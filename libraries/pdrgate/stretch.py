@@ -153,6 +153,9 @@ class MemorySeen:
     named: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """By function and field of `MemoryCounts`, of the lines that this counts those that have names of their own: a slab
     cache, or pages that are of none, a variable, a BPF map."""
+    fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By function and name of its lines, which fields of a struct it touches, where it is certain which struct that is:
+    ``net_bridge_fdb_entry.used written, .key read``."""
     writers: Mapping[str, str] = field(default_factory=dict)
     """Of a trial on two CPUs, by function the one that writes to its shared lines, where that is another one."""
 

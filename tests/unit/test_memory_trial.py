@@ -14,6 +14,7 @@ import pytest
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
 from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
+from pdrgate.guests.metering.memory.line_names import LineName
 from pdrgate.guests.metering.memory.memory_meter import (
     _PLACE,
     ATOMIC,
@@ -182,7 +183,8 @@ def _touched(
 def test_lines_are_told_by_names_of_their_own() -> None:
     ip6, program = (_place(at, loaded=20, new_line=9, lines_of=(0, 0, 0, 0, 9, 0, 0, 0)) for at in (0x1004, 0x2000))
     touched = _touched(ip6, program, told=((7, 0, 4), (8, 0, 2), (9, 0, 3), (8, 1, 9)))
-    seen = memory_seen(touched, SYMBOLS, SERVER, ("skbuff_head_cache", "pages", "", "pages"))
+    names = [LineName(name) for name in ("skbuff_head_cache", "pages", "", "pages")]
+    seen = memory_seen(touched, SYMBOLS, SERVER, names)
     assert seen is not None
     assert seen.named == {
         "ip6_forward": {"direct_lines": {"skbuff_head_cache": 4, "pages": 2}},

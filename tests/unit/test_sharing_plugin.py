@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
+from pdrgate.guests.metering.memory.line_names import LineName
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
+from pdrgate.guests.metering.memory.slab_objects import StructPart
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import SHARED_LINES
 from pdrgate.guests.metering.sharing.sharing_meter import (
@@ -164,6 +166,10 @@ def _symbols() -> KernelSymbols:
     return KernelSymbols(KernelSymbol(at, name) for at, name in named.items())
 
 
+LAYOUT = ("key",) * 8 + ("used",) * 8
+NAMED = LineName("bridge_fdb_cache", StructPart("net_bridge_fdb_entry", LAYOUT, 9 * 64))
+
+
 def _place(address: int, kind: int = 1, **counts: int) -> tuple[int, ...]:
     told = (counts.get(name, 0) for name in ("ran", "locked", "shared", "falsely", "wrote"))
     kinds = [0] * len(LineKind)
@@ -178,8 +184,8 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
         _place(0x4020, shared=6), _place(0x5010, BLOCK, ran=40), _place(0x6010, shared=3, writer=0x4020),
         _place(0x6020, shared=7, direct=7, writer=0x1010),
     ]  # fmt: skip
-    told = np.array([(9, 1, 2, 0x1010, 8, 7, LineKind.DIRECT, 0)], TOLD_LINE)
-    seen = sharing_seen(SharedByPlaces(512, 0, 0, np.array(rows, _PLACE), told), _symbols(), ("bridge_fdb_cache",))
+    told = np.array([(9, 0xFF, 0xFF00, 0x1010, 8, 7, LineKind.DIRECT, 0)], TOLD_LINE)
+    seen = sharing_seen(SharedByPlaces(512, 0, 0, np.array(rows, _PLACE), told), _symbols(), (NAMED,))
     assert seen == MemorySeen(
         512, 0,
         {
@@ -189,6 +195,7 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
             "memcmp": MemoryCounts(shared=10, direct_lines=7),
         },
         {"memcmp": {"direct_lines": {"bridge_fdb_cache": 7}}},
+        {"memcmp": {"bridge_fdb_cache": "net_bridge_fdb_entry.used written, .key read"}},
         {"memcmp": "napi_gro_receive"},
     )  # fmt: skip
 
@@ -237,13 +244,18 @@ def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares
 def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
     def seen(shared: int) -> MemorySeen:
         counts = MemoryCounts(shared=shared, direct_lines=shared)
-        return MemorySeen(1000, 0, {"memcmp": counts}, writers={"memcmp": "br_handle_frame_finish"})
+        fields = {"memcmp": {"bridge_fdb_cache": "net_bridge_fdb_entry.used written, .key read"}}
+        named = {"memcmp": {"direct_lines": {"bridge_fdb_cache": shared}}}
+        return MemorySeen(1000, 0, {"memcmp": counts}, named, fields, {"memcmp": "br_handle_frame_finish"})
 
     before, after = (memory_result(each, OF_TWO_CPUS) for each in ([seen(0)] * 2, [seen(1000), seen(1008)]))
     (change,) = memory_changes(before, after, {}, JUDGED_OF_TWO_CPUS)
     assert SharedLines.about.sentence is not None
     told = SharedLines.about.sentence.clause(change, None)
-    assert told.endswith("(0.0 -> 1.0), in memcmp, 1.0 of the direct map, written by br_handle_frame_finish")
+    assert told.endswith(
+        "(0.0 -> 1.0), in memcmp, 1.0 of bridge_fdb_cache (net_bridge_fdb_entry.used written, .key read), written by "
+        "br_handle_frame_finish"
+    )
 
 
 def test_waiting_for_locks_is_told_where_it_is_much_and_decides_nothing() -> None:

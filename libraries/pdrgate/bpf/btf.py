@@ -1,12 +1,13 @@
-"""Types of an eBPF object (BTF, Documentation/bpf/btf.rst of the kernel): what its maps and variables are made of.
+"""Types of an eBPF object or a kernel (BTF, Documentation/bpf/btf.rst): what maps, variables and structs are made of.
 
-The object may be a stranger's: each length is looked at before it is believed.
+The file may be a stranger's: each length is looked at before it is believed. A kernel has a hundred thousand types: a
+type is read when it is asked for.
 """
 
 from __future__ import annotations
 
-import io
 import struct
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,14 +89,17 @@ class MapType:
 
 
 class Types:
-    """The types of an object.
+    """The types of a file.
+
+    Args:
+        base: those of the kernel, of a module's file; its own are told by what is beyond them.
 
     Raises:
         ValueError: here and in all methods: it has none, or they are damaged.
     """
 
-    def __init__(self, content: bytes) -> None:
-        elf = ElfFile(io.BytesIO(content))
+    def __init__(self, elf: ElfFile, base: Types | None = None) -> None:
+        self._base = base
         if (section := elf.section(".BTF")) is None:
             raise ValueError("it has no types of its maps (BTF); compile it with clang -g")
         data = elf.content(section, _LARGEST)
@@ -106,27 +110,76 @@ class Types:
         if magic != _MAGIC:
             raise ValueError("its types (BTF) are of another byte order, or damaged")
         self._names = data[head + names : head + names + names_length]
-        self._all: tuple[_Raw, ...] = (_Raw("void", 0, False, 0, b""), *self._read(data[head + types :][:length]))
+        self._data = data[head + types :][:length]
+        self._places = array("L", () if base else (0,))
+        """Where each type stands; the first is void, and stands nowhere."""
+        self._structs: dict[int, int] = {}
+        """Numbers of structs by where their names stand."""
+        self._of_variables: list[int] = []
+        """Numbers of sections of variables."""
+        self._find(0 if base is None else base.count)
 
-    def _read(self, data: bytes) -> Iterator[_Raw]:
-        at = 0
-        while at + 12 <= len(data):
-            name, info, number = struct.unpack_from("<III", data, at)
-            kind, count = info >> 24 & 0x1F, info & 0xFFFF
-            size = _MORE.get(kind, 0) + _EACH.get(kind, 0) * count
-            if at + 12 + size > len(data):
-                raise ValueError("its types (BTF) are damaged")
-            yield _Raw(self._name(name), kind, bool(info >> 31), number, data[at + 12 : at + 12 + size])
-            at += 12 + size
+    def _find(self, first: int) -> None:
+        data, at, end, heads = self._data, 0, len(self._data) - 12, struct.Struct("<III").unpack_from
+        while at <= end:
+            name, info, _ = heads(data, at)
+            kind = info >> 24 & 0x1F
+            if kind == _STRUCT:
+                self._structs.setdefault(name, first + len(self._places))
+            elif kind == _DATASEC:
+                self._of_variables.append(first + len(self._places))
+            self._places.append(at)
+            at += 12 + _MORE.get(kind, 0) + (_EACH[kind] * (info & 0xFFFF) if kind in _EACH else 0)
+        if at > len(data):
+            raise ValueError("its types (BTF) are damaged")
+
+    @property
+    def count(self) -> int:
+        """How many types there are, void and those of the kernel among them."""
+        return len(self._places) + (self._base.count if self._base else 0)
+
+    @property
+    def _names_before(self) -> int:
+        return self._base._names_end if self._base else 0
+
+    @property
+    def _names_end(self) -> int:
+        return self._names_before + len(self._names)
 
     def _name(self, at: int) -> str:
+        if self._base is not None and at < self._names_before:
+            return self._base._name(at)
+        at -= self._names_before
         end = self._names.find(b"\0", at)
         return self._names[at : max(end, at)].decode(errors="replace")
 
     def _raw(self, number: int) -> _Raw:
-        if not 0 <= number < len(self._all):
+        before = self._base.count if self._base is not None else 0
+        if self._base is not None and 0 <= number < before:
+            return self._base._raw(number)
+        if not before <= number < before + len(self._places):
             raise ValueError("its types (BTF) are damaged")
-        return self._all[number]
+        if number == 0:
+            return _Raw("void", 0, False, 0, b"")
+        at = self._places[number - before]
+        name, info, told = struct.unpack_from("<III", self._data, at)
+        kind = info >> 24 & 0x1F
+        size = _MORE.get(kind, 0) + _EACH.get(kind, 0) * (info & 0xFFFF)
+        return _Raw(self._name(name), kind, bool(info >> 31), told, self._data[at + 12 : at + 12 + size])
+
+    def number_of(self, name: str) -> int | None:
+        """The number of the struct of that name, a module's own before the kernel's; None where there is none."""
+        # A module has no name twice that the kernel has, too.
+        found = (self._structs.get(at) for at in self._name_places(name))
+        own = next((number for number in found if number is not None), None)
+        return own if own is not None or self._base is None else self._base.number_of(name)
+
+    def _name_places(self, name: str) -> Iterator[int]:
+        """Where a name stands among those of this file, and of the kernel."""
+        if (at := self._names.find(b"\0" + name.encode() + b"\0")) >= 0:
+            yield self._names_before + at + 1
+        if self._base is not None:
+            yield from self._base._name_places(name)
 
     def kind(self, number: int) -> TypeKind:
         """The type of this number."""
@@ -177,9 +230,9 @@ class Types:
 
     def _sections(self, wanted: str) -> Iterator[_Raw]:
         """The variables of a section, or of all that are no maps and no configuration of the kernel's."""
-        for section in self._all:
+        for section in map(self._raw, self._of_variables):
             ours = section.name.startswith((".rodata", ".data", ".bss"))
-            if section.kind == _DATASEC and (section.name == wanted if wanted else ours):
+            if section.name == wanted if wanted else ours:
                 for number, _, _ in struct.iter_unpack("<III", section.more):
                     variable = self._raw(number)
                     if variable.kind == _VAR:
@@ -194,6 +247,37 @@ class Types:
     def maps(self) -> Mapping[str, MapType]:
         """The maps by their names."""
         return {one.name: self._map(one) for one in self._sections(".maps")}
+
+    def member_at(self, number: int, byte: int) -> str:
+        """The member of a struct or union that a byte is of; empty where it is of none, or not of one that has a name.
+
+        Of members that share bytes it is the first.
+        """
+        for _ in range(_DEEPEST):
+            kind = self.kind(number)
+            for one in kind.members:
+                size = (one.at % 8 + one.bits + 7) // 8 if one.bits else self.size(one.type)
+                if one.at // 8 <= byte < one.at // 8 + size:
+                    if one.name or kind.sort == "enum":
+                        return one.name
+                    number, byte = one.type, byte - one.at // 8
+                    break
+            else:
+                return ""
+        return ""
+
+    def place_of(self, structure: str, member: str) -> int | None:
+        """At which byte of a struct a member begins, also one of its parts without a name; None where there is none."""
+        number = self.number_of(structure)
+        return None if number is None else self._place_in(number, member, 0)
+
+    def _place_in(self, number: int, member: str, depth: int) -> int | None:
+        for one in self.kind(number).members if depth < _DEEPEST else ():
+            if one.name == member:
+                return one.at // 8
+            if not one.name and (inside := self._place_in(one.type, member, depth + 1)) is not None:
+                return one.at // 8 + inside
+        return None
 
     def _map(self, variable: _Raw) -> MapType:
         told = {member.name: member.type for member in self.kind(variable.number).members}

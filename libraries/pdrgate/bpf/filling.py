@@ -6,6 +6,7 @@ length of a queue, or a mapping of that (``ifindex``, ``qsize``) and of the ``pr
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from pdrgate.bpf.btf import MapType, Types
 from pdrgate.bpf.values import LARGEST, MOST_KEYS, MisfitError, Writer, expanded, numbered, prefix
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError
+from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.program_setup import Filling, Plain, ProgramSetup
 
 _PROG_ARRAY, _LPM_TRIE, _DEVMAP, _CPUMAP, _XSKMAP, _DEVMAP_HASH = 3, 11, 14, 16, 17, 25
@@ -90,7 +92,7 @@ def _shared(build: BpfBuild, dispatcher: BpfBuild) -> tuple[ProgramSetup, Progra
 
 def _types(build: BpfBuild) -> Types:
     try:
-        types = Types(build.read())
+        types = Types(ElfFile(io.BytesIO(build.read())))
         types.maps, types.variables  # noqa: B018 -- damaged ones are told here
     except ValueError as error:
         raise BpfBuildError(f"{build.path}: cannot fill its maps: {error}") from error

@@ -34,6 +34,9 @@ _METERED = "nokaslr tsc=reliable"
 """Functions lie where the build has them, in each boot alike: no boot has a luckier layout than another. And a CPU that
 is held looks to the kernel's watchdog like a clock that has stopped: in one of some fifty boots it took the HPET from
 then on, which costs more to read than many a packet does to route."""
+_UNMERGED = "slab_nomerge"
+"""Of two CPUs lines are counted that both touch. A cache that others were merged into would give these its name, and
+objects of two kinds would share lines by chance."""
 _CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
 
 
@@ -132,6 +135,8 @@ class QemuStart:
         yield _CMDLINE
         if self.meter is not None or self.sharing_meter is not None:
             yield _METERED
+        if self.sharing_meter is not None:
+            yield _UNMERGED
         if self.accelerator == "tcg":
             yield SERVER_CPUS[self.config.cpu].words
         yield self.config.cmdline

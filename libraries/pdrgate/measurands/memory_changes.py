@@ -51,7 +51,9 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
         if max(map(max, found.values())) >= _LEAST:
             values = {key: tuple(value) for key, value in found.items()}
             writer = next((one.writers[name] for one in seen if name in one.writers), "")
-            functions.append(MemoryFunction(name=name, values=values, kinds=lines_by_kind(seen, name), writer=writer))
+            fields = {line: text for one in seen for line, text in one.fields.get(name, {}).items()}
+            kinds = lines_by_kind(seen, name)
+            functions.append(MemoryFunction(name=name, values=values, kinds=kinds, fields=fields, writer=writer))
     whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
     return MemoryResult(
         trials=len(seen), values=whole, functions=tuple(functions), priced=priced_of(seen)._asdict()
@@ -122,10 +124,12 @@ def _parts(
         if apart >= max(SURE, ranges * scatter):
             by = median(now) - median(earlier)
             kinds = _more(measurand, past, present) if kind.of_lines else {}
+            now_or_then = present if by > 0 else past
             found.append(
                 PartChange(
                     function=name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds,
-                    writer=(present if by > 0 else past).writer if kind.of_lines else "",
+                    fields={line: text for line, text in now_or_then.fields.items() if line in kinds},
+                    writer=now_or_then.writer if kind.of_lines else "",
                 )
             )  # fmt: skip
     return tuple(sorted(found, key=lambda one: (-abs(one.change), one.function)))

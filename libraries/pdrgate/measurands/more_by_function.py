@@ -32,6 +32,7 @@ class MoreByFunction:
         most = "" if abs(first.change) >= _ALL * abs(by) else f"{abs(first.change):.1f} of them "
         kinds = [(kind, more) for kind, more in kinds_changed(change.parts) if (more > 0) == (by > 0)]
         of = f", {abs(kinds[0][1]):.1f} of {kinds[0][0]}" if kinds else ""
+        of += f" ({first.fields[kinds[0][0]]})" if kinds and kinds[0][0] in first.fields else ""
         writer = f", written by {first.writer}" if first.writer else ""
         return f"{told}, {most}in {first.function}{of}{writer}"
 

@@ -88,6 +88,8 @@ class PartChange:
     candidate: float = 0.0
     kinds: Mapping[str, float] = field(default_factory=dict)
     """Of cache lines what they are, with how many more each is; empty where that is not known."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Of cache lines of these kinds, the fields of a struct that are touched, as far as they are known for certain."""
     writer: str = ""
     """Of lines that CPUs share, the function that writes to them, where that is another one."""
 
@@ -133,6 +135,8 @@ class MemoryFunction:
     """By measurand, a value of each trial."""
     kinds: Mapping[str, float] = field(default_factory=dict)
     """Of its cache lines what they are, with how many each is: medians of the trials."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Of cache lines of these kinds, the fields of a struct that it touches, as far as they are known for certain."""
     writer: str = ""
     """Of lines that CPUs share, the function that writes to them, where that is another one."""
 

@@ -68,4 +68,8 @@ def _of(one: PartChange) -> str:
 
 def _kinds(parts: Sequence[PartChange]) -> str:
     """``the direct map +4.0, stacks +1.0``."""
-    return ", ".join(f"{kind} {by:+.1f}" for kind, by in kinds_changed(parts)[:_KINDS])
+    fields = {kind: told for one in parts for kind, told in one.fields.items()} if len(parts) == 1 else {}
+    return ", ".join(
+        f"{kind} {by:+.1f}" + (f" ({fields[kind]})" if kind in fields else "")
+        for kind, by in kinds_changed(parts)[:_KINDS]
+    )

@@ -64,7 +64,7 @@ class GuestCounting:
             return (
                 SharingObserver(
                     guest.sharing_meter, lambda: guest.run("true"), symbols, partial(read_areas, guest),
-                    GuestLineNames(guest.memory, self._vcpus),
+                    GuestLineNames(guest.memory, self._vcpus, guest.build),
                 ),
             )  # fmt: skip
         return memory_observers(self._guest, self._observer)
@@ -160,6 +160,6 @@ def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[O
     return (
         MemoryObserver(
             meter, guest.config.caches, lambda: guest.run("true"), partial(read_areas, guest),
-            GuestLineNames(memory, 1), counting,
+            GuestLineNames(memory, 1, guest.build), counting,
         ),
     )  # fmt: skip

@@ -1,4 +1,6 @@
-"""What a line of data is, by its own name: a slab cache, a variable, a per-CPU variable with its CPU, a BPF map.
+"""What a line of data is, by its own name: a slab cache, a variable, a per-CPU variable with its CPU.
+
+With the types of a kernel it is told which fields of a struct were touched, where it is certain which struct that is.
 
 All of it is read of the guest's memory when a trial has ended: the guest executes nothing for it. What is not known for
 certain has no name.
@@ -14,20 +16,32 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest_memory import PAGE, GuestMemory
 from pdrgate.guests.metering.memory.cache_levels import LINE
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.page_owners import KernelNotes, PageOwner, kernel_notes, page_owners
+from pdrgate.guests.metering.memory.page_owners import KernelNotes, kernel_notes, page_owners
+from pdrgate.guests.metering.memory.slab_objects import SlabObjects, StructPart
 from pdrgate.guests.metering.static_data import CPU_AREAS, CPU_BEGIN, CPU_END
 from pdrgate.guests.metering.symbols import KernelSymbols
 
 
+@dataclass(frozen=True, slots=True)
+class LineName:
+    """What a line is."""
+
+    name: str = ""
+    """Empty where it has none that is known."""
+    part: StructPart | None = None
+    """The struct that was touched, where it is certain which that is."""
+
+
 class NamesLines(Protocol):
-    """Tells of lines, `TOLD_LINE`, by the kernel's symbols and areas what they are: a name each, empty for none."""
+    """Tells of lines, `TOLD_LINE`, by the kernel's symbols and areas what they are."""
 
     def __call__(
         self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]
-    ) -> Sequence[str]: ...
+    ) -> Sequence[LineName]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +54,32 @@ class GuestLineNames:
 
     memory: GuestMemory
     vcpus: int
+    build: KernelBuild | None = None
+    """Whose types tell fields; None: no fields are told."""
 
-    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> Sequence[str]:
+    def __call__(
+        self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]
+    ) -> Sequence[LineName]:
         notes = kernel_notes(symbols, areas)
         addresses = [first_byte(line, touched) for line, touched in told[["line", "touched"]].tolist()]
         kinds = told["kind"].tolist()
         pages = {at // PAGE for at, kind in zip(addresses, kinds, strict=True) if kind == LineKind.DIRECT}
         owners = page_owners(self.memory, notes, pages) if notes is not None and pages else {}
         areas_of_cpus = tuple(self._cpu_areas(symbols, notes))
-        known: dict[tuple[int, int], str] = {}
-        for at in set(zip(addresses, kinds, strict=True)):
-            known[at] = self._name(symbols, owners, areas_of_cpus, *at)
-        return [known[at] for at in zip(addresses, kinds, strict=True)]
+        objects = None if notes is None or self.build is None else SlabObjects(self.memory, notes.tables, self.build)
 
-    def _name(
-        self, symbols: KernelSymbols, owners: Mapping[int, PageOwner], areas: Sequence[int], address: int, kind: int
-    ) -> str:
-        match kind:
-            case LineKind.DIRECT:
-                return owners[address // PAGE].name if address // PAGE in owners else ""
-            case LineKind.SYMBOL:
-                return _variable(symbols, address)
-            case LineKind.PER_CPU:
-                return self._of_cpu(symbols, areas, address)
-        return ""
+        def name(address: int, kind: int) -> LineName:
+            match kind:
+                case LineKind.DIRECT if (owner := owners.get(address // PAGE)) is not None:
+                    return LineName(owner.name, None if objects is None else objects.part(owner, address))
+                case LineKind.SYMBOL:
+                    return LineName(_variable(symbols, address))
+                case LineKind.PER_CPU:
+                    return LineName(self._of_cpu(symbols, areas_of_cpus, address))
+            return LineName()
+
+        known = {at: name(*at) for at in set(zip(addresses, kinds, strict=True))}
+        return [known[at] for at in zip(addresses, kinds, strict=True)]
 
     def _of_cpu(self, symbols: KernelSymbols, areas: Sequence[int], address: int) -> str:
         """A per-CPU variable that the kernel has from the boot on, and of which CPU it is where there are several."""
@@ -94,7 +110,7 @@ def _variable(symbols: KernelSymbols, address: int) -> str:
 
 
 def by_function(
-    told: npt.NDArray[np.void], functions: Sequence[str], names: Sequence[str], kinds: Mapping[LineKind, str]
+    told: npt.NDArray[np.void], functions: Sequence[str], names: Sequence[LineName], kinds: Mapping[LineKind, str]
 ) -> dict[str, dict[str, dict[str, int]]]:
     """How many lines have which name, by function and by kind.
 
@@ -103,11 +119,57 @@ def by_function(
         kinds: what kinds are called.
     """
     lines: Counter[tuple[str, int, str]] = Counter()
-    for function, name, (kind, count) in zip(functions, names, told[["kind", "lines"]].tolist(), strict=True):
-        if name:
-            lines[function, kind, name] += count
+    for function, one, (kind, count) in zip(functions, names, told[["kind", "lines"]].tolist(), strict=True):
+        if one.name:
+            lines[function, kind, one.name] += count
     found: dict[str, dict[str, dict[str, int]]] = {}
     for (function, kind, name), count in sorted(lines.items()):
         if kind in kinds:
             found.setdefault(function, {}).setdefault(kinds[LineKind(kind)], {})[name] = count
     return found
+
+
+def fields_by_function(
+    told: npt.NDArray[np.void], functions: Sequence[str], names: Sequence[LineName], *, shared: bool
+) -> dict[str, dict[str, str]]:
+    """By function and name of its lines, which fields of their struct it touches: ``sk_buff.head, .len``.
+
+    Args:
+        shared: whether lines are those that CPUs share, of which it is told which fields are written.
+    """
+    fields: dict[tuple[str, str, str], Counter[tuple[bool, str]]] = {}
+    whole: Counter[tuple[str, str, str]] = Counter()
+    rows = told[["line", "touched", "written", "lines"]].tolist()
+    for function, one, (line, touched, written, count) in zip(functions, names, rows, strict=True):
+        if one.part is None:
+            continue
+        key = function, one.name, one.part.struct
+        whole[key] += count
+        stored = one.part.members(line * LINE, written) if shared else []
+        read = [member for member in one.part.members(line * LINE, touched) if member not in stored]
+        for member in stored:
+            fields.setdefault(key, Counter())[True, member] += count
+        for member in read:
+            fields.setdefault(key, Counter())[False, member] += count
+    found: dict[str, dict[str, str]] = {}
+    for (function, name, struct), members in fields.items():
+        often = [one for one, count in members.most_common() if count >= _OFTEN * whole[function, name, struct]]
+        if often:
+            found.setdefault(function, {})[name] = _told(struct, often, shared=shared)
+    return found
+
+
+def _told(struct: str, members: Sequence[tuple[bool, str]], *, shared: bool) -> str:
+    """``net_bridge_fdb_entry.used written, .key read``."""
+    told = []
+    for wrote, verb in ((True, "written"), (False, "read")):
+        own = [f".{member}" for stored, member in members if stored == wrote][:_FIELDS]
+        if own:
+            told.append(f"{', '.join(own)} {verb}" if shared else ", ".join(own))
+    return f"{struct}{', '.join(told)}"
+
+
+_OFTEN = 0.3
+"""A share of a function's lines of one name, for a field of them to be told."""
+_FIELDS = 3
+"""The most fields that are told."""

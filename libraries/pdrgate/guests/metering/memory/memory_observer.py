@@ -11,7 +11,12 @@ import numpy.typing as npt
 from pdrgate.guests.metering.function_counts import FunctionObserver
 from pdrgate.guests.metering.memory.cache_levels import CacheLevel, CacheLevels
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.line_names import NamesLines, by_function
+from pdrgate.guests.metering.memory.line_names import (
+    LineName,
+    NamesLines,
+    by_function,
+    fields_by_function,
+)
 from pdrgate.guests.metering.memory.memory_meter import (
     ATOMIC,
     BLOCK,
@@ -127,12 +132,12 @@ def takes_packets_up(executed: Functions) -> str:
 
 
 def memory_seen(
-    touched: Touched, symbols: KernelSymbols, levels: CacheLevels, line_names: Sequence[str]
+    touched: Touched, symbols: KernelSymbols, levels: CacheLevels, line_names: Sequence[LineName]
 ) -> MemorySeen | None:
     """What functions touched; None where no window counts, or there was no room for all that was touched.
 
     Args:
-        line_names: what the lines that are told one by one are; empty where it is not known.
+        line_names: what the lines that are told one by one are.
     """
     if not touched.windows or touched.untold:
         return None
@@ -175,10 +180,10 @@ def memory_seen(
     found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
     kept = _condensed(found, _LEAST * touched.windows)
     touching = symbols.names(touched.places["address"][touched.told["place"]])
-    named = by_function(
-        touched.told, [one if one in kept else OTHERS for one in touching], line_names, KIND_FIELDS
-    )  # fmt: skip
-    return MemorySeen(touched.windows, touched.dropped, kept, named)
+    functions = [one if one in kept else OTHERS for one in touching]
+    named = by_function(touched.told, functions, line_names, KIND_FIELDS)
+    fields = fields_by_function(touched.told, functions, line_names, shared=False)
+    return MemorySeen(touched.windows, touched.dropped, kept, named, fields)
 
 
 def _condensed(functions: Mapping[str, MemoryCounts], least: float) -> dict[str, MemoryCounts]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineArea
-from pdrgate.guests.metering.memory.line_names import NamesLines, by_function
+from pdrgate.guests.metering.memory.line_names import LineName, NamesLines, by_function, fields_by_function
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
 from pdrgate.guests.metering.memory.memory_observer import KIND_FIELDS, TAKES_UP, memory_marks
 from pdrgate.guests.metering.sharing.sharing_meter import (
@@ -100,11 +100,11 @@ def sharing_marks(symbols: KernelSymbols) -> list[tuple[int, int]]:
     return [*others, *own, *((at, PROGRAM_BEGINS) for at in symbols.programs())]
 
 
-def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols, line_names: Sequence[str]) -> MemorySeen | None:
+def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols, line_names: Sequence[LineName]) -> MemorySeen | None:
     """What functions share; None where too few packets count, or there was no room for all that was touched.
 
     Args:
-        line_names: what the lines that are told one by one are; empty where it is not known.
+        line_names: what the lines that are told one by one are.
     """
     if shared.packets < _LEAST_PACKETS or shared.untold:
         return None
@@ -131,13 +131,13 @@ def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols, line_names: Seq
         )
         for at, (name, called, executed, locked, lines, falsely) in enumerate(columns)
     }  # fmt: skip
+    touching = symbols.names(shared.places["address"][shared.told["place"]])
     return MemorySeen(
         shared.packets,
         0,
         {name: one for name, one in found.items() if any(one)},
-        by_function(
-            shared.told, symbols.names(shared.places["address"][shared.told["place"]]), line_names, KIND_FIELDS
-        ),
+        by_function(shared.told, touching, line_names, KIND_FIELDS),
+        fields_by_function(shared.told, touching, line_names, shared=True),
         writers=_writers(places, names, symbols),
     )
 
