@@ -137,25 +137,27 @@ def fields_by_function(
     Args:
         shared: whether lines are those that CPUs share, of which it is told which fields are written.
     """
-    fields: dict[tuple[str, str, str], Counter[tuple[bool, str]]] = {}
-    whole: Counter[tuple[str, str, str]] = Counter()
+    # Objects of a cache are alike: the same bytes are touched of most of them.
+    alike: Counter[tuple[str, str, int, int, int]] = Counter()
+    parts: dict[str, StructPart] = {}
     rows = told[["line", "touched", "written", "lines"]].tolist()
     for function, one, (line, touched, written, count) in zip(functions, names, rows, strict=True):
-        if one.part is None:
-            continue
-        key = function, one.name, one.part.struct
-        whole[key] += count
-        stored = one.part.members(line * LINE, written) if shared else []
-        read = [member for member in one.part.members(line * LINE, touched) if member not in stored]
-        for member in stored:
-            fields.setdefault(key, Counter())[True, member] += count
-        for member in read:
-            fields.setdefault(key, Counter())[False, member] += count
+        if one.part is not None:
+            alike[function, one.name, line * LINE - one.part.begin, touched, written if shared else 0] += count
+            parts[one.name] = one.part
+    fields: dict[tuple[str, str], Counter[tuple[bool, str]]] = {}
+    whole: Counter[tuple[str, str]] = Counter()
+    for (function, name, at, touched, written), count in alike.items():
+        whole[function, name] += count
+        own = fields.setdefault((function, name), Counter())
+        stored, members = (parts[name].members(parts[name].begin + at, each) for each in (written, touched))
+        own.update(dict.fromkeys(((True, member) for member in stored), count))
+        own.update(dict.fromkeys(((False, member) for member in members if member not in stored), count))
     found: dict[str, dict[str, str]] = {}
-    for (function, name, struct), members in fields.items():
-        often = [one for one, count in members.most_common() if count >= _OFTEN * whole[function, name, struct]]
+    for (function, name), counted in fields.items():
+        often = [one for one, count in counted.most_common() if count >= _OFTEN * whole[function, name]]
         if often:
-            found.setdefault(function, {})[name] = _told(struct, often, shared=shared)
+            found.setdefault(function, {})[name] = _told(parts[name].struct, often, shared=shared)
     return found
 
 
