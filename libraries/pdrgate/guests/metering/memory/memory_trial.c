@@ -9,7 +9,9 @@
  *
  * What a packet touches is counted in windows: one ends, and the next begins, where the kernel takes a packet up. What
  * the kernel does by itself meanwhile, such as a tick, is not seen at all: it comes by the clock, of which a trial like
- * this takes much. A window in which the CPU had nothing to do does not count.
+ * this takes much. A window in which the CPU had nothing to do does not count, but for one in which a program read what
+ * had come: such a one has the system calls for packets before it, up to where the CPU had nothing to do. Of these what
+ * is executed, loaded and stored counts, and no line: which of many sockets' lines a cache has is chance of a boot.
  */
 #include "../qemu_interface.h"
 #include "cache_model.h"
@@ -20,7 +22,7 @@
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
-enum { NOTES = 1 << 16, KNOWN = 2 * PLACES, EVENT_SHIFT = 18 /* 2^18 places */, KIND_SHIFT = EVENT_SHIFT + EVENTS };
+enum { NOTES = 1 << 21, KNOWN = 2 * PLACES, EVENT_SHIFT = 18 /* 2^18 places */, KIND_SHIFT = EVENT_SHIFT + EVENTS };
 
 static struct record *record;
 static plugin_id self;
@@ -33,7 +35,11 @@ static uint32_t known_at[KNOWN]; /* index of a place + 1 */
 
 /* The window: it counts when it has ended, if it does. */
 static uint64_t window, windows_to_warm;
-static int clean, interrupted, elsewhere;
+static int clean, interrupted;
+static enum { ON_PATH, ELSEWHERE, IN_PROGRAM /* in a system call: what it touches is no line that counts */ } doing;
+static int reading; /* a program has read packets in this window */
+static uint64_t unread; /* packets that were taken up, and that no program has read yet */
+static uint64_t passed_over; /* of these, those taken up before windows counted: reads of as many are not seen */
 static uint32_t note_of[NOTES], notes;
 static uint64_t line_of[NOTES], bytes_of[NOTES];
 
@@ -73,14 +79,15 @@ static void count_notes(void)
 static void next_window(void)
 {
 	if (windows_to_warm > 0) {
-		windows_to_warm--;
+		if (--windows_to_warm == 0)
+			passed_over = unread;
 	} else if (clean) {
 		count_notes();
 		record->windows++;
 	} else {
 		record->dropped++;
 	}
-	notes = 0;
+	notes = reading = 0;
 	clean = 1;
 	window++;
 }
@@ -125,11 +132,15 @@ static void touched_data(struct place *place, unsigned events, uint64_t line, ui
 
 static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
 {
-	if (interrupted || elsewhere)
+	if (interrupted || doing == ELSEWHERE)
 		return;
 	struct place *place = data;
 	uint64_t line = address >> LINE_SHIFT, size = 1ULL << qemu_plugin_mem_size_shift(info);
 	(void)cpu;
+	if (doing == IN_PROGRAM) {
+		note(place, qemu_plugin_mem_is_store(info) ? STORED : LOADED, UNKNOWN, line, 0);
+		return;
+	}
 	touched_data(place, qemu_plugin_mem_is_store(info) ? STORED : LOADED, line, bytes_within(address, size));
 	if ((address + size - 1) >> LINE_SHIFT != line)
 		touched_data(place, 0, line + 1, bytes_beyond(address, size));
@@ -145,8 +156,10 @@ static void heed(uint64_t role)
 {
 	switch (role) {
 	case PACKET:
-		interrupted = elsewhere = 0;
+		interrupted = 0;
+		doing = ON_PATH;
 		next_window();
+		unread++;
 		break;
 	case INTERRUPT:
 		interrupted = 1;
@@ -155,10 +168,19 @@ static void heed(uint64_t role)
 		interrupted = 0;
 		break;
 	case FOREIGN:
-		elsewhere = 1;
+		doing = ELSEWHERE;
+		break;
+	case READ:
+		reading = 1;
+		unread -= unread > 0;
+		doing = passed_over > 0 ? ELSEWHERE : IN_PROGRAM;
+		passed_over -= passed_over > 0;
+		break;
+	case SEND:
+		doing = passed_over > 0 ? ELSEWHERE : IN_PROGRAM;
 		break;
 	case POLL:
-		elsewhere = 0;
+		doing = ON_PATH;
 		break;
 	}
 }
@@ -171,8 +193,12 @@ static void executed(unsigned cpu, void *data)
 	(void)cpu;
 	if (block_of[number].role != 0)
 		heed(block_of[number].role);
-	if (interrupted || elsewhere)
+	if (interrupted || doing == ELSEWHERE)
 		return;
+	if (doing == IN_PROGRAM) {
+		note(place, events, UNKNOWN, 0, 0);
+		return;
+	}
 	for (uint64_t line = place->address >> LINE_SHIFT; line <= block_of[number].last_line; line++, events = 0)
 		if ((events |= touched(place, line, &level[1])) != 0)
 			note(place, events, UNKNOWN, line, 0);
@@ -255,7 +281,9 @@ static int begin_trial(void)
 	record->places = record->windows = record->dropped = record->untold = 0;
 	window = 1;
 	windows_to_warm = record->warm;
-	clean = notes = interrupted = elsewhere = 0;
+	clean = notes = interrupted = reading = 0;
+	doing = ON_PATH;
+	unread = passed_over = 0;
 	for (int number = 0; number < LEVELS; number++)
 		if (!cache_make(&level[number], record->level[number].sets, record->level[number].ways))
 			return 0;
@@ -282,7 +310,10 @@ static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
 static void idle(void)
 {
 	uint64_t asked = atomic_load_explicit(&record->asked, memory_order_acquire);
-	clean = 0;
+	if (reading)
+		doing = ELSEWHERE;
+	else
+		clean = 0;
 	if (asked != requested) {
 		requested = asked;
 		RESET();
@@ -293,6 +324,8 @@ static void idle(void)
 static void begin_or_end(void)
 {
 	TELL(idle, on_idle);
+	if (reading)
+		next_window();
 	forget_model();
 	if (requested % 2 == 1) {
 		if (begin_trial())
