@@ -343,7 +343,7 @@ def _named(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
     begins = len(shared) - len(re.split(r"[^A-Za-z0-9.]", shared)[-1])
     for number, one in enumerate(reversed(points)):
         if number % step == 0 and (len(names) > 1 or not number):
-            name = one.build[begins:]
+            name = one.build[begins:].partition(" (")[0]  # without the release of a package
             yield one, name if len(name) <= _BUILD else f"…{name[1 - _BUILD :]}"
 
 
