@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.checkout import own_testbed_file
 from pdrgate.errors import TestbedError, UsageError
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.safety.journal import Journal
@@ -157,7 +158,7 @@ class TestbedConfig(ABC):
         """
         raise TestbedError(
             f"testbed {self.name} ({self.source}) boots no kernels; use one of kind local-vm, such as "
-            "resources/testbeds/local-vm.yaml"
+            f"{own_testbed_file('local-vm')}"
         )
 
     def cpu_plan(self) -> CpuPlan:

@@ -27,8 +27,7 @@ def load_testbed(path: Path | str) -> TestbedConfig:
         text = source.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise TestbedError(
-            f"{source}: cannot read it: {error.strerror}; name a testbed file such as "
-            "resources/testbeds/local-netns.yaml"
+            f"{source}: cannot read it: {error.strerror}; name a testbed file such as {own_testbed_file('local-netns')}"
         ) from error
     except UnicodeDecodeError as error:
         raise TestbedError(f"{source}: is no UTF-8 text; name a testbed file in YAML") from error

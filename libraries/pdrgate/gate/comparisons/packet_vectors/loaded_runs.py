@@ -9,6 +9,7 @@ from statistics import median
 from pdrgate.bpf.prog_run import ALWAYS_RUN, PacketRun, PacketRuns
 from pdrgate.bpf.programs import LoadCost, loaded
 from pdrgate.builds.bpf_build import BpfBuild
+from pdrgate.checkout import own_testbed_file
 from pdrgate.data_paths.attached_programs import sut_names
 from pdrgate.errors import TestbedError
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVector
@@ -100,5 +101,5 @@ class RunsOfTestbed:
         why = executed.uncounted if executed is not None else ""
         return (
             f"instructions are not counted here: {why or 'a processor tells no run from what is around it'}; an "
-            "emulated guest counts them, such as resources/testbeds/steady-guest.yaml"
+            f"emulated guest counts them, such as {own_testbed_file('steady-guest')}"
         )
