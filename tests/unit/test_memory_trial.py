@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from qemu_stubs import QEMU_STUBS
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
 from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
@@ -101,66 +100,6 @@ def test_the_model_forgets_what_was_used_longest_ago_and_locks_are_known_also_wh
     )
     told = subprocess.run((str(program),), capture_output=True, text=True, check=True).stdout
     assert told == "00101001 3 0 1011 1110221200 8 8 12 16 17 114422420 f8 7 0 7/2/9"
-
-
-_PROGRAM_DRIVER = f"""
-#include "memory_trial.c"
-{QEMU_STUBS}
-
-static void touches(void)
-{{
-    accessed(0, READS, FIRST_KERNEL_ADDRESS, &record->place[0]);
-}}
-
-int main(void)
-{{
-    record = calloc(1, sizeof *record);
-    record->place[0].kind = INSTRUCTION;
-    record->warm = 2;
-    for (int number = 0; number < LEVELS; number++)
-        record->level[number] = (struct level){{ 1, 1 }};
-    begin_trial();
-    heed(PACKET);
-    heed(PACKET); /* the first one that counts; one before it is not read yet */
-    heed(READ);
-    touches();
-    heed(SEND);
-    touches(); /* what was just read counts now */
-    heed(READ);
-    touches();
-    heed(FOREIGN);
-    touches();
-    heed(SEND);
-    touches();
-    idle();
-    touches();
-    heed(PACKET);
-    printf("%d %d ", (int)record->windows, (int)record->place[0].count[1]);
-    idle(); /* before anything is read */
-    heed(READ);
-    touches();
-    heed(PACKET);
-    printf("%d %d ", (int)record->dropped, (int)record->place[0].count[1]);
-    heed(READ);
-    touches();
-    requested = 2;
-    begin_or_end();
-    printf("%d %d", (int)record->windows, (int)record->place[0].count[1]);
-    return 0;
-}}
-"""
-
-
-@needs_gcc
-def test_what_programs_do_counts_for_as_many_packets_as_are_taken_up(tmp_path: Path) -> None:
-    source, program = tmp_path / "driver.c", tmp_path / "driver"
-    source.write_text(_PROGRAM_DRIVER)
-    folder = MEMORY_TRIAL.main.parent
-    subprocess.run(
-        ("gcc", "-O1", "-Werror=implicit", "-DPLUGIN_API=1", f"-I{folder}", source, "-o", program), check=True
-    )
-    told = subprocess.run((program,), capture_output=True, text=True, check=True).stdout
-    assert told == "1 3 1 3 2 4"
 
 
 @needs_gcc

@@ -52,11 +52,7 @@ class Role(IntEnum):
     FOREIGN = 4
     """It begins something else by itself, which is not seen until it looks for packets;"""
     POLL = 5
-    """it does;"""
-    READ = 9
-    """or a program reads one that has come,"""
-    SEND = 10
-    """or sends one on."""
+    """it does."""
 
 
 @dataclass(frozen=True, slots=True)

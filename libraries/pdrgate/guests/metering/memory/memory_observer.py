@@ -37,10 +37,6 @@ WARM = 256
 """Windows that fill the model before it counts: as many packets as a receive ring holds."""
 TAKES_UP = ("napi_gro_receive", "gro_receive_skb")
 """What a driver calls once for each packet that is no XDP program's."""
-_OF_PROGRAMS: Mapping[Role, tuple[str, ...]] = {
-    Role.READ: ("__skb_try_recv_from_queue",), Role.SEND: ("inet_sendmsg", "inet6_sendmsg", "packet_sendmsg"),
-}  # fmt: skip
-"""What takes a datagram from a socket for a program, also behind a wait, and what sends one."""
 _AS_MANY = 0.9
 """A share of the calls of a packet's XDP program that make one of these tell packets as well."""
 _MARKS: Mapping[Role, tuple[str, ...]] = {
@@ -97,8 +93,7 @@ class MemoryObserver:
             return
         self._known = self._areas()
         self._meter.tell_areas(self._known)
-        marks = memory_marks(symbols, takes_packets_up(self._counting.latest), _OF_PROGRAMS)
-        self._meter.begin(self._levels, marks, WARM)
+        self._meter.begin(self._levels, memory_marks(symbols, takes_packets_up(self._counting.latest)), WARM)
         self._wait()
 
     def end(self) -> Observation:
@@ -119,15 +114,9 @@ class MemoryObserver:
             self._nudge()
 
 
-def memory_marks(
-    symbols: KernelSymbols, packet: str, programs: Mapping[Role, tuple[str, ...]] | None = None
-) -> list[tuple[int, Role]]:
-    """Where windows begin, at the function ``packet``, and where what is no part of a packet's way begins and ends.
-
-    Args:
-        programs: functions that programs call for a packet, where what they do is seen.
-    """
-    roles = {Role.PACKET: (packet,), **(programs or {}), **_MARKS}
+def memory_marks(symbols: KernelSymbols, packet: str) -> list[tuple[int, Role]]:
+    """Where windows begin, at the function ``packet``, and where what is no part of a packet's way begins and ends."""
+    roles = {Role.PACKET: (packet,), **_MARKS}
     return [(at, role) for role, names in roles.items() for name in names for at in symbols.entries(name)]
 
 

@@ -9,9 +9,7 @@
  *
  * What a packet touches is counted in windows: one ends, and the next begins, where the kernel takes a packet up. What
  * the kernel does by itself meanwhile, such as a tick, is not seen at all: it comes by the clock, of which a trial like
- * this takes much. A window in which the CPU had nothing to do does not count, but for one in which a program read what
- * had come: such a one has the system calls for packets before it, up to where the CPU had nothing to do. Of these what
- * is executed, loaded and stored counts, and no line: which of many sockets' lines a cache has is chance of a boot.
+ * this takes much. A window in which the CPU had nothing to do does not count.
  */
 #include "../qemu_interface.h"
 #include "cache_model.h"
@@ -22,7 +20,7 @@
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
-enum { NOTES = 1 << 21, KNOWN = 2 * PLACES, EVENT_SHIFT = 18 /* 2^18 places */, KIND_SHIFT = EVENT_SHIFT + EVENTS };
+enum { NOTES = 1 << 16, KNOWN = 2 * PLACES, EVENT_SHIFT = 18 /* 2^18 places */, KIND_SHIFT = EVENT_SHIFT + EVENTS };
 
 static struct record *record;
 static plugin_id self;
@@ -35,11 +33,7 @@ static uint32_t known_at[KNOWN]; /* index of a place + 1 */
 
 /* The window: it counts when it has ended, if it does. */
 static uint64_t window, windows_to_warm;
-static int clean, interrupted;
-static enum { ON_PATH, ELSEWHERE, IN_PROGRAM /* in a system call: what it touches is no line that counts */ } doing;
-static int reading; /* a program has read packets in this window */
-static uint64_t unread; /* packets that were taken up, and that no program has read yet */
-static uint64_t passed_over; /* of these, those taken up before windows counted: reads of as many are not seen */
+static int clean, interrupted, elsewhere;
 static uint32_t note_of[NOTES], notes;
 static uint64_t line_of[NOTES], bytes_of[NOTES];
 
@@ -79,15 +73,14 @@ static void count_notes(void)
 static void next_window(void)
 {
 	if (windows_to_warm > 0) {
-		if (--windows_to_warm == 0)
-			passed_over = unread;
+		windows_to_warm--;
 	} else if (clean) {
 		count_notes();
 		record->windows++;
 	} else {
 		record->dropped++;
 	}
-	notes = reading = 0;
+	notes = 0;
 	clean = 1;
 	window++;
 }
@@ -132,15 +125,11 @@ static void touched_data(struct place *place, unsigned events, uint64_t line, ui
 
 static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
 {
-	if (interrupted || doing == ELSEWHERE)
+	if (interrupted || elsewhere)
 		return;
 	struct place *place = data;
 	uint64_t line = address >> LINE_SHIFT, size = 1ULL << qemu_plugin_mem_size_shift(info);
 	(void)cpu;
-	if (doing == IN_PROGRAM) {
-		note(place, qemu_plugin_mem_is_store(info) ? STORED : LOADED, UNKNOWN, line, 0);
-		return;
-	}
 	touched_data(place, qemu_plugin_mem_is_store(info) ? STORED : LOADED, line, bytes_within(address, size));
 	if ((address + size - 1) >> LINE_SHIFT != line)
 		touched_data(place, 0, line + 1, bytes_beyond(address, size));
@@ -156,10 +145,8 @@ static void heed(uint64_t role)
 {
 	switch (role) {
 	case PACKET:
-		interrupted = 0;
-		doing = ON_PATH;
+		interrupted = elsewhere = 0;
 		next_window();
-		unread++;
 		break;
 	case INTERRUPT:
 		interrupted = 1;
@@ -168,19 +155,10 @@ static void heed(uint64_t role)
 		interrupted = 0;
 		break;
 	case FOREIGN:
-		doing = ELSEWHERE;
-		break;
-	case READ:
-		reading = 1;
-		unread -= unread > 0;
-		doing = passed_over > 0 ? ELSEWHERE : IN_PROGRAM;
-		passed_over -= passed_over > 0;
-		break;
-	case SEND:
-		doing = passed_over > 0 ? ELSEWHERE : IN_PROGRAM;
+		elsewhere = 1;
 		break;
 	case POLL:
-		doing = ON_PATH;
+		elsewhere = 0;
 		break;
 	}
 }
@@ -193,12 +171,8 @@ static void executed(unsigned cpu, void *data)
 	(void)cpu;
 	if (block_of[number].role != 0)
 		heed(block_of[number].role);
-	if (interrupted || doing == ELSEWHERE)
+	if (interrupted || elsewhere)
 		return;
-	if (doing == IN_PROGRAM) {
-		note(place, events, UNKNOWN, 0, 0);
-		return;
-	}
 	for (uint64_t line = place->address >> LINE_SHIFT; line <= block_of[number].last_line; line++, events = 0)
 		if ((events |= touched(place, line, &level[1])) != 0)
 			note(place, events, UNKNOWN, line, 0);
@@ -281,9 +255,7 @@ static int begin_trial(void)
 	record->places = record->windows = record->dropped = record->untold = 0;
 	window = 1;
 	windows_to_warm = record->warm;
-	clean = notes = interrupted = reading = 0;
-	doing = ON_PATH;
-	unread = passed_over = 0;
+	clean = notes = interrupted = elsewhere = 0;
 	for (int number = 0; number < LEVELS; number++)
 		if (!cache_make(&level[number], record->level[number].sets, record->level[number].ways))
 			return 0;
@@ -310,10 +282,7 @@ static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
 static void idle(void)
 {
 	uint64_t asked = atomic_load_explicit(&record->asked, memory_order_acquire);
-	if (reading)
-		doing = ELSEWHERE;
-	else
-		clean = 0;
+	clean = 0;
 	if (asked != requested) {
 		requested = asked;
 		RESET();
@@ -324,8 +293,6 @@ static void idle(void)
 static void begin_or_end(void)
 {
 	TELL(idle, on_idle);
-	if (reading)
-		next_window();
 	forget_model();
 	if (requested % 2 == 1) {
 		if (begin_trial())

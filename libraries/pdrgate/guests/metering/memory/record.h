@@ -49,9 +49,7 @@ enum role {
 	INTERRUPT = 2, /* an interrupt begins that no packet has made, */
 	RETURN = 3, /* and ends behind this code */
 	FOREIGN = 4, /* something else begins, */
-	POLL = 5, /* and ends where packets are looked for, */
-	READ = 9, /* or where a program reads those that have come, */
-	SEND = 10, /* or sends one on */
+	POLL = 5, /* and ends where packets are looked for */
 };
 struct mark {
 	uint64_t address, role;
