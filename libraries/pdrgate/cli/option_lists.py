@@ -21,12 +21,11 @@ from pdrgate.launch import listed
 ROOT = Path(__file__).parents[3]
 """A checkout."""
 _PAGES: Mapping[str, str] = {
-    "resume": "go on with the run in this folder, with its options: each test with the trials and pairs of boots that "
-    "were measured for it: [resuming](#resuming)",
+    "resume": "go on with the run in this folder, with its options, trials and pairs of boots: [resuming](#resuming)",
     "output": "where the run's folder goes",
-    "form": "`json`: the content of result.json on standard output, and all that people read on standard error",
-    "list_scenarios": "list the tests of the suites, with the tags that choose them, and end; with `--scenario` those "
-    "that it chooses, `--format json` has it too",
+    "form": "`json` prints the content of result.json on standard output, and all other text on standard error",
+    "list_scenarios": "list the tests of the suites with their tags, and end. `--scenario` lists those that it "
+    "chooses. `--format json` lists them as JSON",
 }
 """What the reference says of options that are no part of a run, where it is more than the help."""
 _MATRIX = ("testbed", "scenarios", "wait")
@@ -114,7 +113,10 @@ def jenkins_parameters() -> Iterator[str]:
 
 
 def _clause(sentence: str) -> str:
-    return (sentence[:1].lower() + sentence[1:]).rstrip(".")
+    """Names that have more capitals than their first keep it: IPVS, WireGuard."""
+    first, _, _ = sentence.partition(" ")
+    capital = sentence[:1] if first[1:] != first[1:].lower() else sentence[:1].lower()
+    return (capital + sentence[1:]).rstrip(".")
 
 
 def _described(one: Declaration) -> str:

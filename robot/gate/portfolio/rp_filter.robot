@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    Packets are routed whose source would be answered by the port that they came in at.
+Documentation    The kernel checks that the route back to each source leaves by the port where the packet came in.
 
 Resource         ../../../resources/gate.resource
 

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    Programs move bytes to one at the SUT whose sockets have a limit of memory (cgroups v2).
+Documentation    Programs send bytes to a program of the SUT in a group with a limit of memory (cgroups v2).
 
 Resource         ../../../resources/gate.resource
 

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    How much a sender has under way with SO_SNDBUF.
+Documentation    A sender sets SO_SNDBUF, which bounds what is under way.
 
 Resource         ../../../resources/gate.resource
 

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    What window becomes of SO_RCVBUF.
+Documentation    A receiver sets SO_RCVBUF, which bounds its window.
 
 Resource         ../../../resources/gate.resource
 

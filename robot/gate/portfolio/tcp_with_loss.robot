@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    A sender with a small buffer sends again what a path of 10 ms loses: each thousandth frame.
+Documentation    A path of 10 ms loses each thousandth frame, and a sender with a small buffer sends it again.
 
 Resource         ../../../resources/gate.resource
 

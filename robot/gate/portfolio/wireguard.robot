@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    WireGuard encrypts each packet to itself, and decrypts it; of two filters the later one goes first.
+Documentation    WireGuard encrypts each packet to the SUT itself, and decrypts it.
 
 Resource         ../../../resources/gate.resource
 
@@ -8,6 +8,7 @@ Test Tags        path-wireguard
 
 *** Test Cases ***
 WireGuard
+    # Of two filters the later one goes first.
     # Workers of the kernel end what they have begun: how often they take turns else depends on how fast the guest is.
     Given The SUT Is Set Up With
     ...    for end in 0 1; do ip link add gate$end type wireguard || exit; done

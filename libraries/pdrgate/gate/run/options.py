@@ -62,8 +62,8 @@ class Options:
         Ratio | None,
         Said(
             "The accepted growth of the instructions per packet.",
-            "the accepted growth of the instructions per packet; those that the processor counts are judged only with "
-            "this option",
+            "the accepted growth of the instructions per packet. Instructions that the processor counts are judged "
+            "only with this option",
             EVERYBODY,
             default=f"{COST_TOLERANCE.text} in emulated guests, elsewhere not judged",
         ),
@@ -121,7 +121,7 @@ class Options:
         Said(
             "A result.json, the folder of a run, a folder of runs, or history:NAME, a build that the history names.",
             "a result.json, the folder of a run, a folder of runs, or `history:NAME`: [baselines of a "
-            "history](#baselines-of-a-history). A history itself is refused: it has many",
+            "history](#baselines-of-a-history). The database itself is refused: name one of its baselines",
             form="PATH",
         ),
     ] = None
@@ -138,8 +138,8 @@ class Options:
         Said(
             "A database to put the run into: a SQLite file, or postgresql://user@host/database.",
             "a [database](#pdrgate-history) for the run, the noise floor and [tries of two "
-            "builds](method-builds.md#tried-again). Without it, `PDRGATE_HISTORY` of the environment. A password "
-            "belongs there: in a URL on the command line it is refused",
+            "builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the environment names "
+            "it. A URL with a password belongs there, because the command line refuses it",
             environment=HISTORY_VARIABLE,
         ),
     ] = None
@@ -147,9 +147,9 @@ class Options:
         Path | None,
         Said(
             "The file of the noise floor: what equal builds deviate by here.",
-            "the file of the noise floor, [what boots deviate by](method-noise.md#what-boots-deviate-by); `--history` "
+            "the file of the noise floor, [what boots deviate by](method-noise.md#what-boots-deviate-by). `--history` "
             "keeps it too",
-            default="noise.jsonl in the folder of --output, of a suite nowhere",
+            default="noise.jsonl in the folder of --output; none where Robot runs a suite",
         ),
     ] = None
     """The file of the tries of builds lies beside it. None: neither is kept."""
@@ -189,15 +189,16 @@ class Options:
         bool,
         Said(
             "Record each dropped packet with Retis, in one more trial.",
-            "record each packet that the SUT's kernel drops with [Retis](retis.md), in one more trial; of one build",
+            "record with [Retis](retis.md) each packet that the SUT's kernel drops, in one more trial; only where one "
+            "build is measured",
         ),
     ] = False
     wait: Annotated[
         Duration,
         Said(
             "Wait for another run here to end; for 'git bisect run' as long as it takes, where nothing is said.",
-            "wait so long for another run here to end; the run that waits longest is next. With `--bisect` and "
-            "without this option, as long as it takes",
+            "wait at most so long for another run on this machine to end. The run that has waited longest is next. "
+            "With `--bisect` the default is to wait as long as it takes",
             EVERYBODY,
         ),
     ] = NO_WAIT
@@ -220,7 +221,7 @@ class RunOptions(Options):
         Said(
             "A testbed file.",
             by=EVERYBODY,
-            default="steady-guest.yaml, local-netns.yaml without QEMU, with --kernel local-vm.yaml",
+            default="steady-guest.yaml; with --kernel local-vm.yaml; without QEMU local-netns.yaml",
         ),
     ]
     kernel: Annotated[
@@ -257,8 +258,8 @@ class RunOptions(Options):
         Said(
             "Where the eBPF programs are attached at the SUT's ports.",
             "where the eBPF programs are attached at the SUT's ports: `xdp` (native where it can be had), "
-            "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links of `tcx-ingress`, `tcx-egress` since Linux 6.6; it "
-            "tells the kind of a program whose section does not",
+            "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links `tcx-ingress`, `tcx-egress` (Linux 6.6 and later). "
+            "It also says of what kind a program is whose section does not",
             form="WHERE",
             default="as the data path has it",
         ),
@@ -267,9 +268,9 @@ class RunOptions(Options):
         str,
         Said(
             "The function of a dispatcher that the eBPF programs replace (freplace).",
-            "the function of a dispatcher that the eBPF programs replace (freplace): the dispatcher is attached at the "
-            'ports, and `--maps` and `--rodata` hold for it, too; without `/FUNCTION`, as `SEC("freplace/FUNCTION")` '
-            "says",
+            "the function of a dispatcher that the eBPF programs replace (freplace). The dispatcher is attached at the "
+            "ports. `--maps` and `--rodata` apply to it too. Without `/FUNCTION`, the program's "
+            '`SEC("freplace/FUNCTION")` names it',
             form="OBJECT:PROGRAM/FUNCTION",
         ),
     ] = ""
@@ -293,8 +294,8 @@ class RunOptions(Options):
         str,
         Said(
             "The data path that takes what the eBPF programs let pass: any, such as ipv6-routing.",
-            "the data path that takes what the eBPF programs let pass: any of an open load, such as `ipv6-routing` or "
-            "`udp-delivery`. Without it, passing packets to the kernel is an error",
+            "the data path that takes the packets that the eBPF programs let pass: any with an open load, such as "
+            "`ipv6-routing` or `udp-delivery`. Without it, a packet that is passed to the kernel is an error",
             form="PATH",
         ),
     ] = ""
@@ -312,11 +313,11 @@ class RunOptions(Options):
             "The baseline of --kernel or --bpf, measured in turn with it.",
             by=EVERYBODY,
             form="BUILD",
-            default="of --kernel TREE@REV the commit at which its branch began",
+            default="for --kernel TREE@REV, the commit where its branch began",
         ),
     ] = ""
     boots: Annotated[
-        int, Said("Boots of each, at most.", "boots of each, at most; 3 to 500", range=(FEWEST_BOOTS, 500))
+        int, Said("Boots of each, at most.", "boots of each build, at most; 3 to 500", range=(FEWEST_BOOTS, 500))
     ] = 48
     budget: Annotated[
         Duration | None,
@@ -330,7 +331,7 @@ class RunOptions(Options):
         Duration | None,
         Said(
             "Offer 90 % of the PDR for so long, and say what is lost.",
-            "run the scenario `soak`: [90 % of the PDR](soak.md#soak) for so long, and what is lost",
+            "run the scenario `soak`: offer [90 % of the PDR](soak.md#soak) for so long, and report what is lost",
         ),
     ] = None
     scenarios: Annotated[
@@ -360,7 +361,7 @@ class RunOptions(Options):
         int | None,
         Said(
             "Measure the paths of the portfolio in the order that this number draws.",
-            "measure the paths of the portfolio in the order that this number draws, as the run tells it",
+            "measure the paths of the portfolio in the order that this number draws; each run prints its own number",
             By.COMMAND,
             "NUMBER",
             default="drawn anew for each run",
