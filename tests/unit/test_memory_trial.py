@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from qemu_stubs import QEMU_STUBS
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
 from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
 from pdrgate.guests.metering.memory.line_names import LineName
 from pdrgate.guests.metering.memory.memory_meter import (
     _PLACE,
-    ATOMIC,
     BLOCK,
     REGION,
     RETURNS,
@@ -102,6 +102,62 @@ def test_the_model_forgets_what_was_used_longest_ago_and_locks_are_known_also_wh
     assert told == "00101001 3 0 1011 1110221200 8 8 12 16 17 114422420 f8 7 0 7/2/9"
 
 
+_PROGRAM_DRIVER = f"""
+#include "memory_trial.c"
+{QEMU_STUBS}
+
+static void stores(void)
+{{
+    accessed(0, WRITES, FIRST_KERNEL_ADDRESS, &record->place[0]);
+}}
+
+int main(void)
+{{
+    record = calloc(1, sizeof *record);
+    record->place[0].kind = INSTRUCTION;
+    record->place[0].traits = ATOMIC;
+    for (int number = 0; number < LEVELS; number++)
+        record->level[number] = (struct level){{ 1, 1 }};
+    begin_trial();
+    heed(PACKET);
+    stores(); /* on the packet's way */
+    heed(SEND);
+    stores(); /* of what reads no datagrams */
+    heed(READ);
+    stores(); /* both for a program, and without a switch of tasks: its line is one of the window's */
+    heed(SEND);
+    stores();
+    heed(PACKET);
+    heed(FOREIGN);
+    stores(); /* for nobody */
+    heed(READ);
+    stores(); /* for a program */
+    idle();
+    stores(); /* for nobody */
+    heed(READ);
+    heed(POLL);
+    stores(); /* on the way of a packet whose window does not count */
+    heed(PACKET);
+    struct place *place = &record->place[0];
+    printf("%d %d %d, ", (int)record->packets, (int)record->windows, (int)record->dropped);
+    printf("%d %d %d", (int)place->count[8], (int)place->count[2], (int)place->by_program);
+    return 0;
+}}
+"""
+
+
+@needs_gcc
+def test_atomics_of_programs_that_read_datagrams_count_in_no_window(tmp_path: Path) -> None:
+    source, program = tmp_path / "driver.c", tmp_path / "driver"
+    source.write_text(_PROGRAM_DRIVER)
+    folder = MEMORY_TRIAL.main.parent
+    subprocess.run(
+        ("gcc", "-O1", "-Werror=implicit", "-DPLUGIN_API=1", f"-I{folder}", source, "-o", program), check=True
+    )
+    told = subprocess.run((program,), capture_output=True, text=True, check=True).stdout
+    assert told == "3 1 2, 2 4 3"
+
+
 @needs_gcc
 def test_it_is_built_for_each_interface_of_qemu(tmp_path: Path) -> None:
     assert len({plugin(version, MEMORY_TRIAL, tmp_path) for version in ("7.2.22", "9.1.0", "11.1.0")}) == 3
@@ -177,7 +233,7 @@ def _touched(
     *places: tuple[int, ...], windows: int = 10, untold: int = 0, told: Sequence[tuple[int, int, int]] = ()
 ) -> Touched:
     lines = [(line, 1, 0, 0, place, count, LineKind.DIRECT, 0) for line, place, count in told]
-    return Touched(windows, 1, untold, np.array(list(places), _PLACE), np.array(lines, TOLD_LINE))
+    return Touched(2 * windows, windows, 1, untold, np.array(list(places), _PLACE), np.array(lines, TOLD_LINE))
 
 
 def test_lines_are_told_by_names_of_their_own() -> None:
@@ -199,7 +255,8 @@ def test_counts_are_summed_by_function() -> None:
         _touched(
             _place(0x1000, kind=BLOCK, length=5, executed=20, new_line=30),
             _place(0x1004, loaded=20, new_line=10, missed_l1=4, missed_l2=2, missed_last=1),
-            _place(0x1008, loaded=20, stored=20, traits=ATOMIC),
+            _place(0x1008, loaded=20, stored=20, stored_locked=20),
+            _place(0x1009, by_program=14),
             _place(0x1010, kind=BLOCK, length=1, executed=6, traits=RETURNS),
             _place(0x3000, kind=BLOCK, length=2, executed=7, traits=RETURNS),
             _place(0x2000, loaded=10),
@@ -210,7 +267,7 @@ def test_counts_are_summed_by_function() -> None:
     assert (seen.windows, seen.dropped) == (10, 1)
     forward = seen.functions["ip6_forward"]
     assert (forward.instructions, forward.returns) == (106, 6)
-    assert (forward.loads, forward.stores, forward.atomics) == (40, 20, 20)
+    assert (forward.loads, forward.stores, forward.atomics) == (40, 20, 27)
     assert (forward.lines, forward.code_lines) == (10, 30)
     assert (forward.missed_l1, forward.missed_l2, forward.missed_last) == (4, 2, 1)
     assert seen.functions["__x86_indirect_thunk_rax"].indirect == 7

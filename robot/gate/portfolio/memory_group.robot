@@ -1,20 +1,29 @@
 *** Settings ***
-Documentation    A program in a group within a group that has a limit of memory (cgroups v2) sends each datagram on.
+Documentation    A program six groups of memory below the root, as in a container, sends on each datagram (cgroups v2).
 
 Resource         ../../../resources/gate.resource
 
 Test Tags        path-memory-group    end-host
 
 
+*** Variables ***
+${ABOVE}      all/pods/kind/pod/box
+${GROUP}      ${ABOVE}/system/app
+${SOCKETS}    udp 198.18.0.1 53 sockets 32 buffer 16384
+
+
 *** Test Cases ***
 UDP Sockets In A Memory Group
     Given The SUT Is Set Up With
-    ...    mkdir all && mount -t cgroup2 none all && echo +memory >all/cgroup.subtree_control    undo: umount all
-    ...    mkdir all/gate && echo 64M >all/gate/memory.max && echo +memory >all/gate/cgroup.subtree_control
-    ...    undo: rmdir all/gate
-    ...    mkdir all/gate/one    undo: rmdir all/gate/one
+    ...    mkdir all && mount -t cgroup2 none all && echo +memory >all/cgroup.subtree_control
+    ...    undo: umount all
+    ...    mkdir -p ${ABOVE}/system
+    ...    undo: rmdir ${ABOVE}/system ${ABOVE} all/pods/kind/pod all/pods/kind all/pods
+    ...    cd all && for g in pods kind pod box system; do cd $g && echo +memory >cgroup.subtree_control || exit; done
+    ...    mkdir ${GROUP} && echo 64M >${GROUP}/memory.max
+    ...    undo: rmdir ${GROUP}
     ...    ip address add 198.18.0.1/32 dev lo
-    ...    echo $$ >all/gate/one/cgroup.procs && exec pdrgate-relay from udp 198.18.0.1 53 to udp 198.18.0.2 53
+    ...    echo $$ >${GROUP}/cgroup.procs && exec pdrgate-relay from ${SOCKETS} to udp 198.18.0.2 53
     ...    undo: pdrgate-relay end
-    And Packets Are Sent Like    udp dst=198.18.0.1 dport=53 src=@in flows=256
+    And Packets Are Sent Like    udp dst=198.18.0.1 dport=53-84 src=@in flows=256
     Then A Packet Costs As Much As Before    frame=1024    two_cpus=True

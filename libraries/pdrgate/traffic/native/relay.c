@@ -4,16 +4,17 @@
  *   pdrgate-relay from SOURCE to SINK	begins, and returns once packets are taken in
  *   pdrgate-relay end			ends the one that was begun in this folder
  *
- *   SOURCE: udp ADDRESS PORT [sockets COUNT] [peers ADDRESS PORT COUNT]
+ *   SOURCE: udp ADDRESS PORT [sockets COUNT] [peers ADDRESS PORT COUNT] [buffer BYTES]
  *           packet DEVICE | ring DEVICE | xdp DEVICE | tap NAME ADDRESS
  *   SINK:   udp ADDRESS PORT [segments] | packet DEVICE MAC | xdp DEVICE MAC | tap ADDRESS [segments]
  *
  * A TAP has been made with vnet_hdr, and set up, before.
  *
  * So what a program of the SUT does with a packet is counted as forwarding is: it comes in by one port, and goes out by
- * the other, with the same last bytes. `sockets` are as many as COUNT, on ports from PORT on; `peers` makes each of them
- * COUNT, connected to ports of a peer from PORT on. `segments` makes one large packet of a batch, and leaves it to the
- * kernel to cut it: a datagram by UDP_SEGMENT, or TCP segments behind a virtio_net_hdr, written to a TAP.
+ * the other, with the same last bytes. `sockets` are as many as COUNT, on ports from PORT on; `peers` makes each of
+ * them COUNT, connected to ports of a peer from PORT on. Each holds 4 MiB, or what `buffer` says. `segments` makes one
+ * large packet of a batch, and leaves it to the kernel to cut it: a datagram by UDP_SEGMENT, or TCP segments behind a
+ * virtio_net_hdr, written to a TAP.
  *
  * The process group is that of the shell that began it, with which it ends. It is linked statically: it has to run
  * wherever a kernel does.
@@ -168,9 +169,9 @@ static void take_of_many(struct source *source, struct batch *batch)
 	}
 }
 
-static int bound(struct sockaddr_in own, bool shared)
+static int bound(struct sockaddr_in own, bool shared, int buffer)
 {
-	int fd = udp_socket(), one = 1, buffer = BUFFER;
+	int fd = udp_socket(), one = 1;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)))
 		die("SO_RCVBUFFORCE");
@@ -192,7 +193,7 @@ static void watch(int fd)
 static struct source *from_udp(void)
 {
 	const char *own = word("the address"), *peer = NULL;
-	unsigned int port = number("the port"), sockets = 1, first = 0, peers = 1;
+	unsigned int port = number("the port"), sockets = 1, first = 0, peers = 1, buffer = BUFFER;
 	struct rlimit files;
 
 	while (1) {
@@ -202,12 +203,14 @@ static struct source *from_udp(void)
 			peer = word("the address of peers");
 			first = number("the first port of peers");
 			peers = number("the number of peers");
-		} else
+		} else if (says("buffer"))
+			buffer = number("bytes of a buffer");
+		else
 			break;
 	}
 	udp_in.is.take = take_of_one;
 	if (sockets * peers == 1) {
-		udp_in.fd = bound(address(own, port), false);
+		udp_in.fd = bound(address(own, port), false, buffer);
 		return &udp_in.is;
 	}
 	if (sockets * peers > MOST_SOCKETS) {
@@ -220,7 +223,7 @@ static struct source *from_udp(void)
 	udp_in.is.take = take_of_many;
 	for (unsigned int i = 0; i < sockets; i++)
 		for (unsigned int k = 0; k < peers; k++) {
-			int fd = bound(address(own, port + i), peer);
+			int fd = bound(address(own, port + i), peer, buffer);
 			struct sockaddr_in to;
 
 			if (peer) {

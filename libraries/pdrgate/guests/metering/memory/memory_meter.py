@@ -15,26 +15,30 @@ from pdrgate.guests.metering.memory.line_areas import NAMED_KINDS, LineKind
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
-_MAGIC = 0x346C616972746D65
+_MAGIC = 0x356C616972746D65
 _TOLD, _LEVELS = 1 << 18, 4
-_EVENTS = ("executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever")
+_EVENTS = (
+    "executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever",
+    "stored_locked",
+)  # fmt: skip
 _LEVEL = np.dtype([("sets", "<u8"), ("ways", "<u8")])
 _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("areas", "<u8"),
         ("level", _LEVEL, _LEVELS), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS),
         ("told_kinds", "<u8"),
-        ("heeded", "<u8"), ("places", "<u8"), ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
+        ("heeded", "<u8"), ("places", "<u8"), ("packets", "<u8"),
+        ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(
     [("address", "<u8"), ("kind", "<u2"), ("traits", "<u2"), ("length", "<u4")]
     + [(event, "<u8") for event in _EVENTS]
-    + [("regions", "<u8"), ("lines_of", "<u4", len(LineKind))]
+    + [("by_program", "<u8"), ("regions", "<u8"), ("lines_of", "<u4", len(LineKind))]
 )
 BLOCK = 2
 """The kind of a place that is a block of code; others are instructions."""
-ATOMIC, GOES_INDIRECTLY, RETURNS = 1, 2, 4
+GOES_INDIRECTLY, RETURNS = 2, 4
 """Traits of a place."""
 REGION = 256 * 1024
 """Bytes of a region: of how many a place touched lines for the first time tells how large is what it reads."""
@@ -53,12 +57,18 @@ class Role(IntEnum):
     """It begins something else by itself, which is not seen until it looks for packets;"""
     POLL = 5
     """it does."""
+    READ = 9
+    """A program's system call takes a datagram from a socket,"""
+    SEND = 10
+    """or sends one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
     """What a trial counted, in the windows that count."""
 
+    packets: int
+    """Packets that were taken up, in whatever window."""
     windows: int
     dropped: int
     """Windows that do not count, for the CPU had nothing to do meanwhile."""
@@ -94,4 +104,5 @@ class MemoryMeter(TrialMemory):
         """What the trial counted, once its end is `heeded`."""
         places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), PLACES))
         told = self._told(_HEAD.itemsize + PLACES * _PLACE.itemsize, _TOLD, len(places))
-        return Touched(self._get("windows"), self._get("dropped"), self._get("untold"), places, told)
+        packets, windows, dropped, untold = map(self._get, ("packets", "windows", "dropped", "untold"))
+        return Touched(packets, windows, dropped, untold, places, told)

@@ -18,7 +18,6 @@ from pdrgate.guests.metering.memory.line_names import (
     fields_by_function,
 )
 from pdrgate.guests.metering.memory.memory_meter import (
-    ATOMIC,
     BLOCK,
     GOES_INDIRECTLY,
     REGION,
@@ -37,6 +36,10 @@ WARM = 256
 """Windows that fill the model before it counts: as many packets as a receive ring holds."""
 TAKES_UP = ("napi_gro_receive", "gro_receive_skb")
 """What a driver calls once for each packet that is no XDP program's."""
+_OF_PROGRAMS: Mapping[Role, tuple[str, ...]] = {
+    Role.READ: ("__skb_try_recv_from_queue",), Role.SEND: ("inet_sendmsg", "inet6_sendmsg", "packet_sendmsg"),
+}  # fmt: skip
+"""What takes a datagram from a socket for a program, also behind a wait, and what sends one."""
 _AS_MANY = 0.9
 """A share of the calls of a packet's XDP program that make one of these tell packets as well."""
 _MARKS: Mapping[Role, tuple[str, ...]] = {
@@ -93,7 +96,8 @@ class MemoryObserver:
             return
         self._known = self._areas()
         self._meter.tell_areas(self._known)
-        self._meter.begin(self._levels, memory_marks(symbols, takes_packets_up(self._counting.latest)), WARM)
+        marks = memory_marks(symbols, takes_packets_up(self._counting.latest), _OF_PROGRAMS)
+        self._meter.begin(self._levels, marks, WARM)
         self._wait()
 
     def end(self) -> Observation:
@@ -114,9 +118,15 @@ class MemoryObserver:
             self._nudge()
 
 
-def memory_marks(symbols: KernelSymbols, packet: str) -> list[tuple[int, Role]]:
-    """Where windows begin, at the function ``packet``, and where what is no part of a packet's way begins and ends."""
-    roles = {Role.PACKET: (packet,), **_MARKS}
+def memory_marks(
+    symbols: KernelSymbols, packet: str, programs: Mapping[Role, tuple[str, ...]] | None = None
+) -> list[tuple[int, Role]]:
+    """Where windows begin, at the function ``packet``, and where what is no part of a packet's way begins and ends.
+
+    Args:
+        programs: functions that programs call for a packet, where what they do is seen.
+    """
+    roles = {Role.PACKET: (packet,), **(programs or {}), **_MARKS}
     return [(at, role) for role, names in roles.items() for name in names for at in symbols.entries(name)]
 
 
@@ -141,7 +151,8 @@ def memory_seen(
     """
     if not touched.windows or touched.untold:
         return None
-    ran = touched.places[(touched.places["executed"] | touched.places["loaded"] | touched.places["stored"]) > 0]
+    places = touched.places
+    ran = places[(places["executed"] | places["loaded"] | places["stored"] | places["by_program"]) > 0]
     names = symbols.names(ran["address"])
     functions = sorted(set(names))
     number = {name: at for at, name in enumerate(functions)}
@@ -162,6 +173,7 @@ def memory_seen(
         return found
 
     every = np.ones(len(ran), dtype=np.bool_)
+    programs = np.rint(ran["by_program"] * (touched.windows / max(touched.packets, 1))).astype(np.uint64)
     columns = (
         sums(ran["executed"] * ran["length"], code),
         sums(ran["loaded"], ~code),
@@ -172,7 +184,7 @@ def memory_seen(
         sums(ran["missed_l1"] + ran["first_ever"], code),
         sums(ran["missed_l2"] + beyond(levels.second), every),
         sums(ran["missed_last"] + beyond(levels.last), every),
-        sums(ran["stored"], ran["traits"] & ATOMIC > 0),
+        sums(ran["stored_locked"] + programs, every),
         sums(ran["executed"], indirect),
         sums(ran["executed"], returns),
         *(sums(ran["lines_of"][:, kind], ~code) for kind in KIND_FIELDS),

@@ -10,6 +10,10 @@
  * What a packet touches is counted in windows: one ends, and the next begins, where the kernel takes a packet up. What
  * the kernel does by itself meanwhile, such as a tick, is not seen at all: it comes by the clock, of which a trial like
  * this takes much. A window in which the CPU had nothing to do does not count.
+ *
+ * What the kernel does for a program comes when it likes, behind a switch of tasks, and is in no window. Of a program that
+ * reads datagrams the atomic instructions are counted, for all packets of the trial together. Its lines are not: which of
+ * many sockets' lines a cache has is chance of a boot.
  */
 #include "../qemu_interface.h"
 #include "cache_model.h"
@@ -34,6 +38,8 @@ static uint32_t known_at[KNOWN]; /* index of a place + 1 */
 /* The window: it counts when it has ended, if it does. */
 static uint64_t window, windows_to_warm;
 static int clean, interrupted, elsewhere;
+static int reads; /* a program has read datagrams */
+static int in_program; /* in a system call of one that does */
 static uint32_t note_of[NOTES], notes;
 static uint64_t line_of[NOTES], bytes_of[NOTES];
 
@@ -125,12 +131,18 @@ static void touched_data(struct place *place, unsigned events, uint64_t line, ui
 
 static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *data)
 {
-	if (interrupted || elsewhere)
+	if (interrupted)
 		return;
 	struct place *place = data;
+	int stores = qemu_plugin_mem_is_store(info), locked = stores && (place->traits & ATOMIC);
+	if (in_program)
+		place->by_program += locked;
+	if (elsewhere)
+		return;
 	uint64_t line = address >> LINE_SHIFT, size = 1ULL << qemu_plugin_mem_size_shift(info);
 	(void)cpu;
-	touched_data(place, qemu_plugin_mem_is_store(info) ? STORED : LOADED, line, bytes_within(address, size));
+	touched_data(place, (stores ? STORED : LOADED) | (locked && !in_program ? STORED_LOCKED : 0), line,
+		     bytes_within(address, size));
 	if ((address + size - 1) >> LINE_SHIFT != line)
 		touched_data(place, 0, line + 1, bytes_beyond(address, size));
 }
@@ -145,7 +157,8 @@ static void heed(uint64_t role)
 {
 	switch (role) {
 	case PACKET:
-		interrupted = elsewhere = 0;
+		interrupted = elsewhere = in_program = 0;
+		record->packets++;
 		next_window();
 		break;
 	case INTERRUPT:
@@ -156,9 +169,16 @@ static void heed(uint64_t role)
 		break;
 	case FOREIGN:
 		elsewhere = 1;
+		in_program = 0;
+		break;
+	case READ:
+		in_program = reads = 1;
+		break;
+	case SEND:
+		in_program = reads;
 		break;
 	case POLL:
-		elsewhere = 0;
+		elsewhere = in_program = 0;
 		break;
 	}
 }
@@ -252,10 +272,10 @@ static int begin_trial(void)
 	memset(known_at, 0, sizeof known_at);
 	kinds_forget(&kinds);
 	memset(record->told, 0, sizeof record->told);
-	record->places = record->windows = record->dropped = record->untold = 0;
+	record->places = record->packets = record->windows = record->dropped = record->untold = 0;
 	window = 1;
 	windows_to_warm = record->warm;
-	clean = notes = interrupted = elsewhere = 0;
+	clean = notes = interrupted = elsewhere = reads = in_program = 0;
 	for (int number = 0; number < LEVELS; number++)
 		if (!cache_make(&level[number], record->level[number].sets, record->level[number].ways))
 			return 0;
@@ -282,7 +302,7 @@ static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
 static void idle(void)
 {
 	uint64_t asked = atomic_load_explicit(&record->asked, memory_order_acquire);
-	clean = 0;
+	clean = in_program = 0;
 	if (asked != requested) {
 		requested = asked;
 		RESET();

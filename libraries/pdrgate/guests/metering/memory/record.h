@@ -8,7 +8,7 @@
 
 #include "told_lines.h"
 
-#define MAGIC 0x346c616972746d65ULL /* "emtrial4" */
+#define MAGIC 0x356c616972746d65ULL /* "emtrial5" */
 enum { PLACES = 1 << 18, TOLD = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */
@@ -21,8 +21,9 @@ enum event {
 	MISSED_L2 = 1 << 5,
 	MISSED_LAST = 1 << 6,
 	FIRST_EVER = 1 << 7, /* the model has never seen the line, and cannot say whether a warm cache had it */
+	STORED_LOCKED = 1 << 8, /* stored atomically, for no program */
 };
-enum { EVENTS = 8 };
+enum { EVENTS = 9 };
 
 enum kind { INSTRUCTION = 1, BLOCK = 2 };
 
@@ -39,6 +40,7 @@ struct place {
 	uint16_t kind, traits;
 	uint32_t length; /* instructions */
 	uint64_t count[EVENTS];
+	uint64_t by_program; /* stored atomically in programs' system calls, for all packets */
 	uint64_t regions; /* of 256 KiB, in which it touched lines for the first time ever */
 	uint32_t lines_of[LINE_KINDS]; /* new lines of data, by what they are */
 };
@@ -50,6 +52,8 @@ enum role {
 	RETURN = 3, /* and ends behind this code */
 	FOREIGN = 4, /* something else begins, */
 	POLL = 5, /* and ends where packets are looked for */
+	READ = 9, /* a program reads a datagram, */
+	SEND = 10, /* or sends one */
 };
 struct mark {
 	uint64_t address, role;
@@ -77,6 +81,7 @@ struct record {
 	/* Written by the plugin. */
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;
+	uint64_t packets; /* that were taken up, also while windows only filled the model */
 	uint64_t windows; /* those that count */
 	uint64_t dropped; /* those that do not, for the CPU had nothing to do meanwhile */
 	uint64_t untold; /* touches that there was no room for */
