@@ -42,6 +42,7 @@ SCRIPTS = [
             "gate",
             "gate-from-env",
             "github/gate",
+            "hand-on",
             "release",
             "lock",
             "merge-from-env",

@@ -12,8 +12,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +56,11 @@ printf '%s\\0' "$@" >options
 printf '%s' "${PDRGATE_HISTORY:-}" >history
 for option; do case $option in --output=*) output=${option#*=} ;; esac; done
 [[ -z $SAID ]] || printf '%s\\n' "$SAID"
+if [[ -n ${WAITS:-} ]]; then
+    trap 'touch put-back; echo interrupted; exit 143' TERM
+    touch began
+    while :; do sleep 0.1; done
+fi
 if [[ -n $RESULT ]]; then
     mkdir "$output/20261101-120000"
     printf '%s' "$RESULT" >"$output/20261101-120000/result.json"
@@ -128,10 +135,27 @@ class Work:
         self, *command: str, code: int = 0, verdict: str = "PASS", **environment: str
     ) -> subprocess.CompletedProcess[str]:
         found = "" if verdict == "none" else json.dumps({"verdict": verdict, "reason": "because\n$(touch pwned)"})
-        known = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "CODE": str(code), "RESULT": found, "SAID": ""}
+        known = self.known | {"CODE": str(code), "RESULT": found}
         return subprocess.run(
             command, cwd=self.folder, env=known | environment, capture_output=True, text=True, check=False, timeout=60
         )  # fmt: skip
+
+    @property
+    def known(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "SAID": ""}
+
+    def cancelled(self, script: str, number: signal.Signals, **environment: str) -> tuple[int, str]:
+        """Exit code and output of a step whose shell alone is told to end, once its gate has begun."""
+        with subprocess.Popen(
+            (str(self.checkout.root / "ci" / script),), cwd=self.folder, text=True, stdout=subprocess.PIPE,
+            env=self.known | {"WAITS": "1", "RESULT": "", "CODE": "0"} | environment, start_new_session=True,
+        ) as step:  # fmt: skip
+            while not (self.folder / "began").exists():
+                assert step.poll() is None
+                time.sleep(0.05)
+            step.send_signal(number)
+            out, _ = step.communicate(timeout=60)
+        return step.returncode, out
 
     def gate(self, **given: Any) -> Done:
         return self.run(str(self.checkout.root / "ci/gate-from-env"), **given)
@@ -162,6 +186,17 @@ def work(tmp_path: Path) -> Iterator[Work]:
 
 
 class TestGateFromEnv:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    @pytest.mark.parametrize("script", ["gate-from-env", "github/gate"])
+    def test_a_gate_hears_of_a_pipeline_that_is_cancelled(
+        self, work: Work, script: str, number: signal.Signals
+    ) -> None:
+        told = {name: str(work.folder / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+        code, out = work.cancelled(script, number, **told)
+        assert (code, (work.folder / "put-back").exists()) == (143, True)
+        assert "interrupted\n" in out
+        assert work.told() == "stopped with exit code 143: interrupted\n"
+
     def test_its_options_are_those_of_the_environment(self, work: Work) -> None:
         done = work.gate(
             KERNEL="k.deb", AGAINST="b.deb", BPF="", COST_TOLERANCE="2%", HISTORY="h.db", BASELINE="results",
