@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    A hundred rules of nftables that match nothing stand one after the other.
+Documentation    Each packet passes a hundred rules of nftables, none of which matches.
 
 Resource         ../../../resources/gate.resource
 

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    A queueing discipline stands where packets leave.
+Documentation    Packets leave by fq_codel.
 
 Resource         ../../../resources/gate.resource
 

@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    Each packet is of another flow, and its flow tells by which of two gateways it goes.
+Documentation    Each packet is of another flow, and the flow decides by which of two gateways it leaves.
 
 Resource         ../../../resources/gate.resource
 

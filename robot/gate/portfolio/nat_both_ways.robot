@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    Sources are translated one by one, and the answers back.
+Documentation    Sources are translated one to one, and so are the destinations of the answers.
 
 Resource         ../../../resources/gate.resource
 

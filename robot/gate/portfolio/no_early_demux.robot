@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    No socket is looked for before the route.
+Documentation    The kernel does not look for a socket before it looks for the route.
 
 Resource         ../../../resources/gate.resource
 

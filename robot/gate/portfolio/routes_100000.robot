@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    The kernel finds each packet's route among a hundred thousand, of which some lie within others.
+Documentation    The kernel finds each packet's route among a hundred thousand, some of which are nested.
 
 Resource         ../../../resources/gate.resource
 
