@@ -47,8 +47,9 @@ os.environ["GIT_CONFIG_COUNT"] = str(len(_GIT))
 for _number, (_name, _value) in enumerate(_GIT.items()):
     os.environ |= {f"GIT_CONFIG_KEY_{_number}": _name, f"GIT_CONFIG_VALUE_{_number}": _value}
 
-# Also where they were started in the background of a shell that ignores it.
+# Also where they were started in the background of a shell that ignores Ctrl-C, or by nohup.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -79,7 +79,9 @@ def test_missing_tools_are_told(machine: None, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("shutil.which", lambda tool, path=None: None)
     with Journal.begin(tmp_path) as journal, pytest.raises(TestbedError) as error:
         load_testbed(LOCAL).open(journal)
-    assert str(error.value) == "ip is not installed; run ./ci/bootstrap, or: apt-get install iproute2"
+    assert str(error.value).startswith(
+        "ip, ethtool are not installed; run ./ci/bootstrap, or: apt-get install iproute2 ethtool"
+    )
 
 
 def test_buffers_are_set_and_put_back(

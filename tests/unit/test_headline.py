@@ -155,8 +155,27 @@ def test_of_what_memory_trials_count_no_share_is_told() -> None:
     """A packet that had none of it would have infinitely more."""
     parts = (PartChange(function="bpf:router", change=0.9986, baseline=0.0, candidate=0.9986),)
     misses = change("last-level misses", change=0.9986, baseline=0.0, candidate=0.9986, parts=parts)
-    assert [row.change for row in measurand_rows(found(misses)) if row.name == "last-level misses"] == ["+1.0"]
+    (row,) = [row for row in measurand_rows(found(misses)) if row.name == "last-level misses"]
+    assert (row.change, row.changed) == ("+1.0", "+1.0 in bpf:router")
     assert "99.9" not in scenario_headline(found(change(), misses))
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "told"),
+    [
+        ((24.0, 25.6), (0.0, 1.6), ("24", "25.6")),  # both add up: that of all functions
+        ((24.0, 24.8), (0.0, 1.6), ("0", "1.6")),
+        ((24.0, 24.8), (0.0, 0.0), ("24", "24.8")),  # results of older versions
+    ],
+)
+def test_two_numbers_of_memory_trials_differ_by_the_change(
+    whole: tuple[float, float], part: tuple[float, float], told: tuple[str, str]
+) -> None:
+    parts = (PartChange(function="page_counter_uncharge", change=1.6, baseline=part[0], candidate=part[1]),)
+    atomics = change("atomics", change=1.6, baseline=whole[0], candidate=whole[1], parts=parts)
+    (row,) = [row for row in measurand_rows(found(atomics)) if row.name == "atomics"]
+    assert (row.baseline, row.number) == told
+    assert ("in changed functions" in row.title) == (told[0] == "0")
 
 
 def test_where_nothing_was_compared_it_says_so_and_what_to_do_next() -> None:

@@ -465,7 +465,7 @@ def test_a_required_baseline_that_holds_nothing_of_what_was_measured_is_no_pass(
     for required, verdict in ((False, Verdict.NO_BASELINE), (True, Verdict.INCONCLUSIVE)):
         judgement, _ = run_gate(f"required-{required}", sut(), baseline="first", require_baseline=required)
         assert judgement.verdict is verdict
-        assert judgement.reason.endswith("result.json has none of these measurands by two samples or more")
+        assert "result.json has none of these measurands by two samples or more" in judgement.reason
 
 
 def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_gate: Gate) -> None:

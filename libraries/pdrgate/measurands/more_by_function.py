@@ -21,10 +21,8 @@ class MoreByFunction:
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
         by = sum(one.change for one in change.parts) if change.parts else change.candidate - change.baseline
         said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
-        before, after = f"{change.baseline:.1f}", f"{change.candidate:.1f}"
-        # What surely changed is summed; all that was counted has what trials differ by besides.
-        in_all = "" if f"{float(after) - float(before):.1f}" == f"{by:.1f}" else "in all "
-        told = f"each packet {said} ({in_all}{before} -> {after})"
+        before, after = before_and_after(change)
+        told = f"each packet {said} ({before:.1f} -> {after:.1f})"
         same = [one for one in change.parts if (one.change > 0) == (by > 0)]
         if not same:
             return told
@@ -35,6 +33,24 @@ class MoreByFunction:
         of += f" ({first.fields[kinds[0][0]]})" if kinds and kinds[0][0] in first.fields else ""
         writer = f", written by {first.writer}" if first.writer else ""
         return f"{told}, {most}in {first.function}{of}{writer}"
+
+
+def before_and_after(change: ChangeResult) -> tuple[float, float]:
+    """What a packet had of it and has now, so that the difference is the change.
+
+    What surely changed is summed. All that was counted has what trials differ by besides, and may differ by another
+    number: then it is that of the functions that surely changed. Results of older versions do not have that.
+    """
+    by = sum(one.change for one in change.parts)
+    parts = sum(one.baseline for one in change.parts), sum(one.candidate for one in change.parts)
+    if not change.parts or _apart(change.baseline, change.candidate, by) or not _apart(*parts, by):
+        return change.baseline, change.candidate
+    return parts
+
+
+def _apart(before: float, after: float, by: float) -> bool:
+    """Whether two numbers, as they are told, differ by a third one."""
+    return f"{after - before:.1f}" == f"{by:.1f}"
 
 
 _ALL = 0.95

@@ -29,11 +29,11 @@ class Unit:
 
     def said(self, value: float) -> str:
         """A value with its unit, as people read it."""
-        return f"{value:.4g} {self.name}".rstrip() if self.quantity is None else str(self.quantity(value))
+        return f"{_digits(value)} {self.name}".rstrip() if self.quantity is None else str(self.quantity(value))
 
     def number(self, value: float) -> str:
         """A value beside another one that has the unit: a prefix is said with each number, a name once."""
-        return f"{value:.4g}" if self.quantity is None else self.said(value)
+        return _digits(value) if self.quantity is None else self.said(value)
 
     @property
     def in_column(self) -> str:
@@ -44,6 +44,15 @@ class Unit:
     def on_axis(self) -> str:
         """The spelling of a plot's axis."""
         return self.axis or self.name
+
+
+_WHOLE = (1e4, 1e6)
+"""Numbers that are written in whole, and not as 1.056e+04."""
+
+
+def _digits(value: float) -> str:
+    least, most = _WHOLE
+    return f"{value:.0f}" if least <= abs(value) < most else f"{value:.4g}"
 
 
 PACKETS = Unit(

@@ -166,7 +166,7 @@ def _table(scenario: ScenarioResult, result: RunResult) -> str:
 
 def _compared(row: MeasurandLine) -> list[str]:
     return [
-        *(markdown_text(cut(cell)) for cell in (row.title, row.baseline, row.number)), _cell(row.verdict, row.change)
+        *(markdown_text(cut(cell)) for cell in (row.title, row.baseline, row.number)), _cell(row.verdict, row.changed)
     ]  # fmt: skip
 
 

@@ -92,7 +92,7 @@ def measurands_table(scenario: ScenarioResult) -> str:
     cells = [
         [
             Cell(_breakable(row.title)), Cell(row.baseline), Cell(row.number),
-            _change_cell(row.verdict, row.change),
+            _change_cell(row.verdict, row.changed),
         ]
         for row in judged_first(rows)[0]
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE as _TOGETHER
 from pdrgate.gate.verdicts.change_verdict import odds
 from pdrgate.measurands import AT_THE_KNEE, PartialDropRate, SaturationThroughput, agree_at_the_knee, unit_of
+from pdrgate.measurands.more_by_function import before_and_after
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Ratio, change_in_words
@@ -43,6 +44,10 @@ class MeasurandLine:
     """The value where its unit is known, or there is no room for it; that of a rate is part of it."""
     unit: str = ""
     """The unit of both numbers, where it is no part of them."""
+    where: str = ""
+    """The functions that the change is in, where it is known."""
+    in_part: bool = False
+    """Whether the numbers are those of the functions that surely changed, and not of all."""
 
     @property
     def marked(self) -> str:
@@ -50,9 +55,15 @@ class MeasurandLine:
         return verdict_in_words(self.verdict) if self.verdict is not None else ""
 
     @property
+    def changed(self) -> str:
+        """The change with its interval, and where it is."""
+        return f"{self.change} {self.where}".rstrip()
+
+    @property
     def title(self) -> str:
         """What is measured, with its unit."""
-        return f"{self.name} ({self.unit})" if self.unit else self.name
+        name = f"{self.name} in changed functions" if self.in_part else self.name
+        return f"{name} ({self.unit})" if self.unit else name
 
 
 def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
@@ -61,7 +72,7 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     changes = {change.measurand: change for change in (comparison.changes if comparison else ())}
     base = scenario.builds.side("baseline")
     bases = {one.name: _number(one.value, one.unit) for one in (base.findings.measurands if base else ())}
-    bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
+    bases |= {name: _number(before_and_after(change)[0], change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in measurands_of(scenario)}
     names = sorted(
         {**measured, **bases, **changes}, key=lambda name: name != PDR_ABOUT.name
@@ -74,7 +85,10 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
 
 def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
     """The same of a comparison that no scenario holds."""
-    rows = [_row(one.measurand, None, _number(one.baseline, one.unit), one, comparison) for one in comparison.changes]
+    rows = [
+        _row(one.measurand, None, _number(before_and_after(one)[0], one.unit), one, comparison)
+        for one in comparison.changes
+    ]
     return _told_once(rows, comparison.changes)
 
 
@@ -145,24 +159,27 @@ def _row(
     told = change or (comparison if name == PDR_ABOUT.name else None)
     value = number = interval = ""
     unit = unit_of(one.unit if one is not None else change.unit if change is not None else "")
-    if one is not None:
+    if one is not None and not (change and change.parts):
         value, number = value_in_words(one.value, one.unit), _number(one.value, one.unit)
         if one.lower is not None and one.upper is not None:
             interval = f"{_number(one.lower, one.unit)} .. {_number(one.upper, one.unit)}"
     elif change is not None:
-        value, number = value_in_words(change.candidate, change.unit), _number(change.candidate, change.unit)
+        after = before_and_after(change)[1]
+        value, number = value_in_words(after, change.unit), _number(after, change.unit)
     return MeasurandLine(
         name=name,
         value=value,
         interval=interval,
         baseline=baseline,
         change=change_told(told) if told else "",
+        where=_where(change),
         confidence=f"{100 * told.confidence:.4g} %" if told else "",
         verdict=change.verdict if change else None,
         evidence=_evidence(change),
         resolves=f"{change.evidence.resolves:.1%}" if change and change.evidence else "",
         number=number,
         unit="" if unit.quantity is not None else unit.name,
+        in_part=change is not None and before_and_after(change) != (change.baseline, change.candidate),
     )
 
 
@@ -173,6 +190,15 @@ def change_told(change: ChangeResult | ComparisonResult) -> str:
     if isinstance(change, ChangeResult) and change.parts:
         return f"{sum(one.change for one in change.parts):+.1f}"
     return change_in_words(change.change, change.lower, change.upper)
+
+
+def _where(change: ChangeResult | None) -> str:
+    """The functions that a change of what memory trials count is in; empty for all else."""
+    if change is None or not change.parts:
+        return ""
+    first = max(change.parts, key=lambda one: abs(one.change))
+    more = f" and {len(change.parts) - 1} more" if len(change.parts) > 1 else ""
+    return f"in {first.function}{more}"
 
 
 def tolerance_told(change: ChangeResult) -> str:
