@@ -56,7 +56,7 @@ def test_the_worst_path_is_first() -> None:
 
 
 def test_functions_that_changed_on_several_paths_are_told_once() -> None:
-    assert shared_changes(RUN) == ["in 3 of 4 paths, instructions per packet: __alloc_skb +91"]
+    assert shared_changes(RUN) == ["in 3 of 4 paths, instructions per packet (median): __alloc_skb +91"]
 
 
 def test_what_surely_changed_on_paths_that_pass_is_noticed() -> None:

@@ -49,7 +49,7 @@ def test_the_table_has_a_line_for_each_path_and_a_sentence_for_the_search() -> N
     result = made_results.result(*PATHS, _searched(NAT, Verdict.REGRESSION))
     assert is_portfolio(result)
     assert [one.path for one in path_lines(result)] == ["NAT", "Routing", "Bridge", "fq", "XDP"]
-    assert said_of_paths(result)[0] == "in 3 of 5 paths, instructions per packet: __alloc_skb +91"
+    assert said_of_paths(result)[0] == "in 3 of 5 paths, instructions per packet (median): __alloc_skb +91"
     assert said_of_paths(result)[-1].startswith(
         "NAT by pairs of boots: REGRESSION: slower: PDR 5.25 kpps against 5 kpps"
     )

@@ -22,7 +22,7 @@ _PAIRS = (
 
 
 def shared_changes(result: RunResult) -> list[str]:
-    """``in 14 of 26 paths, instructions per packet: __alloc_skb +91, dst_release +12``; the most instructions first."""
+    """``in 14 of 26 paths, instructions per packet (median): __alloc_skb +91``; the most instructions first."""
     found: dict[str, list[float]] = defaultdict(list)
     paths = paths_of(result)
     for scenario in (result.scenarios[number] for number in paths):
@@ -34,7 +34,7 @@ def shared_changes(result: RunResult) -> list[str]:
     for name in sorted(several, key=lambda name: -abs(sum(several[name])))[:_TOLD]:
         lines[len(several[name])].append(f"{name} {median(several[name]):+.3g}")
     return [
-        f"in {number} of {len(paths)} paths, instructions per packet: {', '.join(told)}"
+        f"in {number} of {len(paths)} paths, instructions per packet (median): {', '.join(told)}"
         for number, told in lines.items()
     ]
 
