@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from made_results import compared, result, scenario
 
 from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee
-from pdrgate.reports.words.headline import HEADLINE_LENGTH, headline, left_out, scenario_headline, scenario_in_lines
+from pdrgate.reports.words.headline import (
+    HEADLINE_LENGTH,
+    headline,
+    left_out,
+    scenario_fault,
+    scenario_headline,
+    scenario_in_lines,
+)
 from pdrgate.reports.words.measurands import measurand_rows
 from pdrgate.results.model import ChangeResult, FunctionChange, PartChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
@@ -156,7 +163,7 @@ def test_of_what_memory_trials_count_no_share_is_told() -> None:
     parts = (PartChange(function="bpf:router", change=0.9986, baseline=0.0, candidate=0.9986),)
     misses = change("last-level misses", change=0.9986, baseline=0.0, candidate=0.9986, parts=parts)
     (row,) = [row for row in measurand_rows(found(misses)) if row.name == "last-level misses"]
-    assert (row.change, row.changed) == ("+1.0", "+1.0 in bpf:router")
+    assert (row.change, row.changed) == ("+1.0", "+1.0 in bpf:router, tolerance 0.02 more")
     assert "99.9" not in scenario_headline(found(change(), misses))
 
 
@@ -175,7 +182,17 @@ def test_two_numbers_of_memory_trials_differ_by_the_change(
     atomics = change("atomics", change=1.6, baseline=whole[0], candidate=whole[1], parts=parts)
     (row,) = [row for row in measurand_rows(found(atomics)) if row.name == "atomics"]
     assert (row.baseline, row.number) == told
-    assert ("in changed functions" in row.title) == (told[0] == "0")
+    assert ("in functions that differ" in row.title) == (told[0] == "0")
+
+
+def test_why_a_packet_is_slower_that_costs_as_much_is_said() -> None:
+    """A reader at night: nothing got slower here, so why is it red?"""
+    atomics, cost = change("atomics"), change("cost")
+    assert scenario_fault(found(atomics, change("cost", verdict=Verdict.PASS))).endswith(
+        " differ by here. An atomic instruction takes its line from all other CPUs, which is slow where several handle "
+        "packets."
+    )
+    assert scenario_fault(found(atomics, cost)).endswith(" differ by here.")
 
 
 def test_where_nothing_was_compared_it_says_so_and_what_to_do_next() -> None:

@@ -20,4 +20,5 @@ class Atomics(OfMemory):
         "atomics", Unit("atomics/packet", metric="atomics_per_packet", prefixed=False), "lower",
         "atomic instructions that the SUT's kernel executes for a packet", role=MeasurandRole.TOLD,
         tolerance=Tolerance(0.05, ""), sentence=MoreByFunction("takes {} {} atomic instructions"),
+        slows="An atomic instruction takes its line from all other CPUs, which is slow where several handle packets.",
     )  # fmt: skip

@@ -24,6 +24,7 @@ class CacheLines(OfMemory):
         "cache lines", Unit("lines/packet", metric="cache_lines_per_packet", prefixed=False), "lower",
         "cache lines of data that the SUT's kernel touches for a packet", role=MeasurandRole.TOLD,
         tolerance=Tolerance(0.05, ""), sentence=MoreByFunction("touches {} {} cache lines"),
+        slows="A CPU waits for lines that its caches do not hold; instructions do not show that.",
     )  # fmt: skip
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:

@@ -21,6 +21,7 @@ class SecondLevelMisses(OfMemory):
         "lines that a packet touches and that a model of a server's second level does not have",
         role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
         sentence=MoreByFunction("misses the modelled second level {} times {}"),
+        slows="A CPU waits for each miss; instructions do not show that.",
     )  # fmt: skip
 
 
@@ -35,4 +36,5 @@ class LastLevelMisses(OfMemory):
         "lower", "lines that a packet touches and that a model of a server's last level does not have",
         role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
         sentence=MoreByFunction("misses the modelled last level {} times {}"),
+        slows="A CPU waits for each miss; instructions do not show that.",
     )  # fmt: skip

@@ -125,6 +125,8 @@ class Description:
     """How functions of the kernel have a part in it, where they have."""
     each: str = "packet"
     """What the numbers of functions beside it are of."""
+    slows: str = ""
+    """Why a packet is slower for it on hardware, where it costs no more instructions: a sentence."""
 
     @property
     def unit(self) -> str:

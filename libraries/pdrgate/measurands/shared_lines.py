@@ -33,6 +33,7 @@ class SharedLines(OfTwoCpus):
         "cache lines of a packet that another CPU touched shortly before, one of the two writing",
         role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
         sentence=MoreByFunction("touches {} {} lines that another CPU uses"),
+        slows="A line that two CPUs use moves between them, which is slow where several handle packets.",
     )  # fmt: skip
 
 

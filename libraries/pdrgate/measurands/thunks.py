@@ -67,6 +67,7 @@ class ThunkBranches(OfThunks):
         "branches by thunks", Unit("branches by thunks/packet", metric="thunk_branches_per_packet", prefixed=False),
         "lower", "indirect jumps and calls of a packet that go through thunks", role=MeasurandRole.TOLD,
         tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} indirect branches through thunks"),
+        slows="A CPU stands still at each thunk; instructions do not show that.",
     )  # fmt: skip
     counts = staticmethod(branches_by)
 
@@ -80,6 +81,7 @@ class ThunkReturns(OfThunks):
         "returns by thunks", Unit("returns by thunks/packet", metric="thunk_returns_per_packet", prefixed=False),
         "lower", "returns of a packet that go through thunks", role=MeasurandRole.TOLD,
         tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} returns through thunks"),
+        slows="A CPU stands still at each thunk; instructions do not show that.",
     )  # fmt: skip
     counts = staticmethod(returns_by)
 

@@ -99,7 +99,21 @@ def scenario_fault(scenario: ScenarioResult) -> str:
 def _fault(verdict: Verdict, reason: str, scenarios: Sequence[ScenarioResult]) -> str:
     if verdict is Verdict.REGRESSION and scenarios and not any(map(rests_on_a_change, scenarios)):
         return _CANNOT
-    return "" if reason.startswith(INTERRUPTED) else _FAULTS.get(verdict, "")
+    fault = "" if reason.startswith(INTERRUPTED) else _FAULTS.get(verdict, "")
+    return " ".join(filter(None, (fault, _why_slower(scenarios) if fault else "")))
+
+
+def _why_slower(scenarios: Sequence[ScenarioResult]) -> str:
+    """Why a REGRESSION is slower, where nothing that was timed is, nor the cost; empty of all else."""
+    changes = [
+        one
+        for scenario in scenarios
+        if scenario.verdict is Verdict.REGRESSION and scenario.comparison is not None
+        for one in told_once(scenario.comparison.changes)
+        if one.verdict is Verdict.REGRESSION
+    ]
+    why = {one.measurand: described(one.measurand, one.unit, one.better).slows for one in changes}
+    return why[gravest_change(changes).measurand] if changes and all(why.values()) else ""
 
 
 def rests_on_a_change(scenario: ScenarioResult) -> bool:

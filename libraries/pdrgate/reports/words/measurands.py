@@ -45,7 +45,7 @@ class MeasurandLine:
     unit: str = ""
     """The unit of both numbers, where it is no part of them."""
     where: str = ""
-    """The functions that the change is in, where it is known."""
+    """The functions that the change is in, and its tolerance, where they are known."""
     in_part: bool = False
     """Whether the numbers are those of the functions that surely changed, and not of all."""
 
@@ -62,7 +62,7 @@ class MeasurandLine:
     @property
     def title(self) -> str:
         """What is measured, with its unit."""
-        name = f"{self.name} in changed functions" if self.in_part else self.name
+        name = f"{self.name} in functions that differ" if self.in_part else self.name
         return f"{name} ({self.unit})" if self.unit else name
 
 
@@ -193,12 +193,12 @@ def change_told(change: ChangeResult | ComparisonResult) -> str:
 
 
 def _where(change: ChangeResult | None) -> str:
-    """The functions that a change of what memory trials count is in; empty for all else."""
+    """The functions that a change of what memory trials count is in, and its tolerance; empty for all else."""
     if change is None or not change.parts:
         return ""
     first = max(change.parts, key=lambda one: abs(one.change))
     more = f" and {len(change.parts) - 1} more" if len(change.parts) > 1 else ""
-    return f"in {first.function}{more}"
+    return f"in {first.function}{more}, tolerance {tolerance_told(change)}"
 
 
 def tolerance_told(change: ChangeResult) -> str:
