@@ -28,10 +28,13 @@ def scenario_of_path(name: str) -> Scenario:
     """What a path's test describes, up to where it measures."""
     (test,) = TestSuite.from_file_system(FILES[name]).all_tests
     own = list(test.parent.resource.keywords)
+    values: dict[str, str] = {}
+    for one in test.parent.resource.variables:
+        values[one.name] = _told(one.value[0], values)
     state = State()
     keywords = ScenarioKeywords(state)
     for call in test.body:
-        _describe(call.name, tuple(map(str, call.args)), own, keywords)
+        _describe(call.name, tuple(_told(str(one), values) for one in call.args), own, keywords)
     return state.test.scenario
 
 
