@@ -182,7 +182,7 @@ def test_two_numbers_of_memory_trials_differ_by_the_change(
     atomics = change("atomics", change=1.6, baseline=whole[0], candidate=whole[1], parts=parts)
     (row,) = [row for row in measurand_rows(found(atomics)) if row.name == "atomics"]
     assert (row.baseline, row.number) == told
-    assert ("in functions that differ" in row.title) == (told[0] == "0")
+    assert ("atomics that differ" in row.title) == (told[0] == "0")
 
 
 def test_why_a_packet_is_slower_that_costs_as_much_is_said() -> None:

@@ -60,10 +60,14 @@ class MeasurandLine:
         return f"{self.change} {self.where}".rstrip()
 
     @property
+    def named(self) -> str:
+        """What is measured: of what memory trials count, perhaps only what surely differs."""
+        return f"{self.name} that differ" if self.in_part else self.name
+
+    @property
     def title(self) -> str:
-        """What is measured, with its unit."""
-        name = f"{self.name} in functions that differ" if self.in_part else self.name
-        return f"{name} ({self.unit})" if self.unit else name
+        """The same with its unit."""
+        return f"{self.named} ({self.unit})" if self.unit else self.named
 
 
 def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
