@@ -1,6 +1,9 @@
-"""What QEMU gives a plugin, for a driver in C that has no QEMU: nothing is told, and an access has eight bytes."""
+"""Drivers in C of QEMU's plugins, and what QEMU gives a plugin, for those that have no QEMU."""
 
 from __future__ import annotations
+
+import subprocess
+from pathlib import Path
 
 QEMU_STUBS = """
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(plugin_id, struct qemu_plugin_tb *)) {}
@@ -23,3 +26,13 @@ size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn) { return 0; }
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn) { return 0; }
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn) { return NULL; }
 """
+"""Nothing is told, and an access has eight bytes."""
+
+
+def said_by(driver: str, sources: Path, folder: Path) -> str:
+    """What a driver prints that includes a plugin's sources, compiled and run in a folder."""
+    source, program = folder / "driver.c", folder / "driver"
+    source.write_text(driver)
+    options = ("-O1", "-Werror=implicit", "-pthread", "-DPLUGIN_API=1", f"-I{sources}")
+    subprocess.run(("gcc", *options, source, "-o", program), check=True)
+    return subprocess.run((program,), capture_output=True, text=True, check=True).stdout

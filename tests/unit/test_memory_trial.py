@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from qemu_stubs import QEMU_STUBS
+from qemu_stubs import QEMU_STUBS, said_by
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
 from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
@@ -148,13 +148,7 @@ int main(void)
 
 @needs_gcc
 def test_atomics_of_programs_that_read_datagrams_count_in_no_window(tmp_path: Path) -> None:
-    source, program = tmp_path / "driver.c", tmp_path / "driver"
-    source.write_text(_PROGRAM_DRIVER)
-    folder = MEMORY_TRIAL.main.parent
-    subprocess.run(
-        ("gcc", "-O1", "-Werror=implicit", "-DPLUGIN_API=1", f"-I{folder}", source, "-o", program), check=True
-    )
-    told = subprocess.run((program,), capture_output=True, text=True, check=True).stdout
+    told = said_by(_PROGRAM_DRIVER, MEMORY_TRIAL.main.parent, tmp_path)
     assert told == "3 1 2, 2 4 3"
 
 

@@ -20,7 +20,7 @@ from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.words.headline import headline
 from pdrgate.reports.words.path_remarks import noticed, said_of_paths, shared_changes
 from pdrgate.reports.words.path_table import is_portfolio, lines_that_tell, path_lines
-from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, ScenarioResult
+from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, PartChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 
@@ -53,6 +53,23 @@ def test_the_worst_path_is_first() -> None:
     assert is_portfolio(RUN)
     assert [one.path for one in path_lines(RUN)] == ["IPv6 Routing", "Redirection By tc", "A Bridge", "NAT"]
     assert path_lines(RUN)[0].cells == ("IPv6 Routing", "5000", "5150", "+3.0% (+2.9% to +3.1%)", "REGRESSION")
+
+
+def test_numbers_of_a_path_differ_by_the_change_beside_them() -> None:
+    part = PartChange(function="page_counter_uncharge", change=1.6, baseline=0.0, candidate=1.6)
+    atomics = ChangeResult(
+        measurand="atomics", change=0.07, lower=0.07, upper=0.07, confidence=1.0, tolerance=0.05, baseline=24.0,
+        candidate=24.8, unit="atomics/packet", better="lower", verdict=Verdict.REGRESSION, parts=(part,),
+    )  # fmt: skip
+    path = path_result("UDP Sockets", Verdict.REGRESSION, 0.002)
+    assert path.comparison is not None
+    cost = replace(path.comparison.changes[0], verdict=Verdict.PASS)
+    red = changed(path, comparison=replace(path.comparison, changes=(cost, atomics)))
+    assert path_lines(made_results.result(red, *RUN.scenarios[:1]))[0].cells[1:4] == (
+        "0 atomics/packet",
+        "1.6 atomics/packet",
+        "+1.6",
+    )
 
 
 def test_functions_that_changed_on_several_paths_are_told_once() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from qemu_stubs import QEMU_STUBS
+from qemu_stubs import QEMU_STUBS, said_by
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
 from pdrgate.guests.metering.memory.line_names import LineName
@@ -126,14 +125,7 @@ int main(void)
 
 @needs_gcc
 def test_a_line_is_shared_where_one_cpu_writes_what_the_other_touched_shortly_before(tmp_path: Path) -> None:
-    source, program = tmp_path / "driver.c", tmp_path / "driver"
-    source.write_text(_DRIVER)
-    folder = SHARED_LINES.main.parent
-    subprocess.run(
-        ("gcc", "-O1", "-Werror=implicit", "-pthread", "-DPLUGIN_API=1", f"-I{folder}", source, "-o", program),
-        check=True,
-    )
-    told = subprocess.run((program,), capture_output=True, text=True, check=True).stdout.split()
+    told = said_by(_DRIVER, SHARED_LINES.main.parent, tmp_path).split()
     # The program that gets most is what a packet begins with, for hardly any of its packets is taken up.
     assert told[:10] == ["2", "0/0", "1/0", "1/0", "1/1", "0/0", "2/0", "1/0", "3", "0/0"]
     assert told[10:] == ["1/0", "2/77", "1/ff/ff00", "5", "0/0", "2/0", "1/0"]

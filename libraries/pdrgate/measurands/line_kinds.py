@@ -21,7 +21,7 @@ _TOLD = 0.1
 def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]:
     """A function's lines by what they are, for a packet: medians of the trials.
 
-    Lines are told by names of their own, as far as these are known: a slab cache, a variable, a BPF map.
+    Lines are told by names of their own, as far as these are known: a slab cache, or a variable.
     """
     trials = [_of_trial(one, function) for one in seen]
     kinds = dict.fromkeys(kind for trial in trials for kind in trial)

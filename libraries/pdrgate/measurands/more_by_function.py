@@ -43,12 +43,12 @@ def before_and_after(change: ChangeResult) -> tuple[float, float]:
     """
     by = sum(one.change for one in change.parts)
     parts = sum(one.baseline for one in change.parts), sum(one.candidate for one in change.parts)
-    if not change.parts or _apart(change.baseline, change.candidate, by) or not _apart(*parts, by):
+    if not change.parts or _adds_up(change.baseline, change.candidate, by) or not _adds_up(*parts, by):
         return change.baseline, change.candidate
     return parts
 
 
-def _apart(before: float, after: float, by: float) -> bool:
+def _adds_up(before: float, after: float, by: float) -> bool:
     """Whether two numbers, as they are told, differ by a third one."""
     return f"{after - before:.1f}" == f"{by:.1f}"
 

@@ -64,7 +64,17 @@ class UsedWindow(_Growth):
         return max((median(looks) for looks in each if looks), default=None)
 
 
-class FullWindowTime(_Growth):
+class _OfKernelBuffers(_Growth):
+    """A measurand of windows that only the kernel makes larger."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, setting: TransferSetting) -> Self | None:
+        return cls() if setting.buffers == "kernel" else None
+
+
+class FullWindowTime(_OfKernelBuffers):
     """Seconds until a receiver advertised nine tenths of its largest window. Looks are a tenth of a second apart.
 
     Told and not judged: a sender that others take the CPU from has a full window later.
@@ -77,10 +87,6 @@ class FullWindowTime(_Growth):
         role=MeasurandRole.TOLD,
     )  # fmt: skip
 
-    @classmethod
-    def of(cls, setting: TransferSetting) -> Self | None:
-        return cls() if setting.buffers == "kernel" else None
-
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         told = _told(transfers)
         largest = max((one.senders.advertised for one in told), default=0)
@@ -88,7 +94,7 @@ class FullWindowTime(_Growth):
         return min(full, default=None)
 
 
-class GrowthBytes(_Growth):
+class GrowthBytes(_OfKernelBuffers):
     """KiB that a sender wrote until its receiver advertised a quarter of its largest window, the median of transfers.
 
     The receiver makes its window larger by what has come, so that this does not depend on how fast it came. Between two
@@ -101,10 +107,6 @@ class GrowthBytes(_Growth):
         "bytes to a grown window", _KIB, "lower", "what is sent until a quarter of the largest window was advertised",
         role=MeasurandRole.BESIDE, tolerance=Tolerance(0.35, option=""),
     )  # fmt: skip
-
-    @classmethod
-    def of(cls, setting: TransferSetting) -> Self | None:
-        return cls() if setting.buffers == "kernel" else None
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
         told = _told(transfers)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import DESCRIPTIONS, Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
+from pdrgate.measurands.more_by_function import before_and_after
+from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.costs import total_change
 from pdrgate.reports.words.measurands import change_told, tolerance_told
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
@@ -84,19 +86,27 @@ def _rise(scenario: ScenarioResult) -> float:
 
 def _line(number: int, scenario: ScenarioResult) -> PathLine:
     base = candidate = told = ""
-    change = _first_told(scenario.comparison) if scenario.comparison is not None else None
+    change = _first_told(scenario)
     if change is not None:
-        base, candidate = (_number(change, value) for value in (change.baseline, change.candidate))
+        base, candidate = (_number(change, value) for value in before_and_after(change))
         told = change_told(change)
         if scenario.verdict is Verdict.PASS and change.lower * change.upper > 0:  # what would else contradict its mark
             told += f", tolerance {tolerance_told(change)}"
     return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number)
 
 
-def _first_told(comparison: ComparisonResult) -> ChangeResult | None:
-    """The change of the cost; where no packets were counted the gravest, and of equal ones the first."""
-    found = [one for one in comparison.changes if described(one.measurand).role is not MeasurandRole.TOLD]
-    return total_change(comparison) or min(found, key=lambda one: by_gravity(one.verdict), default=None)
+def _first_told(scenario: ScenarioResult) -> ChangeResult | None:
+    """The change that a REGRESSION rests on, the cost's where it is one of them; else that of the cost.
+
+    Where no packets were counted it is the gravest, and of equal ones the first.
+    """
+    changes = scenario.comparison.changes if scenario.comparison is not None else ()
+    cost = next((one for one in changes if one.measurand == Cost.name), None)
+    worse = [one for one in changes if one.verdict is scenario.verdict is Verdict.REGRESSION]
+    if worse and cost not in worse:
+        return gravest_change(worse)
+    judged = [one for one in changes if described(one.measurand).role is not MeasurandRole.TOLD]
+    return cost or min(judged, key=lambda one: by_gravity(one.verdict), default=None)
 
 
 def _number(change: ChangeResult, value: float) -> str:

@@ -11,9 +11,9 @@
  * the kernel does by itself meanwhile, such as a tick, is not seen at all: it comes by the clock, of which a trial like
  * this takes much. A window in which the CPU had nothing to do does not count.
  *
- * What the kernel does for a program comes when it likes, behind a switch of tasks, and is in no window. Of a program that
- * reads datagrams the atomic instructions are counted, for all packets of the trial together. Its lines are not: which of
- * many sockets' lines a cache has is chance of a boot.
+ * What the kernel does for a program comes behind a switch of tasks, and is in no window. Of a program that reads
+ * datagrams the atomic instructions are counted, for all packets of the trial together. Its lines are not: which of many
+ * sockets' lines a cache has is chance of a boot.
  */
 #include "../qemu_interface.h"
 #include "cache_model.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of data that count, by the instruction that touched them, for who tells what they are; told_lines.py has the layout. */
+/* Lines of data that count, by the instruction that touched them. told_lines.py has the layout, too. */
 #ifndef TOLD_LINES_H
 #define TOLD_LINES_H
 
