@@ -1,4 +1,4 @@
-"""What the plugin of two CPUs is made of: which lines count as shared, what a packet is, and how that is told."""
+"""What the plugin of several CPUs is made of: which lines count as shared, what a packet is, and how that is told."""
 
 from __future__ import annotations
 
@@ -63,13 +63,14 @@ int main(void)
     record = calloc(1, sizeof *record);
     record->window = 100;
     record->marks = 3;
+    takes_cpus(2);
     record->mark[0].role = PACKET;
     record->mark[1].role = record->mark[2].role = PROGRAM;
     begin_trial();
     for (int call = 0; call < LEARNED; call++)
         learn(call % 8 == 0 ? 0 : call % 8 == 1 ? 1 : 2);
     printf("%d ", packet_mark);
-    doing[0].elsewhere = doing[1].elsewhere = 0;
+    elsewhere = 0;
     each(READS, 0, READS, 0, 1, 1);
     each(WRITES, 0, READS, 0, 1, 1);
     each(READS, 0, WRITES, 0, 1, 1);
@@ -86,9 +87,9 @@ int main(void)
         accessed(1, READS, FIRST_KERNEL_ADDRESS + AT + (7 << LINE_SHIFT), &record->place[0]);
     }}
     printf("%d ", (int)record->place[0].count[SHARED]);
-    doing[1].elsewhere = 1;
+    elsewhere = 2;
     each(WRITES, 0, WRITES, 0, 3, 1);
-    doing[1].elsewhere = 0;
+    elsewhere = 0;
     /* What a line is, and who wrote to it; CPU 1 reads at another place. */
     record->areas = 1;
     record->area[0] = (struct area){{ FIRST_KERNEL_ADDRESS, FIRST_KERNEL_ADDRESS + 2 * AT, 4 }};
@@ -129,6 +130,115 @@ def test_a_line_is_shared_where_one_cpu_writes_what_the_other_touched_shortly_be
     # The program that gets most is what a packet begins with, for hardly any of its packets is taken up.
     assert told[:10] == ["2", "0/0", "1/0", "1/0", "1/1", "0/0", "2/0", "1/0", "3", "0/0"]
     assert told[10:] == ["1/0", "2/77", "1/ff/ff00", "5", "0/0", "2/0", "1/0"]
+
+
+_FOUR = f"""
+#include "shared_lines.c"
+{QEMU_STUBS}
+
+static struct counted_place *place;
+static uint64_t line = FIRST_KERNEL_ADDRESS + (1 << 20);
+
+/* What the place counts where CPUs touch a word each, one after the other; falsely is told behind the sum. */
+static void each(int times, const int (*touched)[3])
+{{
+    line += 1 << LINE_SHIFT;
+    now += 1000;
+    memset(place->count, 0, sizeof place->count);
+    place->count[WROTE] = 1000;
+    for (int at = 0; at < times; at++)
+        accessed(touched[at][0], touched[at][1], line + 8 * touched[at][2], place);
+    printf("%d/%d ", (int)place->count[SHARED], (int)place->count[SHARED_FALSELY]);
+}}
+#define EACH(...) each(sizeof (int[][3]){{ __VA_ARGS__ }} / sizeof (int[3]), (int[][3]){{ __VA_ARGS__ }})
+
+int main(void)
+{{
+    record = calloc(1, sizeof *record);
+    place = &record->place[0];
+    record->window = 100;
+    printf("%d%d%d ", takes_cpus(1), takes_cpus(5), takes_cpus(4));
+    begin_trial();
+    packet_mark = 0;
+    elsewhere = 0;
+    /* Each CPU after the first has the line from another one, once for a packet. */
+    EACH({{0, WRITES, 0}}, {{1, WRITES, 0}}, {{2, WRITES, 0}}, {{3, WRITES, 0}}, {{3, WRITES, 0}});
+    EACH({{0, WRITES, 0}}, {{1, WRITES, 1}}, {{2, WRITES, 2}}, {{3, WRITES, 3}});
+    /* Only CPUs 0 and 2 meet, and only CPUs 1 and 3. */
+    EACH({{0, WRITES, 0}}, {{2, WRITES, 0}});
+    EACH({{1, READS, 0}}, {{3, WRITES, 0}});
+    /* CPU 3 reads what CPU 0 writes; of the same line CPU 1 writes other bytes, and CPU 2 reads others. */
+    EACH({{0, WRITES, 0}}, {{1, WRITES, 1}}, {{2, READS, 2}}, {{3, READS, 0}});
+    EACH({{0, READS, 0}}, {{1, READS, 0}}, {{2, READS, 0}}, {{3, READS, 0}});
+    /* One of the four has no packet. */
+    elsewhere = 4;
+    EACH({{0, WRITES, 0}}, {{1, WRITES, 0}}, {{3, WRITES, 0}});
+    return 0;
+}}
+"""
+
+
+@needs_gcc
+def test_of_four_cpus_a_line_is_shared_by_any_two_and_falsely_where_no_two_touch_the_same(tmp_path: Path) -> None:
+    told = said_by(_FOUR, SHARED_LINES.main.parent, tmp_path).split()
+    assert told == ["001", "3/0", "3/3", "1/0", "1/0", "3/2", "0/0", "0/0"]
+
+
+_TURNS = """
+#include <stdint.h>
+#include <stdio.h>
+#include "turns.h"
+
+enum { TURNS = 5 };
+static pthread_barrier_t all;
+static char order[4 * TURNS + 1];
+static int taken;
+
+static void *execute(void *number)
+{
+    int cpu = (intptr_t)number;
+    pthread_barrier_wait(&all);
+    for (int turn = 0; turn < TURNS; turn++) {
+        take_turn(cpu, 1, 1);
+        order[taken++] = '0' + cpu;
+    }
+    end_turn(cpu);
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t threads[4];
+    turns.cpus = 4;
+    turns.patience = 900000000;
+    turns.whose = 0;
+    end_turn(2);
+    pthread_barrier_init(&all, NULL, 3);
+    for (intptr_t cpu = 0; cpu < 4; cpu++)
+        if (cpu != 2)
+            pthread_create(&threads[cpu], NULL, execute, (void *)cpu);
+    for (int cpu = 0; cpu < 4; cpu++)
+        if (cpu != 2)
+            pthread_join(threads[cpu], NULL);
+    printf("%s %d %d ", order, turns.whose, (int)turns.slips);
+    printf("%d", want_turn(1));
+    printf("%d ", want_turn(3));
+    /* CPU 0 has the turn and does not pass it on. */
+    turns.whose = 0;
+    turns.patience = 1000000;
+    take_turn(3, 1, 1);
+    printf("%d %d", turns.whose, (int)turns.slips);
+    return 0;
+}
+"""
+
+
+@needs_gcc
+def test_the_turn_goes_round_past_a_cpu_that_has_nothing_to_do(tmp_path: Path) -> None:
+    order, whose, slips, alone, *stuck = said_by(_TURNS, SHARED_LINES.main.parent, tmp_path).split()
+    assert order == "130" * 5  # CPU 0 has the turn, and its instructions are used up
+    assert (whose, slips, alone) == ("-1", "0", "10")
+    assert stuck == ["3", "1"]
 
 
 def _symbols() -> KernelSymbols:
@@ -185,7 +295,7 @@ def test_what_takes_a_packet_up_is_marked_with_all_programs() -> None:
 
 
 def test_the_plugin_and_its_reader_agree_on_a_fresh_memory() -> None:
-    with SharingMeter() as meter:
+    with SharingMeter(2) as meter:
         assert meter.heeded
         meter.begin([(0x1000, Role.PACKET)], 1000, 5000)
         assert not meter.heeded

@@ -121,8 +121,8 @@ class Guest(WatchedShell):
         """Where the guest is metered: what it executes, and how fast."""
         self.memory_meter = MemoryMeter() if self.meter is not None and config.vcpus == 1 else None
         """Where the guest is metered and has one CPU: what it touches, while a memory trial lasts."""
-        self.sharing_meter = SharingMeter() if config.shares and self.accelerator.name == "tcg" else None
-        """Where that is asked for: which lines its two CPUs take from each other, while a trial of that lasts."""
+        self.sharing_meter = SharingMeter(config.vcpus) if config.shares and self.accelerator.name == "tcg" else None
+        """Where that is asked for: which lines its CPUs take from each other, while a trial of that lasts."""
         looked_into = self.memory_meter is not None or self.sharing_meter is not None
         self.memory = GuestMemory(config.memory) if looked_into else None
         """What the guest has as its memory, where it is looked into to tell what such trials touch."""

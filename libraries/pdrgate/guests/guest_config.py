@@ -32,6 +32,6 @@ class GuestConfig:
     caches: CacheLevels = SERVER
     """What memory trials model."""
     shares: bool = False
-    """Whether the lines can be told that its two CPUs take from each other; by emulation only."""
+    """Whether the lines can be told that its CPUs, two to four, take from each other; by emulation only."""
     boot_cpus: tuple[int, ...] = ()
     """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""

@@ -35,8 +35,8 @@ _METERED = "nokaslr tsc=reliable"
 is held looks to the kernel's watchdog like a clock that has stopped: in one of some fifty boots it took the HPET from
 then on, which costs more to read than many a packet does to route."""
 _UNMERGED = "slab_nomerge"
-"""Of two CPUs lines are counted that both touch. A cache that others were merged into would give these its name, and
-objects of two kinds would share lines by chance."""
+"""Of several CPUs lines are counted that more than one touches. A cache that others were merged into would give these
+its name, and objects of two kinds would share lines by chance."""
 _CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
 
 

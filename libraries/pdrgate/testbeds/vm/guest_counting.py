@@ -57,7 +57,7 @@ class GuestCounting:
         return (CallsObserver(meter, self._symbols, observed_stacks),)
 
     def memory(self) -> tuple[Observer, ...]:
-        """What sees each access to memory, by the names that `counting` has read; of two CPUs, what they share."""
+        """What sees each access to memory, by the names that `counting` has read; of several CPUs, what they share."""
         guest = self._guest
         if guest.sharing_meter is not None and guest.memory is not None and self._named:
             symbols = read_symbols(guest, guest.build.image)
@@ -120,7 +120,7 @@ class StandingCounting:
         return (self._observer,)
 
     def memory(self) -> tuple[Observer, ...]:
-        """What sees each access to memory, by the names of the trial before; of two CPUs, what they share."""
+        """What sees each access to memory, by the names of the trial before; of several CPUs, what they share."""
         if self._guest.sharing_meter is not None:
             return self._counting.memory()
         return memory_observers(self._guest, self._observer)

@@ -12,7 +12,7 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.cache import cache_folder
 from pdrgate.errors import TestbedError
 from pdrgate.guests.metering.memory.cache_levels import SERVER, CacheLevel, CacheLevels
-from pdrgate.guests.metering.sharing.sharing_meter import CPUS
+from pdrgate.guests.metering.sharing.sharing_meter import FEWEST_CPUS
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import MACHINE, Resource
 from pdrgate.testbeds.config import Claim, TestbedConfig
@@ -95,7 +95,7 @@ class LocalVm(TestbedConfig):
             folder,
             machine=GuestConfig(
                 cpus=cpus.sut,
-                vcpus=CPUS if self.shares else self.vcpus,
+                vcpus=FEWEST_CPUS if self.shares else self.vcpus,
                 shares=self.shares,
                 memory=self.memory,
                 accelerator=self.accelerator,

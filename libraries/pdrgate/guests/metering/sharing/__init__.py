@@ -1,6 +1,6 @@
-"""Trials in which lines are seen that two CPUs of a guest share: a plugin for QEMU, and its memory's reader."""
+"""Trials in which lines are seen that the CPUs of a guest share: a plugin for QEMU, and its memory's reader."""
 
-from pdrgate.guests.metering.sharing.sharing_meter import CPUS, SharingMeter
+from pdrgate.guests.metering.sharing.sharing_meter import FEWEST_CPUS, MOST_CPUS, SharingMeter
 from pdrgate.guests.metering.sharing.sharing_observer import SharingObserver
 
-__all__ = ["CPUS", "SharingMeter", "SharingObserver"]
+__all__ = ["FEWEST_CPUS", "MOST_CPUS", "SharingMeter", "SharingObserver"]

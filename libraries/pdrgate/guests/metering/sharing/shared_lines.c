@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin for QEMU's TCG, of guests of two virtual CPUs: sees each access to memory of the guest's kernel while a trial
- * wants it, and counts by instruction which lines both CPUs touch. It is loaded by `-plugin FILE,memory=PATH`, where PATH
- * is the memory of sharing.h.
+ * A plugin for QEMU's TCG, of guests of two to four virtual CPUs: sees each access to memory of the guest's kernel while a
+ * trial wants it, and counts by instruction which lines several CPUs touch. It is loaded by `-plugin FILE,memory=PATH`,
+ * where PATH is the memory of sharing.h.
  *
- * A line is shared where the other CPU touched it not long ago, and one of the two wrote to it: on hardware it then goes
- * from one core to the other. Where the CPUs touch other bytes of it each, it is shared falsely. It counts once for each
- * step of a packet's way, and while both CPUs handle packets: what a kernel does with one of them idle, in a tick, or for
- * itself, does not.
+ * A line is shared where another CPU touched it not long ago, and one of the two wrote to it: on hardware it then goes
+ * from one core to another. Where each CPU that shares it touches other bytes of it, it is shared falsely. It counts once for each
+ * step of a packet's way, however many CPUs share it, and while all CPUs handle packets: what a kernel does with one of
+ * them idle, in a tick, or for itself, does not.
  *
  * A trial is slow, and the guest's clock is not: it ticks every few packets. So what an instruction writes no more often
  * than the clock ticks, such as the time of the last packet, would be taken for written by each of them. It is no write.
@@ -32,23 +32,25 @@ static _Atomic uint64_t requested; /* of what was asked for, the last that the e
 /* What a CPU did to a line. */
 struct use {
 	uint64_t touched, written; /* bytes */
-	uint64_t at, written_at; /* when it was touched last, and written to: instructions of both */
+	uint64_t at, written_at; /* when it was touched last, and written to: instructions of all CPUs */
 	uint64_t step; /* the last for which it counted as shared */
 };
 struct line {
 	uint64_t line; /* 0: a free entry */
 	uint64_t writer; /* where it was written to last */
 	uint64_t tick, since; /* when it was written last, and the bytes that were since the clock ticked */
-	struct use cpu[CPUS];
+	struct use cpu[]; /* one for each of the guest */
 };
-static struct line *lines;
+static char *lines;
+static size_t line_size; /* bytes of an entry */
 static struct kinds kinds;
 static uint32_t known_at[KNOWN]; /* index of a place + 1 */
-static uint64_t now; /* instructions of both */
+static uint64_t now; /* instructions of all CPUs */
 static struct {
-	int interrupted, elsewhere;
+	int interrupted;
 	uint64_t step;
-} doing[CPUS];
+} doing[MOST_CPUS];
+static _Atomic unsigned elsewhere; /* a bit for each CPU that does something else than to handle packets */
 
 /* --- Packets ------------------------------------------------------------------------------------------------------- */
 
@@ -56,9 +58,15 @@ enum { LEARNED = 256 /* calls */ };
 static uint64_t calls[MARKS], all_calls;
 static int packet_mark; /* -1: not known yet */
 
+static int is_elsewhere(unsigned cpu)
+{
+	return atomic_load_explicit(&elsewhere, memory_order_relaxed) >> cpu & 1;
+}
+
+/* Fewer CPUs share fewer lines: where one of them has no packet, how many depends on chance. */
 static int counts(unsigned cpu)
 {
-	return packet_mark >= 0 && !doing[cpu].interrupted && !doing[cpu].elsewhere && !doing[1 - cpu].elsewhere;
+	return packet_mark >= 0 && !doing[cpu].interrupted && atomic_load_explicit(&elsewhere, memory_order_relaxed) == 0;
 }
 
 /* A packet is what the kernel takes up, or what a program gets that takes up most: not all of its packets go on. */
@@ -82,10 +90,11 @@ static struct line *line_at(uint64_t number)
 {
 	uint64_t slot = mixed(number) % LINES;
 	for (int tried = 0; tried < TRIED; tried++, slot = (slot + 1) % LINES) {
-		if (lines[slot].line == 0)
-			lines[slot].line = number;
-		if (lines[slot].line == number)
-			return &lines[slot];
+		struct line *found = (struct line *)(lines + slot * line_size);
+		if (found->line == 0)
+			found->line = number;
+		if (found->line == number)
+			return found;
 	}
 	return NULL;
 }
@@ -107,6 +116,28 @@ static uint64_t written(const struct use *use)
 	return now - use->written_at <= record->window ? use->written : 0;
 }
 
+/* What a CPU shares of a line with others. */
+struct sharing_of_line {
+	int shared, truly;
+	uint64_t written; /* bytes, by one or the other */
+};
+
+static struct sharing_of_line shared_with_others(const struct line *line, unsigned cpu)
+{
+	const struct use *own = &line->cpu[cpu];
+	struct sharing_of_line found = { 0 };
+	for (int number = 0; number < turns.cpus; number++) {
+		const struct use *other = &line->cpu[number];
+		uint64_t either = written(own) | written(other);
+		if (other == own || now - other->at > record->window || either == 0)
+			continue;
+		found.shared = 1;
+		found.truly |= (written(other) & own->touched) != 0 || (written(own) & other->touched) != 0;
+		found.written |= either;
+	}
+	return found;
+}
+
 static void touch(unsigned cpu, struct counted_place *place, uint64_t number, uint64_t bytes, int store)
 {
 	struct line *line = line_at(number);
@@ -114,7 +145,7 @@ static void touch(unsigned cpu, struct counted_place *place, uint64_t number, ui
 		record->untold++;
 		return;
 	}
-	struct use *own = &line->cpu[cpu], *other = &line->cpu[1 - cpu];
+	struct use *own = &line->cpu[cpu];
 	if (now - own->at > record->window)
 		own->touched = 0;
 	own->touched |= bytes;
@@ -125,19 +156,19 @@ static void touch(unsigned cpu, struct counted_place *place, uint64_t number, ui
 		own->written = wrote | written(own);
 		own->written_at = now;
 	}
-	if (now - other->at <= record->window && (written(own) | written(other)) != 0 && own->step != doing[cpu].step &&
-	    counts(cpu)) {
-		int falsely = !(written(other) & own->touched) && !(written(own) & other->touched);
+	if (own->step == doing[cpu].step || !counts(cpu))
+		return;
+	struct sharing_of_line found = shared_with_others(line, cpu);
+	if (found.shared) {
 		own->step = doing[cpu].step;
 		place->count[SHARED]++;
-		place->count[SHARED_FALSELY] += falsely;
+		place->count[SHARED_FALSELY] += !found.truly;
 		place->writer = line->writer;
 		unsigned kind = kinds_of(&kinds, record->area, record->areas, number);
 		place->shared_of[kind]++;
 		tell_line(record->told, SHARED_TOLD,
 			  &(struct told_line){ .line = number, .place = place - record->place, .kind = kind,
-					       .touched = bytes, .written = written(own) | written(other),
-					       .writer = line->writer });
+					       .touched = bytes, .written = found.written, .writer = line->writer });
 	}
 }
 
@@ -153,7 +184,7 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 	struct counted_place *place = data;
 	uint64_t size = 1ULL << qemu_plugin_mem_size_shift(info), beyond = bytes_beyond(address, size);
 	int store = qemu_plugin_mem_is_store(info);
-	if (address < FIRST_KERNEL_ADDRESS || cpu >= CPUS || doing[cpu].interrupted || doing[cpu].elsewhere ||
+	if (address < FIRST_KERNEL_ADDRESS || cpu >= (unsigned)turns.cpus || doing[cpu].interrupted || is_elsewhere(cpu) ||
 	    of_device(info, address))
 		return;
 	if (store && place->traits & ATOMIC && counts(cpu))
@@ -194,10 +225,10 @@ static void heed(unsigned cpu, int mark)
 		doing[cpu].interrupted = 0;
 		break;
 	case FOREIGN:
-		doing[cpu].elsewhere = 1;
+		atomic_fetch_or(&elsewhere, 1u << cpu);
 		break;
 	case POLL:
-		doing[cpu].elsewhere = 0;
+		atomic_fetch_and(&elsewhere, ~(1u << cpu));
 		break;
 	}
 }
@@ -205,7 +236,7 @@ static void heed(unsigned cpu, int mark)
 static void executed(unsigned cpu, void *data)
 {
 	struct counted_place *place = data;
-	if (cpu >= CPUS)
+	if (cpu >= (unsigned)turns.cpus)
 		return;
 	take_turn(cpu, place->length, record->turn);
 	now += place->length;
@@ -217,13 +248,13 @@ static void executed(unsigned cpu, void *data)
 
 static void executed_by_program(unsigned cpu, void *data)
 {
-	if (cpu < CPUS)
+	if (cpu < (unsigned)turns.cpus)
 		take_turn(cpu, (uintptr_t)data, record->turn);
 }
 
 /* --- Translation --------------------------------------------------------------------------------------------------- */
 
-/* Code is translated more than once, by either CPU's thread. NULL where there is no room. */
+/* Code is translated more than once, by each CPU's thread. NULL where there is no room. */
 static struct counted_place *place_at(uint64_t address, uint16_t kind, uint32_t length, uint16_t traits)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -284,6 +315,19 @@ static void translated(struct qemu_plugin_tb *tb)
 
 /* --- Trials -------------------------------------------------------------------------------------------------------- */
 
+/* Whether guests of so many CPUs can be seen. */
+static int takes_cpus(uint64_t cpus)
+{
+	if (cpus < 2 || cpus > MOST_CPUS) {
+		fprintf(stderr, "shared_lines: %llu CPUs share nothing here; ask for 2 to %d\n", (unsigned long long)cpus,
+			MOST_CPUS);
+		return 0;
+	}
+	turns.cpus = cpus;
+	line_size = sizeof(struct line) + cpus * sizeof(struct use);
+	return 1;
+}
+
 /* Whether there is memory for it. */
 static int begin_trial(void)
 {
@@ -293,14 +337,14 @@ static int begin_trial(void)
 	kinds_forget(&kinds);
 	all_calls = record->packets = record->places = record->untold = record->ticks = turns.slips = 0;
 	packet_mark = -1;
-	for (int cpu = 0; cpu < CPUS; cpu++) {
+	for (int cpu = 0; cpu < turns.cpus; cpu++) {
 		doing[cpu].interrupted = 0;
-		doing[cpu].elsewhere = 1;
 		doing[cpu].step = 1;
 	}
+	atomic_store(&elsewhere, (1u << turns.cpus) - 1);
 	atomic_store(&turns.whose, NOBODY);
 	now = record->window + 1;
-	lines = calloc(LINES, sizeof *lines);
+	lines = calloc(LINES, line_size);
 	return lines != NULL;
 }
 
@@ -326,21 +370,21 @@ static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
 
 static void idle(unsigned cpu)
 {
-	if (cpu >= CPUS)
+	if (cpu >= (unsigned)turns.cpus)
 		return;
-	doing[cpu].elsewhere = 1;
+	atomic_fetch_or(&elsewhere, 1u << cpu);
 	end_turn(cpu);
 }
 
 /*
- * Trials begin and end here, where a CPU is about to go on and the other has nothing to do. One that is stopped in the
+ * Trials begin and end here, where a CPU is about to go on and no other has anything to do. One that is stopped in the
  * midst of code may touch memory before it executes anything else, and QEMU 7.2 would then look for what was instrumented
- * where it stopped, which is no more. What is asked for in idle() is done when the CPU goes on, whatever the other does.
+ * where it stopped, which is no more. What is asked for in idle() is done when the CPU goes on, whatever the others do.
  */
 static void resumes(unsigned cpu)
 {
 	uint64_t asked = atomic_load_explicit(&record->asked, memory_order_acquire), before = requested;
-	if (cpu >= CPUS)
+	if (cpu >= (unsigned)turns.cpus)
 		return;
 	if (want_turn(cpu) && asked != before && atomic_compare_exchange_strong(&requested, &before, asked))
 		RESET();
@@ -367,7 +411,7 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 {
 	(void)info;
 	record = record_with_reader("shared_lines", argc, argv, SHARING_MAGIC, sizeof *record);
-	if (record == NULL)
+	if (record == NULL || !takes_cpus(record->cpus))
 		return 1;
 	self = id;
 	TELL(idle, on_idle);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory that the plugin of two CPUs shares with who reads it; sharing_meter.py has its layout too. */
+/* The memory that the plugin of several CPUs shares with who reads it; sharing_meter.py has its layout too. */
 #ifndef SHARING_H
 #define SHARING_H
 
 #include "../memory/record.h"
 
-#define SHARING_MAGIC 0x33676e6972616873ULL /* "sharing3" */
-enum { CPUS = 2, SHARED_TOLD = 1 << 16 };
+#define SHARING_MAGIC 0x34676e6972616873ULL /* "sharing4" */
+enum { SHARED_TOLD = 1 << 16 };
 
 /* What is counted at a place, by its index. */
 enum counted {
 	RAN, /* executions of a block */
 	LOCKED, /* executions of an atomic instruction */
-	SHARED, /* lines that both CPUs touch, one of them writing: each once for a packet */
-	SHARED_FALSELY, /* of them, those of which the CPUs touch other bytes */
+	SHARED, /* lines that another CPU touches too, one of the two writing: each once for a packet */
+	SHARED_FALSELY, /* of them, those of which no other CPU touches the same bytes */
 	WROTE, /* stores, whether they count or not */
 	KINDS_COUNTED,
 };
@@ -39,8 +39,9 @@ struct sharing {
 	uint64_t magic;
 	/* Written by the reader, while no trial is under way. */
 	_Atomic uint64_t asked; /* odd: a trial is wanted; each has a number of its own */
-	uint64_t turn; /* instructions that a CPU executes before it is the other's turn */
-	uint64_t window; /* instructions of both: what the other touched longer ago is not shared */
+	uint64_t cpus; /* of the guest: 2 to MOST_CPUS; stays as it is */
+	uint64_t turn; /* instructions that a CPU executes before it is the next one's turn */
+	uint64_t window; /* instructions of all CPUs: what another touched longer ago is not shared */
 	uint64_t marks, areas;
 	struct mark mark[MARKS];
 	struct area area[AREAS];
@@ -48,10 +49,9 @@ struct sharing {
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;
 	uint64_t packets; /* those that count */
-	uint64_t slips; /* turns that were taken, for the other CPU did not end its own */
+	uint64_t slips; /* turns that were taken, for the CPU that had one did not end it */
 	uint64_t untold; /* what there was no room for */
 	uint64_t ticks; /* of the kernel's clock */
-	uint64_t unused;
 	struct counted_place place[PLACES];
 	struct told_line told[SHARED_TOLD];
 };

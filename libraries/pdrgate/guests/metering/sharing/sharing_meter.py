@@ -1,4 +1,4 @@
-"""The memory that is shared with the plugin of two CPUs: what is asked of it, and what they share."""
+"""The memory that is shared with the plugin of several CPUs: what is asked of it, and what they share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pdrgate.guests.metering.memory.line_areas import LineKind
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
-CPUS = 2
-_MAGIC = 0x33676E6972616873
+FEWEST_CPUS, MOST_CPUS = 2, 4
+"""Of a guest that tells what its CPUs share."""
+_MAGIC = 0x34676E6972616873
 _TOLD = 1 << 16
 _HEAD = np.dtype(
     [
-        ("magic", "<u8"), ("asked", "<u8"), ("turn", "<u8"), ("window", "<u8"), ("marks", "<u8"),
+        ("magic", "<u8"), ("asked", "<u8"), ("cpus", "<u8"), ("turn", "<u8"), ("window", "<u8"), ("marks", "<u8"),
         ("areas", "<u8"), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS), ("heeded", "<u8"), ("places", "<u8"),
-        ("packets", "<u8"), ("slips", "<u8"), ("untold", "<u8"), ("ticks", "<u8"), ("unused", "<u8"),
+        ("packets", "<u8"), ("slips", "<u8"), ("untold", "<u8"), ("ticks", "<u8"),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(
@@ -37,11 +38,11 @@ kernel's clock goes on."""
 
 @dataclass(frozen=True, slots=True)
 class SharedByPlaces:
-    """What a trial counted while both CPUs handled packets."""
+    """What a trial counted while all CPUs handled packets."""
 
     packets: int
     slips: int
-    """Turns that a CPU took, for the other one did not end its own."""
+    """Turns that a CPU took, for the one that had it did not end it."""
     untold: int
     """What there was no room for."""
     places: npt.NDArray[np.void]
@@ -51,20 +52,26 @@ class SharedByPlaces:
 
 
 class SharingMeter(TrialMemory):
-    """The memory of one guest's plugin, which dies with it."""
+    """The memory of one guest's plugin, which dies with it.
+
+    Args:
+        cpus: how many the guest has, of `FEWEST_CPUS` to `MOST_CPUS`.
+    """
 
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
-    def __init__(self) -> None:
+    def __init__(self, cpus: int) -> None:
         size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _TOLD * TOLD_LINE.itemsize
         super().__init__("pdrgate-sharing-meter", size, _MAGIC)
+        self.cpus = cpus
+        self._put("cpus", cpus)
 
     def begin(self, marks: Sequence[tuple[int, int]], turn: int, window: int) -> None:
-        """Ask for a trial; it is `heeded` when both CPUs had nothing to do for a moment.
+        """Ask for a trial; it is `heeded` when all CPUs had nothing to do for a moment.
 
         Args:
-            turn: instructions that a CPU executes before it is the other's turn.
-            window: instructions of both CPUs, after which the other takes a line from nobody.
+            turn: instructions that a CPU executes before it is the next one's turn.
+            window: instructions of all CPUs, after which another takes a line from nobody.
         """
         self._put("turn", turn)
         self._put("window", window)

@@ -1,4 +1,4 @@
-"""An observer: which lines the two CPUs of a guest share while a trial lasts, by function."""
+"""An observer: which lines the CPUs of a guest share while a trial lasts, by function."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pdrgate.observers.watching import Observation
 from pdrgate.stretch import MemoryCounts, MemorySeen
 
 TURN = 1_000
-"""Instructions that a CPU executes before it is the other's turn: a fraction of what a packet takes."""
-SHARED_WITHIN = 200_000
-"""Instructions of both CPUs, some thirty packets each: what a CPU touched before them, the other takes from nobody."""
+"""Instructions that a CPU executes before it is the next one's turn: a fraction of what a packet takes."""
+SHARED_WITHIN = 100_000
+"""Instructions of each CPU, some thirty packets: what a CPU touched before them, another takes from nobody."""
 _LEAST_PACKETS = 256
 """Packets of a trial, for it to tell anything."""
 _IPIS = frozenset(
@@ -47,11 +47,11 @@ _STEPS = ("__netif_receive_skb_core", "ip_forward", "ip6_forward")
 _TICKS = ("update_wall_time",)
 """What it calls whenever its clock, jiffies, goes on."""
 _HEEDED = 30.0
-"""Seconds in which both CPUs have nothing to do for a moment, however busy this machine is."""
+"""Seconds in which all CPUs have nothing to do for a moment, however busy this machine is."""
 
 
 class SharingObserver:
-    """Has each access to memory of both CPUs seen while a trial lasts, in which they execute in turn.
+    """Has each access to memory of all CPUs seen while a trial lasts, in which they execute in turn.
 
     Args:
         nudge: has the guest do something, after which it has nothing to do.
@@ -74,7 +74,7 @@ class SharingObserver:
     def begin(self) -> None:
         self._known = self._areas()
         self._meter.tell_areas(self._known)
-        self._meter.begin(sharing_marks(self._symbols), TURN, SHARED_WITHIN)
+        self._meter.begin(sharing_marks(self._symbols), TURN, SHARED_WITHIN * self._meter.cpus)
         self._wait()
 
     def end(self) -> Observation:
@@ -88,7 +88,9 @@ class SharingObserver:
         deadline = time.monotonic() + _HEEDED
         while not self._meter.heeded:
             if time.monotonic() > deadline:
-                raise HostError(f"the guest was busy for {_HEEDED:g} s: no trial on two CPUs could begin or end")
+                raise HostError(
+                    f"the guest was busy for {_HEEDED:g} s: no trial on {self._meter.cpus} CPUs could begin or end"
+                )
             self._nudge()
 
 
