@@ -46,8 +46,10 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Types:
 def test_a_byte_is_of_the_member_that_holds_it_also_within_parts_without_a_name(types: Types) -> None:
     number = types.number_of("entry")
     assert number is not None
-    bytes_of = {byte: types.member_at(number, byte) for byte in (0, 8, 14, 16, 18, 24, 39, 40)}
-    assert bytes_of == {0: "next", 8: "key", 14: "whole", 16: "a", 18: "port", 24: "updated", 39: "used", 40: ""}
+    layout = types.layout(number)
+    bytes_of = {byte: layout[byte] for byte in (0, 8, 14, 16, 18, 24, 39)}
+    assert bytes_of == {0: "next", 8: "key", 14: "whole", 16: "a", 18: "port", 24: "updated", 39: "used"}
+    assert len(layout) == 40
     assert types.place_of("entry", "port") == 18
     assert types.place_of("entry", "nothing") is types.number_of("nothing") is None
 

@@ -19,6 +19,12 @@ _MAGIC = 0xEB9F
 _LARGEST = 32 << 20
 _DEEPEST = 64
 """Typedefs and qualifiers in a row."""
+_LONGEST_NAME = 512
+"""Bytes of a name, as the kernel has it."""
+_MOST_FIELDS = 1 << 14
+"""Members of a struct and of all its parts without a name."""
+_LARGEST_STRUCT = 1 << 16
+"""Bytes of a struct of which it is told what each is of."""
 
 (
     _INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _FWD, _TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _FUNC, _FUNC_PROTO, _VAR,
@@ -150,8 +156,10 @@ class Types:
         if self._base is not None and at < self._names_before:
             return self._base._name(at)
         at -= self._names_before
-        end = self._names.find(b"\0", at)
-        return self._names[at : max(end, at)].decode(errors="replace")
+        end = self._names.find(b"\0", at, at + _LONGEST_NAME)
+        if end < 0:
+            raise ValueError("its types (BTF) are damaged")
+        return self._names[at:end].decode(errors="replace")
 
     def _raw(self, number: int) -> _Raw:
         before = self._base.count if self._base is not None else 0
@@ -248,36 +256,45 @@ class Types:
         """The maps by their names."""
         return {one.name: self._map(one) for one in self._sections(".maps")}
 
-    def member_at(self, number: int, byte: int) -> str:
-        """The member of a struct or union that a byte is of; empty where it is of none, or not of one that has a name.
-
-        Of members that share bytes it is the first.
-        """
-        for _ in range(_DEEPEST):
-            kind = self.kind(number)
-            for one in kind.members:
-                size = (one.at % 8 + one.bits + 7) // 8 if one.bits else self.size(one.type)
-                if one.at // 8 <= byte < one.at // 8 + size:
-                    if one.name or kind.sort == "enum":
-                        return one.name
-                    number, byte = one.type, byte - one.at // 8
-                    break
+    def fields(self, kind: TypeKind) -> Iterator[TypeMember]:
+        """The members of a struct or union that have names, also those of its parts without a name."""
+        room = _MOST_FIELDS - len(kind.members)
+        parts = [(0, iter(kind.members))]
+        while parts:
+            begin, members = parts[-1]
+            if (one := next(members, None)) is None:
+                parts.pop()
+            elif one.name:
+                yield TypeMember(one.name, one.type, begin + one.at, one.bits)
             else:
-                return ""
-        return ""
+                part = self.kind(one.type)
+                room -= 1 + len(part.members)
+                if room < 0:  # a struct that is a part of itself has no end
+                    raise ValueError("its types (BTF) are damaged")
+                if part.sort in ("struct", "union"):
+                    parts.append((begin + one.at, iter(part.members)))
+
+    def layout(self, number: int) -> tuple[str, ...]:
+        """By byte of a struct or union, the member that it is of, the first of several; empty where it is of none."""
+        size = self.size(number)
+        if size > _LARGEST_STRUCT:
+            raise ValueError(f"a struct of {size} bytes is larger than any of a kernel")
+        found, taken = [""] * size, bytearray(size)
+        for one in self.fields(self.kind(number)):
+            begin = one.at // 8
+            end = min(begin + ((one.at % 8 + one.bits + 7) // 8 if one.bits else self.size(one.type)), size)
+            while (free := taken.find(0, begin, end)) >= 0:
+                held = taken.find(1, free, end)
+                begin = held if held >= 0 else end
+                found[free:begin] = [one.name] * (begin - free)
+                taken[free:begin] = b"\1" * (begin - free)
+        return tuple(found)
 
     def place_of(self, structure: str, member: str) -> int | None:
         """At which byte of a struct a member begins, also one of its parts without a name; None where there is none."""
         number = self.number_of(structure)
-        return None if number is None else self._place_in(number, member, 0)
-
-    def _place_in(self, number: int, member: str, depth: int) -> int | None:
-        for one in self.kind(number).members if depth < _DEEPEST else ():
-            if one.name == member:
-                return one.at // 8
-            if not one.name and (inside := self._place_in(one.type, member, depth + 1)) is not None:
-                return one.at // 8 + inside
-        return None
+        fields = () if number is None else self.fields(self.kind(number))
+        return next((one.at // 8 for one in fields if one.name == member), None)
 
     def _map(self, variable: _Raw) -> MapType:
         told = {member.name: member.type for member in self.kind(variable.number).members}

@@ -149,7 +149,7 @@ class Writer:
         ).ljust(kind.size, b"\0")
 
     def _struct(self, kind: TypeKind, value: Plain, at: str, depth: int) -> bytes:
-        fields = dict(self._fields(kind))
+        fields = {one.name: one for one in self._types.fields(kind)}
         known = ", ".join(fields) or "none"
         if not isinstance(value, Mapping):
             raise MisfitError(f"{at} is a {kind.sort}; write its fields by their names: {known}")
@@ -170,14 +170,6 @@ class Writer:
             raise MisfitError(f"{at} has {member.bits} bits, and {value} does not fit into them")
         whole = int.from_bytes(content, "little") & ~(((1 << member.bits) - 1) << member.at)
         content[:] = (whole | number << member.at).to_bytes(len(content), "little")
-
-    def _fields(self, kind: TypeKind, at: int = 0, depth: int = 0) -> Iterator[tuple[str, TypeMember]]:
-        """The fields by their names; those of a struct without a name are the outer one's."""
-        for member in kind.members:
-            if member.name or depth > _DEEPEST:
-                yield member.name, TypeMember(member.name, member.type, at + member.at, member.bits)
-            else:
-                yield from self._fields(self._types.kind(member.type), at + member.at, depth + 1)
 
 
 def expanded(value: Plain, *, prefixes: bool = False) -> Iterator[Plain]:

@@ -105,7 +105,7 @@ class SlabObjects:
         size = types.size(number)
         if not 0 < size <= room <= each:
             return None
-        return _Objects(name, tuple(types.member_at(number, byte) for byte in range(size)), each, before)
+        return _Objects(name, types.layout(number), each, before)
 
     def _number(self, owner: PageOwner, place: int | None) -> int:
         """A number of 32 bits of a cache; 0 where it has none."""
