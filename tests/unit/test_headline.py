@@ -20,7 +20,7 @@ from pdrgate.reports.words.headline import (
     scenario_headline,
     scenario_in_lines,
 )
-from pdrgate.reports.words.measurands import measurand_rows
+from pdrgate.reports.words.measurands import change_told, measurand_rows
 from pdrgate.results.model import ChangeResult, FunctionChange, PartChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -161,9 +161,14 @@ def test_all_clauses_of_a_notice_stand_behind_what_the_verdict_rests_on() -> Non
 def test_of_what_memory_trials_count_no_share_is_told() -> None:
     """A packet that had none of it would have infinitely more."""
     parts = (PartChange(function="bpf:router", change=0.9986, baseline=0.0, candidate=0.9986),)
-    misses = change("last-level misses", change=0.9986, baseline=0.0, candidate=0.9986, parts=parts)
+    misses = change(
+        "last-level misses", change=0.9986, lower=0.9, upper=1.04, baseline=0.0, candidate=0.9986, parts=parts
+    )  # fmt: skip
     (row,) = [row for row in measurand_rows(found(misses)) if row.name == "last-level misses"]
-    assert (row.change, row.changed) == ("+1.0", "+1.0 in bpf:router, tolerance 0.02 more")
+    told = "+1.0 (+0.9 to +1.0)"
+    assert (row.change, row.changed) == (told, f"{told} in bpf:router, tolerance 0.02 more")
+    older = dataclasses.replace(misses, lower=0.9986, upper=0.9986)
+    assert change_told(older) == "+1.0", "results of older versions have no interval of it"
     assert "99.9" not in scenario_headline(found(change(), misses))
 
 

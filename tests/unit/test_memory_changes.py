@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_results import result, scenario
 
 from pdrgate.gate.verdicts.change_verdict import comparison
 from pdrgate.measurands import described
 from pdrgate.measurands.cache_lines import CacheLines
-from pdrgate.measurands.memory_changes import memory_changes, memory_result
+from pdrgate.measurands.memory_changes import OF_MEMORY, memory_changes, memory_result
 from pdrgate.measurands.memory_trials import MemoryTrials, memory_of
+from pdrgate.measurands.more_by_function import limits_of, more_of
 from pdrgate.phase import Phase
 from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.console.ending import show_verdict
+from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.pages.overview import evidence
 from pdrgate.reports.pages.scenario_parts import fragments
+from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.words.memory_words import memory_lines, memory_table
-from pdrgate.results.model import ChangeResult, MemoryResult
+from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import Belonging, MemoryCounts, MemorySeen, Occasion, Seen
 from pdrgate.trial import Trial
@@ -52,6 +59,45 @@ def test_a_function_that_touches_more_is_named() -> None:
     assert described("cache lines").told(change) == (
         "each packet touches 6.0 more cache lines (31.2 -> 37.2), 5.0 of them in lookup"
     )
+
+
+def test_a_change_has_the_interval_of_its_trials() -> None:
+    """The least and the most by which trials of the two builds differ, summed over what surely changed."""
+    before = lines({"rcv": 20.0, "lookup": 10.0, "find": 8.0}, {"rcv": 20.4, "lookup": 10.2, "find": 8.1})
+    after = lines({"rcv": 20.2, "lookup": 15.3, "find": 10.0}, {"rcv": 20.5, "lookup": 15.0, "find": 10.0})
+    change = changed(before, after)["cache lines"]
+    assert [one.function for one in change.parts] == ["lookup", "find"]
+    assert limits_of(change) == pytest.approx((15.0 - 10.2 + 10.0 - 8.1, 15.3 - 10.0 + 10.0 - 8.0))
+    assert more_of(change) == pytest.approx(5.05 + 1.95)
+    told_first = described("cache lines").told(change).partition(")")[0]
+    assert told_first == "each packet touches 7.0 more cache lines (18.1 -> 25.1, +6.7 to +7.3"
+    told = replace(scenario(), verdict=Verdict.REGRESSION, comparison=comparison([change], "the base", {}, pairs=2))
+    between = "+7.0 (+6.7 to +7.3)"
+    screen = io.StringIO()
+    show_verdict(result(told), Screen(screen, live=False))
+    for report in (screen.getvalue(), run_markdown(result(told)), summary_page(result(told), {})):
+        assert between in report
+        assert "the least and the most by which trials of the two builds differ" in report
+    assert (change.lower, change.upper) == pytest.approx((6.7 / 38.35, 7.3 / 38.35))
+
+
+@given(st.lists(st.tuples(*[st.floats(0, 1e4)] * 4), min_size=1, max_size=6))
+def test_a_change_lies_in_its_interval(functions: list[tuple[float, float, float, float]]) -> None:
+    before, after = (
+        MemoryResult(
+            trials=2,
+            values={kind.about.name: (sum(at(one)[0] for one in functions),) * 2 for kind in OF_MEMORY},
+            functions=tuple(
+                MemoryFunction(name=str(number), values={kind.about.name: at(one) for kind in OF_MEMORY})
+                for number, one in enumerate(functions)
+            ),
+        )
+        for at in (lambda one: one[:2], lambda one: one[2:])
+    )  # fmt: skip
+    for change in memory_changes(before, after, {}):
+        least, most = limits_of(change)
+        room = 1e-6 * (1 + abs(most) + abs(least))
+        assert least - room <= more_of(change) <= most + room
 
 
 def test_it_is_told_what_the_lines_are() -> None:

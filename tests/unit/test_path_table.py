@@ -58,8 +58,8 @@ def test_the_worst_path_is_first() -> None:
 def test_numbers_of_a_path_differ_by_the_change_beside_them() -> None:
     part = PartChange(function="page_counter_uncharge", change=1.6, baseline=0.0, candidate=1.6)
     atomics = ChangeResult(
-        measurand="atomics", change=0.07, lower=0.07, upper=0.07, confidence=1.0, tolerance=0.05, baseline=24.0,
-        candidate=24.8, unit="atomics/packet", better="lower", verdict=Verdict.REGRESSION, parts=(part,),
+        measurand="atomics", change=1.6 / 24, lower=1.5 / 24, upper=1.7 / 24, confidence=1.0, tolerance=0.05,
+        baseline=24.0, candidate=24.8, unit="atomics/packet", better="lower", verdict=Verdict.REGRESSION, parts=(part,),
     )  # fmt: skip
     path = path_result("UDP Sockets", Verdict.REGRESSION, 0.002)
     assert path.comparison is not None
@@ -68,7 +68,7 @@ def test_numbers_of_a_path_differ_by_the_change_beside_them() -> None:
     assert path_lines(made_results.result(red, *RUN.scenarios[:1]))[0].cells[1:4] == (
         "0 atomics/packet",
         "1.6 atomics/packet",
-        "+1.6",
+        "+1.6 (+1.5 to +1.7)",
     )
 
 

@@ -13,9 +13,11 @@ from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, summarised
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import Cost, described
+from pdrgate.measurands.more_by_function import limits_of
 from pdrgate.measurands.thunks import ThunkBranches, ThunkReturns, thunk_changes
 from pdrgate.observers.function_names import branches_by, is_thunk, returns_by
 from pdrgate.phase import Phase
+from pdrgate.reports.words.measurands import change_told
 from pdrgate.reports.words.memory_words import memory_lines
 from pdrgate.results.model import ChangeResult, CostResult
 from pdrgate.results.verdict import Verdict
@@ -50,6 +52,8 @@ def test_retpolines_where_the_baseline_has_none_are_a_regression() -> None:
     told = "each packet takes 11.4 more indirect branches through thunks (0.0 -> 11.4), 8.4 of them in " + RAX
     assert described(change.measurand).told(change) == told
     assert judged([change]).reason == told
+    assert limits_of(change) == pytest.approx((11.4, 11.42))
+    assert "(+11.4 to +11.4)" in change_told(change)
     result = replace(scenario(), comparison=comparison([change], "the base", {}, pairs=2))
     assert memory_lines(result)[1:] == [
         "  MEASURAND           FUNCTION                  BEFORE  AFTER  CHANGE",

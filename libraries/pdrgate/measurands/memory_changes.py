@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from pdrgate.measurands.atomics import Atomics
 from pdrgate.measurands.cache_lines import CacheLines
@@ -19,6 +19,7 @@ from pdrgate.measurands.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.estimated_cycles import priced_of
 from pdrgate.measurands.line_kinds import lines_by_kind
 from pdrgate.measurands.memory_trials import OfMemory
+from pdrgate.measurands.more_by_function import share_of
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
 from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import MemorySeen
@@ -91,24 +92,33 @@ def _change(
 ) -> ChangeResult:
     name = kind.about.name
     base, candidate = (median(one.values[name]) for one in (before, after))
-    parts = _parts(kind, before, after, renamed)
+    found = _surely_changed(kind, before, after, renamed)
+    parts = tuple(one.part for one in found)
     by = sum(one.change for one in parts)
-    # Of a packet that has less than one of it, any more would be a large share.
-    whole = max(base, 1.0)
+    whole = share_of(base)
     allowed = max(kind.about.tolerance.default, kind.least / whole)
     # Where the whole does not follow, it was somewhere else before, as far as the whole's scatter lets that be seen.
     room = max(kind.least / 2, *(max(one.values[name]) - min(one.values[name]) for one in (before, after)))
     worse = min(by, candidate - base + room) / whole > allowed
     return ChangeResult(
-        measurand=name, change=by / whole, lower=by / whole, upper=by / whole, confidence=1.0, tolerance=allowed,
-        baseline=base, candidate=candidate, unit=kind.about.unit, better=kind.about.better, parts=parts,
+        measurand=name, change=by / whole, lower=sum(one.least for one in found) / whole,
+        upper=sum(one.most for one in found) / whole, confidence=1.0, tolerance=allowed, baseline=base,
+        candidate=candidate, unit=kind.about.unit, better=kind.about.better, parts=parts,
         verdict=Verdict.REGRESSION if worse else Verdict.PASS,
     )  # fmt: skip
 
 
-def _parts(
+class _Changed(NamedTuple):
+    """A function that surely changed, with the least and the most by which trials of the two builds differ."""
+
+    part: PartChange
+    least: float
+    most: float
+
+
+def _surely_changed(
     kind: type[OfMemory], before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
-) -> tuple[PartChange, ...]:
+) -> list[_Changed]:
     """The functions that surely changed, the largest change first."""
     measurand = kind.about.name
     none = MemoryFunction(name="", values={measurand: (0.0,)})
@@ -125,14 +135,13 @@ def _parts(
             by = median(now) - median(earlier)
             kinds = _more(measurand, past, present) if kind.of_lines else {}
             now_or_then = present if by > 0 else past
-            found.append(
-                PartChange(
-                    function=name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds,
-                    fields={line: text for line, text in now_or_then.fields.items() if line in kinds},
-                    writer=now_or_then.writer if kind.of_lines else "",
-                )
+            part = PartChange(
+                function=name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds,
+                fields={line: text for line, text in now_or_then.fields.items() if line in kinds},
+                writer=now_or_then.writer if kind.of_lines else "",
             )  # fmt: skip
-    return tuple(sorted(found, key=lambda one: (-abs(one.change), one.function)))
+            found.append(_Changed(part, min(now) - max(earlier), max(now) - min(earlier)))
+    return sorted(found, key=lambda one: (-abs(one.part.change), one.part.function))
 
 
 def _more(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:

@@ -19,20 +19,42 @@ class MoreByFunction:
     says_worse: bool = True
 
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        by = sum(one.change for one in change.parts) if change.parts else change.candidate - change.baseline
+        by = more_of(change)
         said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
         before, after = before_and_after(change)
-        told = f"each packet {said} ({before:.1f} -> {after:.1f})"
+        least, most = (f"{one:+.1f}" for one in limits_of(change))
+        between = f", {least} to {most}" if least != most else ""
+        told = f"each packet {said} ({before:.1f} -> {after:.1f}{between})"
         same = [one for one in change.parts if (one.change > 0) == (by > 0)]
         if not same:
             return told
         first = max(same, key=lambda one: abs(one.change))
-        most = "" if abs(first.change) >= _ALL * abs(by) else f"{abs(first.change):.1f} of them "
+        part = "" if abs(first.change) >= _ALL * abs(by) else f"{abs(first.change):.1f} of them "
         kinds = [(kind, more) for kind, more in kinds_changed(change.parts) if (more > 0) == (by > 0)]
         of = f", {abs(kinds[0][1]):.1f} of {kinds[0][0]}" if kinds else ""
         of += f" ({first.fields[kinds[0][0]]})" if kinds and kinds[0][0] in first.fields else ""
         writer = f", written by {first.writer}" if first.writer else ""
-        return f"{told}, {most}in {first.function}{of}{writer}"
+        return f"{told}, {part}in {first.function}{of}{writer}"
+
+
+def share_of(baseline: float) -> float:
+    """What a change is a share of: of a packet that has less than one of it, any more would be a large share."""
+    return max(baseline, 1.0)
+
+
+def more_of(change: ChangeResult) -> float:
+    """How much more of it a packet has: what surely changed is summed."""
+    return sum(one.change for one in change.parts) if change.parts else change.candidate - change.baseline
+
+
+def limits_of(change: ChangeResult) -> tuple[float, float]:
+    """The interval of the same: the least and the most by which trials of the two builds differ.
+
+    Both are equal where all trials of a build counted the same, and in results of older versions, which do not have
+    them.
+    """
+    whole = share_of(change.baseline)
+    return change.lower * whole, change.upper * whole
 
 
 def before_and_after(change: ChangeResult) -> tuple[float, float]:

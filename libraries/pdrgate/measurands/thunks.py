@@ -19,7 +19,7 @@ from pdrgate.measurands.cost import idle_of, on_path, saturated
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
 from pdrgate.measurands.function_changes import explained_by_batches
 from pdrgate.measurands.measurand import Setting
-from pdrgate.measurands.more_by_function import MoreByFunction
+from pdrgate.measurands.more_by_function import MoreByFunction, share_of
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.function_names import branches_by, returns_by
 from pdrgate.results.model import ChangeResult, CostResult, FunctionResult, PartChange
@@ -111,13 +111,13 @@ def _change(kind: type[OfThunks], before: CostResult, after: CostResult) -> Chan
     parts = _parts(kind, before, after)
     if not parts or apart < max(kind.least / 2, _RANGES * scatter, explained):
         return None
-    # Of a packet that has less than one of it, any more would be a large share.
-    whole = max(base.times, 1.0)
+    whole = share_of(base.times)
     allowed = max(kind.about.tolerance.default, kind.least / whole)
     return ChangeResult(
-        measurand=kind.about.name, change=by / whole, lower=by / whole, upper=by / whole, confidence=1.0,
-        tolerance=allowed, baseline=base.times, candidate=candidate.times, unit=kind.about.unit,
-        better=kind.about.better, parts=parts, verdict=Verdict.REGRESSION if by / whole > allowed else Verdict.PASS,
+        measurand=kind.about.name, change=by / whole, lower=(candidate.fewest - base.most) / whole,
+        upper=(candidate.most - base.fewest) / whole, confidence=1.0, tolerance=allowed, baseline=base.times,
+        candidate=candidate.times, unit=kind.about.unit, better=kind.about.better, parts=parts,
+        verdict=Verdict.REGRESSION if by / whole > allowed else Verdict.PASS,
     )  # fmt: skip
 
 

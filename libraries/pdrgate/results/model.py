@@ -101,9 +101,12 @@ class ChangeResult:
     measurand: str
     change: float
     lower: float
+    """The lower end of its interval; of what is counted by function, the least by which trials of the two builds
+    differ, summed over the functions that surely changed."""
     upper: float
+    """The upper end; of what is counted by function, the most by which trials differ."""
     confidence: float
-    """The confidence of the interval; more is asked of each of several measurands."""
+    """The confidence of the interval; more is asked of each of several measurands. 1 where it has all trials."""
     tolerance: float
     baseline: float
     """The measurand's value there, in its unit."""

@@ -115,6 +115,7 @@ def _paths(result: RunResult) -> str:
     word = f"{len(passing)} paths that pass" if len(passing) > 1 else "The path that passes"
     shown = [
         markdown_table(head, worse, _NUMERIC) if worse else "",
+        intervals_in_words(*(one.comparison for one in result.scenarios)),
         told,
         _folded(word, markdown_table(head, passing, _NUMERIC)) if passing else "",
     ]

@@ -69,7 +69,7 @@ def paths_table(result: RunResult, *, passing: bool) -> str:
         for one in path_lines(result)
         if one.verdict.passes is passing
     ]  # fmt: skip
-    told = intervals_in_words(next((one.comparison for one in result.scenarios if one.comparison is not None), None))
+    told = intervals_in_words(*(one.comparison for one in result.scenarios))
     caption = f"The worst first; instructions per packet, where no unit is said. {told}".rstrip()
     return Table(caption, columns, rows).html() if rows else ""
 

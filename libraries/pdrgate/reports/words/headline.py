@@ -9,7 +9,7 @@ from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands import described, told_once
 from pdrgate.printable import printable
 from pdrgate.replication.samples import gravest_change
-from pdrgate.reports.words.measurands import change_told, tolerance_told
+from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import INTERRUPTED, Verdict
@@ -219,11 +219,13 @@ def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | S
     others = [one for one in told_once(scenario.comparison.changes) if one.verdict is scenario.verdict]
     also = [f"; {one.measurand} {_brief(one)}" for one in others if one.measurand != change.measurand]
     brief = f"{change.measurand} {change_told(change)}"
-    return (f"{lead}{about.told(change, ())}", brief), f" on {place}" * bool(place), *_functions(within), *also
+    located = [f"{brief} {in_functions(change)}"] if change.parts else []
+    said = (f"{lead}{about.told(change, ())}", *located, brief)
+    return said, f" on {place}" * bool(place), *_functions(within), *also
 
 
 def _brief(change: ChangeResult) -> str:
-    return change_told(change) if change.parts else f"{100 * change.change:+.1f} %"
+    return more_told(change) if change.parts else f"{100 * change.change:+.1f} %"
 
 
 def _undecided(scenario: ScenarioResult) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE as _TOGETHER
 from pdrgate.gate.verdicts.change_verdict import odds
 from pdrgate.measurands import AT_THE_KNEE, PartialDropRate, SaturationThroughput, agree_at_the_knee, unit_of
-from pdrgate.measurands.more_by_function import before_and_after
+from pdrgate.measurands.more_by_function import before_and_after, limits_of, more_of, share_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Ratio, change_in_words
@@ -18,6 +18,10 @@ PDR_ABOUT = PartialDropRate.about
 EVIDENCE = (
     "Evidence: how much likelier the pairs are of a build that is worse (better) by twice the tolerance than of one "
     "that is unchanged, or the reverse. Resolvable change: the least tolerance that as many such pairs decide"
+)
+_COUNTED = (
+    "of what is counted by function, the least and the most by which trials of the two builds differ, summed over the "
+    "functions that surely changed"
 )
 _MARKS = {Verdict.PASS: "✓", Verdict.IMPROVEMENT: "✓", Verdict.INCONCLUSIVE: "?"}
 
@@ -107,18 +111,29 @@ def verdict_in_words(verdict: Verdict) -> str:
     return f"{_MARKS.get(verdict, '✗')} {verdict}" if verdict is not Verdict.NO_BASELINE else "not judged"
 
 
-def intervals_in_words(comparison: ComparisonResult | None) -> str:
-    """What stands in brackets beside each change, in a sentence; empty where nothing does."""
-    # What is sure beyond statistics has no interval.
-    found = {one.confidence for one in comparison.changes if one.confidence < 1.0} if comparison is not None else set()
-    if comparison is None or not found:
+def intervals_in_words(*comparisons: ComparisonResult | None) -> str:
+    """What stands in brackets beside each change, in a sentence; empty where nothing does.
+
+    Args:
+        comparisons: those of a table; the first one's confidence is told.
+    """
+    each = [one.changes for one in comparisons if one is not None]
+    by_statistics = _statistics_in_words(each[0]) if each else ""
+    counted = any(one.parts and one.lower < one.upper for changes in each for one in changes)
+    told = "; ".join(filter(None, (by_statistics, _COUNTED if counted else "")))
+    return f"In brackets: {told}." if told else ""
+
+
+def _statistics_in_words(changes: Sequence[ChangeResult]) -> str:
+    found = {one.confidence for one in changes if one.confidence < 1.0}
+    if not found:
         return ""
     each = min(found)
     if math.isclose(each, _TOGETHER):
-        return "In brackets: the 95 % interval of the change."
+        return "the 95 % interval of the change"
     together = round((1 - _TOGETHER) / (1 - each))
     all_ = "both" if together == 2 else f"all {together}"
-    return f"In brackets: the interval of the change, 95 % for {all_} comparisons together."
+    return f"the interval of the change, 95 % for {all_} comparisons together"
 
 
 def _told_once(rows: Sequence[MeasurandLine], changes: Iterable[ChangeResult]) -> list[MeasurandLine]:
@@ -177,7 +192,7 @@ def _row(
         baseline=baseline,
         change=change_told(told) if told else "",
         where=_where(change),
-        confidence=f"{100 * told.confidence:.4g} %" if told else "",
+        confidence=_confidence(told) if told else "",
         verdict=change.verdict if change else None,
         evidence=_evidence(change),
         resolves=f"{change.evidence.resolves:.1%}" if change and change.evidence else "",
@@ -188,29 +203,44 @@ def _row(
 
 
 def change_told(change: ChangeResult | ComparisonResult) -> str:
-    """``-3.1% (-3.9% to -2.2%)``; ``+1.0`` of what memory trials count: a packet may have had none of it, and no share
-    of none is known.
+    """``-3.1% (-3.9% to -2.2%)``; ``+1.0 (+0.9 to +1.1)`` of what is counted by function: a packet may have had none
+    of it, and no share of none is known.
     """
     if isinstance(change, ChangeResult) and change.parts:
-        return f"{sum(one.change for one in change.parts):+.1f}"
+        least, most = limits_of(change)
+        return f"{more_told(change)} ({least:+.1f} to {most:+.1f})" if least < most else more_told(change)
     return change_in_words(change.change, change.lower, change.upper)
 
 
+def more_told(change: ChangeResult) -> str:
+    """``+1.0``: how much more a packet has of what is counted by function."""
+    return f"{more_of(change):+.1f}"
+
+
+def _confidence(change: ChangeResult | ComparisonResult) -> str:
+    if isinstance(change, ChangeResult) and change.parts:
+        return "all trials"
+    return f"{100 * change.confidence:.4g} %"
+
+
 def _where(change: ChangeResult | None) -> str:
-    """The functions that a change of what memory trials count is in, and its tolerance; empty for all else."""
+    """The functions that a change of what is counted by function is in, and its tolerance; empty for all else."""
     if change is None or not change.parts:
         return ""
+    return f"{in_functions(change)}, tolerance {tolerance_told(change)}"
+
+
+def in_functions(change: ChangeResult) -> str:
+    """``in lookup and 1 more``: the functions that a change of what is counted by function is in; it has parts."""
     first = max(change.parts, key=lambda one: abs(one.change))
-    more = f" and {len(change.parts) - 1} more" if len(change.parts) > 1 else ""
-    return f"in {first.function}{more}, tolerance {tolerance_told(change)}"
+    return f"in {first.function}" + (f" and {len(change.parts) - 1} more" if len(change.parts) > 1 else "")
 
 
 def tolerance_told(change: ChangeResult) -> str:
     """The tolerance as the change is told: of what memory trials count by a number, ``0.7 more``."""
     if not change.parts:
         return str(Ratio(change.tolerance))
-    by = sum(one.change for one in change.parts)
-    return f"{change.tolerance * (by / change.change if change.change else 1.0):.2g} more"
+    return f"{change.tolerance * share_of(change.baseline):.2g} more"
 
 
 def _evidence(change: ChangeResult | None) -> str:
