@@ -151,8 +151,8 @@ class MemorySeen:
     """Windows that do not count, for the CPU had nothing to do meanwhile."""
     functions: Mapping[str, MemoryCounts]
     named: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
-    """By function and field of `MemoryCounts`, of the lines that this counts those that have names of their own: a slab
-    cache, pages that are of none, or a variable."""
+    """By function and field of `MemoryCounts`, of the lines that this counts those that have names of their own: a BPF
+    map, a slab cache, pages that are of none, or a variable."""
     fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By function and name of its lines, which fields of a struct it touches, where it is certain which struct that is:
     ``net_bridge_fdb_entry.used written, .key read``."""

@@ -80,3 +80,46 @@ FALSELY_SHARED = Touching(
 """A counter of each CPU, all of them in one line."""
 NEAR, FAR = random_access(64), random_access(1 << 20)
 """4 KiB, and 64 MiB."""
+
+_ONE_MAP = """
+struct {{
+	__uint(type, BPF_MAP_TYPE_{kind});
+	__uint(max_entries, 64);
+	__uint(map_flags, {flags});
+	__type(key, {key});
+	__type(value, struct far_element);
+}} {name} SEC(".maps");
+"""
+_ONE_LOOKUP = """
+	{{
+		{key} key = {{ {bits} }};
+		struct far_element *one = bpf_map_lookup_elem(&{name}, &key);
+		if (!one) {{
+			static const struct far_element fresh;
+			bpf_map_update_elem(&{name}, &key, &fresh, 0);
+			one = bpf_map_lookup_elem(&{name}, &key);
+		}}
+		if (one) one->value++;
+	}}
+"""
+_NO_PREALLOC, _INDEX, _PREFIX = 1, "__u32", "struct prefix"
+MAPS = {
+    "of_array": ("ARRAY", 0, _INDEX), "of_hash": ("HASH", 0, _INDEX), "of_made_hash": ("HASH", _NO_PREALLOC, _INDEX),
+    "of_lru": ("LRU_HASH", 0, _INDEX), "of_trie": ("LPM_TRIE", _NO_PREALLOC, _PREFIX),
+    "each_array": ("PERCPU_ARRAY", 0, _INDEX), "each_hash": ("PERCPU_HASH", 0, _INDEX),
+    "each_made_hash": ("PERCPU_HASH", _NO_PREALLOC, _INDEX), "each_lru": ("LRU_PERCPU_HASH", 0, _INDEX),
+}  # fmt: skip
+"""Maps of a router by their names: types, flags, and what their keys are."""
+
+
+def router_of_maps(folder: Path) -> Path:
+    """A router that adds one to an element of each of `MAPS`, in a line that no lookup touches."""
+    types = "struct far_element { __u64 room[16]; __u64 value; };\nstruct prefix { __u32 length, address; };\n"
+    maps = "".join(
+        _ONE_MAP.format(kind=kind, flags=flags, key=key, name=name) for name, (kind, flags, key) in MAPS.items()
+    )
+    code = "".join(
+        _ONE_LOOKUP.format(key=key, bits="32, 7" if key == _PREFIX else "7", name=name)
+        for name, (_, _, key) in MAPS.items()
+    )
+    return router(folder, code, "maps", types + maps)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from touching_routers import FAR, NEAR, OF_EACH_CPU, SHARED, Touching, walk
+from touching_routers import FAR, MAPS, NEAR, OF_EACH_CPU, SHARED, Touching, router_of_maps, walk
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
@@ -149,3 +149,13 @@ def test_lines_of_the_direct_map_are_told_by_their_slab_cache(trials: Callable[.
     (cleared,) = [own for name, own in owners.items() if name.startswith("clear_page")]
     assert not any(owner.startswith(("skb", "kmalloc")) for owner in cleared)
     assert sum(own.get("pages", 0) for own in owners.values()) / seen.windows > 1
+
+
+def test_lines_of_a_map_have_its_name(trials: Callable[..., list[Trial]], tmp_path: Path) -> None:
+    *_, last = trials("xdp-ipv6-routing", Phase.SATURATION, Phase.MEMORY, program=router_of_maps(tmp_path))
+    seen = last.seen.memory
+    assert seen is not None
+    own = {name: count / seen.windows for kind in seen.named[PROGRAM].values() for name, count in kind.items()}
+    for name in MAPS:
+        told = own.get(f"per-CPU map {name}" if name.startswith("each") else f"map {name}", 0)
+        assert told == pytest.approx(1, abs=0.02), (name, own)

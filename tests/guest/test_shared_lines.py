@@ -49,9 +49,7 @@ def test_a_counter_of_all_cpus_is_shared_and_one_of_each_cpu_is_no_ones(cloud: K
     (change,) = memory_changes(own, shared, {}, JUDGED_OF_TWO_CPUS)
     assert change.verdict is Verdict.REGRESSION
     assert [one.function for one in change.parts] == [PROGRAM]
-    # A small array lies in a slab, whose cache tells what the line is.
-    (cache,) = (kind for kind, more in change.parts[0].kinds.items() if more > 0.5)
-    assert cache.startswith("kmalloc")
+    assert change.parts[0].kinds == {"map touched": pytest.approx(1, abs=0.1)}
     # What was measured is on disk, and not among the trials of pairs.
     assert len(list(read_trials(tmp_path / "run" / "two-cpus.jsonl"))) == 4
     assert not (tmp_path / "run" / "trials.jsonl").stat().st_size

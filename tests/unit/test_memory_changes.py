@@ -138,7 +138,25 @@ def test_a_build_of_which_nobody_knows_what_its_lines_are_has_none_of_a_kind() -
     assert memory_lines(scenario()) == []
 
 
-def test_misses_have_a_table_without_kinds_and_what_is_small_is_summed() -> None:
+def test_a_miss_is_told_with_the_name_of_what_is_missed() -> None:
+    near, far = (
+        memory_result([MemorySeen(
+            100, 0, {"bpf:filter": MemoryCounts(lines=100, vmalloc_lines=100, missed_last=missed)},
+            named={"bpf:filter": {"vmalloc_lines": {"map routes": 100}, "missed_last": {"map routes": missed}}},
+        )] * 2)
+        for missed in (10, 110)
+    )  # fmt: skip
+    assert near is not None
+    assert far is not None
+    change = changed(near, far)["last-level misses"]
+    assert described("last-level misses").told(change) == (
+        "each packet misses the modelled last level 1.0 times more (0.1 -> 1.1), in bpf:filter, 1.0 of map routes"
+    )
+    told = replace(scenario(), comparison=comparison([change], "the base", {}, pairs=2))
+    assert memory_lines(told)[2].endswith("map routes +1.0")
+
+
+def test_what_has_no_kinds_has_a_table_without_them_and_what_is_small_is_summed() -> None:
     names = [f"f{number}" for number in range(7)]
     none, some = (
         memory_result([seen(**{name: MemoryCounts(lines=100, atomics=number) for name in names})] * 2)

@@ -27,7 +27,7 @@ from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_pa
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
-from pdrgate.measurands.line_kinds import lines_by_kind
+from pdrgate.measurands.line_kinds import lines_by_kind, names_of
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
@@ -226,7 +226,7 @@ def _place(address: int, **told: int) -> tuple[int, ...]:
 def _touched(
     *places: tuple[int, ...], windows: int = 10, untold: int = 0, told: Sequence[tuple[int, int, int]] = ()
 ) -> Touched:
-    lines = [(line, 1, 0, 0, place, count, LineKind.DIRECT, 0) for line, place, count in told]
+    lines = [(line, 1, 0, 0, place, count, LineKind.DIRECT, 0, 0, 0) for line, place, count in told]
     return Touched(2 * windows, windows, 1, untold, np.array(list(places), _PLACE), np.array(lines, TOLD_LINE))
 
 
@@ -242,6 +242,22 @@ def test_lines_are_told_by_names_of_their_own() -> None:
     }
     assert lines_by_kind([seen], "ip6_forward") == {"skbuff_head_cache": 0.4, "pages": 0.2, "the direct map": 0.3}
     assert lines_by_kind([seen], "bpf:filter") == {"pages": 0.9}
+
+
+def test_misses_of_lines_are_told_by_names_as_functions_misses_are_counted() -> None:
+    large = _place(0x1004, loaded=20, missed_last=1, missed_l2=3, first_ever=5, regions=32768 * 1024 // REGION + 1)
+    small = _place(0x2000, loaded=20, missed_last=2, missed_l2=2, first_ever=4, regions=4)
+    lines = [(7, 1, 0, 0, at, 9, LineKind.DIRECT, *missed) for at, missed in ((0, (3, 1, 5)), (1, (2, 2, 4)))]
+    touched = replace(_touched(large, small), told=np.array(lines, TOLD_LINE))
+    seen = memory_seen(touched, SYMBOLS, SERVER, [LineName("map routes")] * 2)
+    assert seen is not None
+    for function, missed in (("ip6_forward", (8, 6)), ("bpf:filter", (2, 2))):
+        counts, named = seen.functions[function], seen.named[function]
+        assert (counts.missed_l2, counts.missed_last) == missed
+        assert [named[field]["map routes"] for field in ("missed_l2", "missed_last")] == list(missed)
+        assert names_of([seen, seen], function, "missed_last") == {"map routes": missed[1] / 10}
+    # Lines are not counted twice.
+    assert lines_by_kind([seen], "bpf:filter") == {"map routes": 0.9}
 
 
 def test_counts_are_summed_by_function() -> None:

@@ -266,7 +266,7 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
         _place(0x4020, shared=6), _place(0x5010, BLOCK, ran=40), _place(0x6010, shared=3, writer=0x4020),
         _place(0x6020, shared=7, direct=7, writer=0x1010),
     ]  # fmt: skip
-    told = np.array([(9, 0xFF, 0xFF00, 0x1010, 8, 7, LineKind.DIRECT, 0)], TOLD_LINE)
+    told = np.array([(9, 0xFF, 0xFF00, 0x1010, 8, 7, LineKind.DIRECT, 0, 0, 0)], TOLD_LINE)
     seen = sharing_seen(SharedByPlaces(512, 0, 0, np.array(rows, _PLACE), told), _symbols(), (NAMED,))
     assert seen == MemorySeen(
         512, 0,

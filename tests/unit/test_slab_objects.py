@@ -91,8 +91,9 @@ def test_of_shared_lines_it_is_told_what_is_written_and_what_is_read() -> None:
     layout = ("key",) * 8 + ("used",) * 8
     names = [LineName("entries", StructPart("entry", layout, 640 + at)) for at in (0, 64)] + [LineName("pages")]
     told = np.array([
-        (10, 0xFF, 0xFF00, 0, 0, 9, LineKind.DIRECT, 0), (11, 0xFF00, 0xFF00, 0, 0, 1, LineKind.DIRECT, 0),
-        (12, 1, 1, 0, 0, 5, LineKind.DIRECT, 0),
+        (10, 0xFF, 0xFF00, 0, 0, 9, LineKind.DIRECT, 0, 0, 0),
+        (11, 0xFF00, 0xFF00, 0, 0, 1, LineKind.DIRECT, 0, 0, 0),
+        (12, 1, 1, 0, 0, 5, LineKind.DIRECT, 0, 0, 0),
     ], TOLD_LINE)  # fmt: skip
     assert fields_by_function(told, "fff", names, shared=True) == {"f": {"entries": "entry.used written, .key read"}}
     assert fields_by_function(told, "fgg", names, shared=False) == {

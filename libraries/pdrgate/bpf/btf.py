@@ -296,6 +296,14 @@ class Types:
         fields = () if number is None else self.fields(self.kind(number))
         return next((one.at // 8 for one in fields if one.name == member), None)
 
+    def size_behind(self, structure: str, member: str) -> int | None:
+        """Bytes of what a member of a struct points to; None where there is no such member that is a pointer."""
+        number = self.number_of(structure)
+        for one in () if number is None else self.kind(number).members:
+            if one.name == member and (raw := self._raw(one.type)).kind == _PTR:
+                return self.size(raw.number)
+        return None
+
     def _map(self, variable: _Raw) -> MapType:
         told = {member.name: member.type for member in self.kind(variable.number).members}
 

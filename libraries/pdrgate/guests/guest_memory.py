@@ -57,6 +57,16 @@ class GuestMemory(SharedMemory):
         where = self.physical(table, address)
         return b"" if where is None else self.at(where, min(size, PAGE - address % PAGE))
 
+    def stretch(self, table: int, address: int, size: int) -> bytes:
+        """Bytes from a virtual address on, of several pages; fewer where one of them is mapped nowhere."""
+        found = bytearray()
+        while len(found) < size:
+            more = self.virtual(table, address + len(found), size - len(found))
+            if not more:
+                break
+            found += more
+        return bytes(found)
+
     def text(self, table: int, address: int) -> str:
         """The string at a virtual address, as far as its page has it; it harms no terminal, whoever wrote it."""
         return printable(self.virtual(table, address, 64).split(b"\0")[0].decode("ascii", "replace"))

@@ -21,12 +21,23 @@ _TOLD = 0.1
 def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]:
     """A function's lines by what they are, for a packet: medians of the trials.
 
-    Lines are told by names of their own, as far as these are known: a slab cache, or a variable.
+    Lines are told by names of their own, as far as these are known: a BPF map, a slab cache, a variable.
     """
     trials = [_of_trial(one, function) for one in seen]
     kinds = dict.fromkeys(kind for trial in trials for kind in trial)
     found = {kind: median(trial.get(kind, 0.0) for trial in trials) for kind in kinds}
     return {kind: lines for kind, lines in found.items() if lines > 0}
+
+
+def names_of(seen: Sequence[MemorySeen], function: str, field: str) -> dict[str, float]:
+    """Of what a field of `MemoryCounts` counts, how many are lines of which name, for a packet: medians of the trials.
+
+    There are fewer than it counts, for not all lines have names.
+    """
+    trials = [(one.named.get(function, {}).get(field, {}), one.windows) for one in seen]
+    names = dict.fromkeys(name for trial, _ in trials for name in trial)
+    found = {name: median(trial.get(name, 0) / windows for trial, windows in trials) for name in names}
+    return {name: count for name, count in found.items() if count > 0}
 
 
 def _of_trial(seen: MemorySeen, function: str) -> dict[str, float]:
@@ -36,8 +47,8 @@ def _of_trial(seen: MemorySeen, function: str) -> dict[str, float]:
     found = {
         kind: max(0, getattr(counts, field) - sum(named.get(field, {}).values())) for field, kind in LINE_KINDS.items()
     }
-    for own in named.values():
-        found.update(own)
+    for field in LINE_KINDS:
+        found.update(named.get(field, {}))
     return {kind: lines / seen.windows for kind, lines in found.items()}
 
 

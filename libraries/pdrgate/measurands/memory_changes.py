@@ -17,7 +17,7 @@ from pdrgate.measurands.atomics import Atomics
 from pdrgate.measurands.cache_lines import CacheLines
 from pdrgate.measurands.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.estimated_cycles import priced_of
-from pdrgate.measurands.line_kinds import lines_by_kind
+from pdrgate.measurands.line_kinds import lines_by_kind, names_of
 from pdrgate.measurands.memory_trials import OfMemory
 from pdrgate.measurands.more_by_function import share_of
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
@@ -54,7 +54,14 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
             writer = next((one.writers[name] for one in seen if name in one.writers), "")
             fields = {line: text for one in seen for line, text in one.fields.get(name, {}).items()}
             kinds = lines_by_kind(seen, name)
-            functions.append(MemoryFunction(name=name, values=values, kinds=kinds, fields=fields, writer=writer))
+            missed = {
+                kind.about.name: names
+                for kind in told
+                if not kind.of_lines and (names := names_of(seen, name, kind.counted))
+            }
+            functions.append(
+                MemoryFunction(name=name, values=values, kinds=kinds, missed=missed, fields=fields, writer=writer)
+            )
     whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
     return MemoryResult(
         trials=len(seen), values=whole, functions=tuple(functions), priced=priced_of(seen)._asdict()
@@ -133,7 +140,7 @@ def _surely_changed(
         ranges = _RANGES if min(before.trials, after.trials) >= _SEVERAL else _RANGES_OF_FEW
         if apart >= max(SURE, ranges * scatter):
             by = median(now) - median(earlier)
-            kinds = _more(measurand, past, present) if kind.of_lines else {}
+            kinds = _more_lines(measurand, past, present) if kind.of_lines else _more_missed(measurand, past, present)
             now_or_then = present if by > 0 else past
             part = PartChange(
                 function=name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds,
@@ -144,9 +151,17 @@ def _surely_changed(
     return sorted(found, key=lambda one: (-abs(one.part.change), one.part.function))
 
 
-def _more(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
+def _more_lines(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
     """By kind, how many more lines there are; empty where a build's are not known, as of earlier versions."""
     if any(max(one.values[measurand]) > 0 and not one.kinds for one in (before, after)):
         return {}
-    kinds = sorted(before.kinds.keys() | after.kinds.keys())
-    return {kind: after.kinds.get(kind, 0.0) - before.kinds.get(kind, 0.0) for kind in kinds}
+    return _differences(before.kinds, after.kinds)
+
+
+def _more_missed(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
+    """By name, how many more of its lines a level misses."""
+    return _differences(before.missed.get(measurand, {}), after.missed.get(measurand, {}))
+
+
+def _differences(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    return {kind: after.get(kind, 0.0) - before.get(kind, 0.0) for kind in sorted(before.keys() | after.keys())}

@@ -87,7 +87,7 @@ class PartChange:
     """The function's value there."""
     candidate: float = 0.0
     kinds: Mapping[str, float] = field(default_factory=dict)
-    """Of cache lines what they are, with how many more each is; empty where that is not known."""
+    """Of cache lines and misses what they are of, with how many more each is; empty where that is not known."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Of cache lines of these kinds, the fields of a struct that are touched, as far as they are known for certain."""
     writer: str = ""
@@ -138,6 +138,8 @@ class MemoryFunction:
     """By measurand, a value of each trial."""
     kinds: Mapping[str, float] = field(default_factory=dict)
     """Of its cache lines what they are, with how many each is: medians of the trials."""
+    missed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By measurand of misses, of lines of which name they are, as far as that is known: medians of the trials."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Of cache lines of these kinds, the fields of a struct that it touches, as far as they are known for certain."""
     writer: str = ""

@@ -13,8 +13,10 @@ DATA = frozenset("dDbBrRvVA")
 """Types of symbols that are variables; A: per-CPU ones, by their distance from the begin of a CPU's area."""
 CPU_BEGIN, CPU_END, CPU_AREAS = "__per_cpu_start", "__per_cpu_end", "__per_cpu_offset"
 """Where the per-CPU variables begin and end, and an array of how far from there each CPU has its own."""
-FOUND_BY_NAME = ("init_top_pgt", "slab_caches", CPU_BEGIN, CPU_END, CPU_AREAS)
-"""What is looked for by its name: page tables, the list of slab caches, CPUs' areas."""
+MAPS = "map_idr"
+"""The BPF maps of a kernel, by their ids."""
+FOUND_BY_NAME = ("init_top_pgt", "slab_caches", CPU_BEGIN, CPU_END, CPU_AREAS, MAPS)
+"""What is looked for by its name: page tables, the list of slab caches, CPUs' areas, BPF maps."""
 _LARGEST = 64 << 20
 """Bytes of a variable at most."""
 _MADE = re.compile(r"\.(?:\d+|\w+\.\d+|llvm\.\d+)$")

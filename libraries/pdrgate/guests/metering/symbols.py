@@ -242,7 +242,7 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
 def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
     """The file of the kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
     about = image.stat()
-    kept = cache / f"names-with-marks-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
+    kept = cache / f"names-with-maps-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
     if not kept.exists():
         told = guest.run("grep", "-E", f" [tTwW{''.join(sorted(DATA))}] ", "/proc/kallsyms").stdout.splitlines()
         own = (symbol for symbol, module in parsed(told) if not module)

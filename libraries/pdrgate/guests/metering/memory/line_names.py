@@ -1,4 +1,4 @@
-"""What a line of data is, by its own name: a slab cache, a variable, a per-CPU variable with its CPU.
+"""What a line of data is, by its own name: a BPF map, a slab cache, a variable, a per-CPU variable with its CPU.
 
 With the types of a kernel it is told which fields of a struct were touched, where it is certain which struct that is.
 
@@ -19,10 +19,13 @@ import numpy.typing as npt
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest_memory import PAGE, GuestMemory
 from pdrgate.guests.metering.memory.cache_levels import LINE
+from pdrgate.guests.metering.memory.kernel_structs import KernelStructs
+from pdrgate.guests.metering.memory.kernel_types import kernel_types
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
+from pdrgate.guests.metering.memory.maps import MapAreas, MapOwner
 from pdrgate.guests.metering.memory.page_owners import KernelNotes, kernel_notes, page_owners
 from pdrgate.guests.metering.memory.slab_objects import SlabObjects, StructPart
-from pdrgate.guests.metering.static_data import CPU_AREAS, CPU_BEGIN, CPU_END
+from pdrgate.guests.metering.static_data import CPU_AREAS, CPU_BEGIN, CPU_END, MAPS
 from pdrgate.guests.metering.symbols import KernelSymbols
 
 
@@ -67,8 +70,11 @@ class GuestLineNames:
         owners = page_owners(self.memory, notes, pages) if notes is not None and pages else {}
         areas_of_cpus = tuple(self._cpu_areas(symbols, notes))
         objects = None if notes is None or self.build is None else SlabObjects(self.memory, notes.tables, self.build)
+        maps = self._maps(symbols, notes, areas_of_cpus)
 
         def name(address: int, kind: int) -> LineName:
+            if kind in _OF_MAPS and maps is not None and (found := maps.at(address)) is not None:
+                return LineName(self._of_map(found))
             match kind:
                 case LineKind.DIRECT if (owner := owners.get(address // PAGE)) is not None:
                     return LineName(owner.name, None if objects is None else objects.part(owner, address))
@@ -80,6 +86,22 @@ class GuestLineNames:
 
         known = {at: name(*at) for at in set(zip(addresses, kinds, strict=True))}
         return [known[at] for at in zip(addresses, kinds, strict=True)]
+
+    def _maps(self, symbols: KernelSymbols, notes: KernelNotes | None, areas: Sequence[int]) -> MapAreas | None:
+        """Where the kernel's BPF maps lie; None where it does not tell, or its types are not known."""
+        types = None if self.build is None else kernel_types(self.build)
+        place = symbols.data.marks.get(MAPS)
+        if notes is None or types is None or place is None:
+            return None
+        try:
+            return MapAreas(KernelStructs(self.memory, notes.tables, types), place, areas)
+        except ValueError:  # a stranger's types are damaged
+            return None
+
+    def _of_map(self, found: MapOwner) -> str:
+        if found.cpu is None:
+            return f"map {found.name}"
+        return f"map {found.name} of CPU {found.cpu}" if self.vcpus > 1 else f"per-CPU map {found.name}"
 
     def _of_cpu(self, symbols: KernelSymbols, areas: Sequence[int], address: int) -> str:
         """A per-CPU variable that the kernel has from the boot on, and of which CPU it is where there are several."""
@@ -110,22 +132,31 @@ def _variable(symbols: KernelSymbols, address: int) -> str:
 
 
 def by_function(
-    told: npt.NDArray[np.void], functions: Sequence[str], names: Sequence[LineName], kinds: Mapping[LineKind, str]
+    told: npt.NDArray[np.void],
+    functions: Sequence[str],
+    names: Sequence[LineName],
+    kinds: Mapping[LineKind, str],
+    misses: Mapping[str, npt.NDArray[np.uint64]] | None = None,
 ) -> dict[str, dict[str, dict[str, int]]]:
-    """How many lines have which name, by function and by kind.
+    """How many lines have which name, by function and by what they are counted as.
 
     Args:
         functions: what touched each line.
-        kinds: what kinds are called.
+        kinds: what lines of each kind are counted as;
+        misses: by what it is counted as, how many of each line a level of the caches did not have.
     """
-    lines: Counter[tuple[str, int, str]] = Counter()
-    for function, one, (kind, count) in zip(functions, names, told[["kind", "lines"]].tolist(), strict=True):
-        if one.name:
-            lines[function, kind, one.name] += count
+    lines: Counter[tuple[str, str, str]] = Counter()
+    missed = {name: count.tolist() for name, count in (misses or {}).items()}
+    rows = zip(functions, names, told[["kind", "lines"]].tolist(), strict=True)
+    for row, (function, one, (kind, count)) in enumerate(rows):
+        if one.name and kind in kinds:
+            lines[function, kinds[LineKind(kind)], one.name] += count
+            for name, each in missed.items():
+                if each[row]:
+                    lines[function, name, one.name] += each[row]
     found: dict[str, dict[str, dict[str, int]]] = {}
-    for (function, kind, name), count in sorted(lines.items()):
-        if kind in kinds:
-            found.setdefault(function, {}).setdefault(kinds[LineKind(kind)], {})[name] = count
+    for (function, counted, name), count in sorted(lines.items()):
+        found.setdefault(function, {}).setdefault(counted, {})[name] = count
     return found
 
 
@@ -171,6 +202,8 @@ def _told(struct: str, members: Sequence[tuple[bool, str]], *, shared: bool) -> 
     return f"{struct}{', '.join(told)}"
 
 
+_OF_MAPS = (LineKind.DIRECT, LineKind.VMALLOC, LineKind.PER_CPU)
+"""Kinds of lines that may be a BPF map's."""
 _OFTEN = 0.3
 """A share of a function's lines of one name, for a field of them to be told."""
 _FIELDS = 3

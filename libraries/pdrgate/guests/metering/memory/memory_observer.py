@@ -168,8 +168,7 @@ def memory_seen(
 
     def beyond(level: CacheLevel) -> npt.NDArray[np.uint64]:
         """Lines never seen before that a warm cache would not have either: they are of more than it holds."""
-        large = ran["regions"] * np.uint64(REGION) > level.size
-        found: npt.NDArray[np.uint64] = np.where(large & ~code, ran["first_ever"], 0)
+        found: npt.NDArray[np.uint64] = np.where(_larger(ran, level) & ~code, ran["first_ever"], 0)
         return found
 
     every = np.ones(len(ran), dtype=np.bool_)
@@ -193,9 +192,24 @@ def memory_seen(
     kept = _condensed(found, _LEAST * touched.windows)
     touching = symbols.names(touched.places["address"][touched.told["place"]])
     functions = [one if one in kept else OTHERS for one in touching]
-    named = by_function(touched.told, functions, line_names, KIND_FIELDS)
+    named = by_function(touched.told, functions, line_names, KIND_FIELDS, _missed(touched, levels))
     fields = fields_by_function(touched.told, functions, line_names, shared=False)
     return MemorySeen(touched.windows, touched.dropped, kept, named, fields)
+
+
+def _larger(places: npt.NDArray[np.void], level: CacheLevel) -> npt.NDArray[np.bool_]:
+    """Whether what each instruction reads is more than a level holds."""
+    found: npt.NDArray[np.bool_] = places["regions"] * np.uint64(REGION) > level.size
+    return found
+
+
+def _missed(touched: Touched, levels: CacheLevels) -> dict[str, npt.NDArray[np.uint64]]:
+    """By field of `MemoryCounts`, how many of each line that is told one by one a level did not have."""
+    told, found = touched.told, {}
+    for field, level in (("missed_l2", levels.second), ("missed_last", levels.last)):
+        larger = _larger(touched.places, level)[told["place"]]
+        found[field] = told[field] + np.where(larger, told["first_ever"], 0).astype(np.uint64)
+    return found
 
 
 def _condensed(functions: Mapping[str, MemoryCounts], least: float) -> dict[str, MemoryCounts]:

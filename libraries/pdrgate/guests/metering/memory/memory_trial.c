@@ -69,7 +69,10 @@ static void count_notes(void)
 				tell_line(record->told, TOLD,
 					  &(struct told_line){ .line = line_of[number], .place = at, .kind = kind,
 							       .touched = bytes_of[number],
-							       .written = events & STORED ? bytes_of[number] : 0 });
+							       .written = events & STORED ? bytes_of[number] : 0,
+							       .missed_l2 = (events & MISSED_L2) != 0,
+							       .missed_last = (events & MISSED_LAST) != 0,
+							       .first_ever = (events & FIRST_EVER) != 0 });
 		}
 		for (; events != 0; events &= events - 1)
 			place->count[__builtin_ctz(events)]++;

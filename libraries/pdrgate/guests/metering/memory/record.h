@@ -8,7 +8,7 @@
 
 #include "told_lines.h"
 
-#define MAGIC 0x356c616972746d65ULL /* "emtrial5" */
+#define MAGIC 0x366c616972746d65ULL /* "emtrial6" */
 enum { PLACES = 1 << 18, TOLD = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */

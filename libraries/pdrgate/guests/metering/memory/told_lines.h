@@ -12,7 +12,8 @@ struct told_line {
 	uint64_t touched, written; /* bytes: of the instruction; of whoever wrote to the line */
 	uint64_t writer; /* where that was, of lines that CPUs share */
 	uint32_t place, lines; /* no lines: a free place */
-	uint32_t kind, unused;
+	uint32_t kind;
+	uint32_t missed_l2, missed_last, first_ever; /* of the lines; no level has what was never touched before */
 };
 
 /* The bytes of an access, a bit each, that lie in its first line, and those in the next. */
@@ -44,6 +45,9 @@ static inline void tell_line(struct told_line *told, uint64_t room, const struct
 		if (one->writer != 0)
 			found->writer = one->writer;
 		found->lines++;
+		found->missed_l2 += one->missed_l2;
+		found->missed_last += one->missed_last;
+		found->first_ever += one->first_ever;
 		return;
 	}
 }

@@ -5,7 +5,7 @@
 
 #include "../memory/record.h"
 
-#define SHARING_MAGIC 0x34676e6972616873ULL /* "sharing4" */
+#define SHARING_MAGIC 0x35676e6972616873ULL /* "sharing5" */
 enum { SHARED_TOLD = 1 << 16 };
 
 /* What is counted at a place, by its index. */

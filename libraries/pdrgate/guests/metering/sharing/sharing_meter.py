@@ -15,7 +15,7 @@ from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, 
 
 FEWEST_CPUS, MOST_CPUS = 2, 4
 """Of a guest that tells what its CPUs share."""
-_MAGIC = 0x34676E6972616873
+_MAGIC = 0x35676E6972616873
 _TOLD = 1 << 16
 _HEAD = np.dtype(
     [

@@ -1,0 +1,103 @@
+"""The structs of a kernel in a guest's memory, read by the types of its build.
+
+A stranger's kernel writes that memory, and a stranger's file has the types: all that is read is bounded, and what is
+not there, or comes after so much that no kernel has it, reads as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from pdrgate.bpf.btf import Types
+from pdrgate.guests.guest_memory import PAGE, GuestMemory
+
+ADDRESSES = (1 << 64) - 1
+"""The bits of an address."""
+_LARGEST = 8 << 20
+"""Bytes of an array at most."""
+_LONGEST = 1 << 12
+"""Members of a list at most."""
+_PAGES = 1 << 17
+"""How often pages are looked into: a second, whatever a stranger's kernel has there."""
+
+
+class KernelStructs:
+    """Reads members of structs.
+
+    Args:
+        tables: the physical address of the kernel's page tables.
+
+    Raises:
+        ValueError: in all methods: the types are damaged.
+    """
+
+    def __init__(self, memory: GuestMemory, tables: int, types: Types) -> None:
+        self._memory = memory
+        self._tables = tables
+        self._types = types
+        self._known: dict[tuple[str, str], int | None] = {}
+        self._left = _PAGES
+
+    def offset(self, structure: str, member: str) -> int | None:
+        """At which byte of a struct a member begins; None where there is none."""
+        if (structure, member) not in self._known:
+            self._known[structure, member] = self._types.place_of(structure, member)
+        return self._known[structure, member]
+
+    def place(self, at: int, structure: str, member: str) -> int:
+        """The address of a member of the struct at an address; 0 where there is none."""
+        offset = self.offset(structure, member)
+        return 0 if not at or offset is None else (at + offset) & ADDRESSES
+
+    def number(self, at: int, structure: str, member: str, size: int = 4) -> int:
+        """A number of so many bytes."""
+        place = self.place(at, structure, member)
+        return int.from_bytes(self._read(place, size), "little") if place else 0
+
+    def pointer(self, at: int, structure: str, member: str) -> int:
+        """Where a member points to."""
+        return self.number(at, structure, member, 8)
+
+    def text(self, at: int, structure: str, member: str) -> str:
+        """A string that is in a struct itself; printable."""
+        place = self.place(at, structure, member)
+        return self._memory.text(self._tables, place) if place and self._left > 0 else ""
+
+    def size(self, structure: str) -> int:
+        """Bytes of a struct; 0 where there is none."""
+        number = self._types.number_of(structure)
+        return 0 if number is None else self._types.size(number)
+
+    def size_behind(self, structure: str, member: str) -> int:
+        """Bytes of what a member points to; 0 where it points to nothing that has a size."""
+        return self._types.size_behind(structure, member) or 0
+
+    def words(self, at: int, count: int, each: int = 8) -> npt.NDArray[np.uint64]:
+        """Words of 64 bits from an address on.
+
+        Args:
+            each: bytes from one to the next.
+        """
+        if not at or not 8 <= each <= _LARGEST:
+            return np.empty(0, np.uint64)
+        content = self._read(at, min(count, _LARGEST // each) * each)
+        rows = np.frombuffer(content[: len(content) // each * each], np.uint8).reshape(-1, each)
+        return np.ascontiguousarray(rows[:, :8]).view("<u8").ravel().astype(np.uint64)
+
+    def linked(self, first: int) -> Iterator[int]:
+        """The addresses of a list's members, which begin with the address of the next one.
+
+        The last one has a null there, or a number that is odd.
+        """
+        seen: set[int] = set()
+        while first and not first & 1 and first not in seen and len(seen) < _LONGEST:
+            seen.add(first)
+            yield first
+            first = int.from_bytes(self._read(first, 8), "little")
+
+    def _read(self, at: int, size: int) -> bytes:
+        self._left -= 1 + size // PAGE
+        return self._memory.stretch(self._tables, at, size) if self._left > 0 else b""
