@@ -14,3 +14,13 @@ def printable(told: str) -> str:
         " " if one.isspace() else "\N{REPLACEMENT CHARACTER}" if unicodedata.category(one) in _UNPRINTABLE else one
         for one in told
     )
+
+
+LONGEST_NAME = 512
+"""Characters of a name in a kernel (KSYM_NAME_LEN)."""
+
+
+def printable_name(told: str) -> str:
+    """A name that a stranger gave, which is in one line and no longer than a kernel's may be."""
+    cut = told[:LONGEST_NAME]
+    return cut if cut.isprintable() else printable(cut)

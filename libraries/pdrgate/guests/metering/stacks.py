@@ -16,6 +16,11 @@ from pdrgate.stretch import CALLER, USER_SPACE, Stacks
 
 LEAST_STACK = 1e-3
 """Share of all instructions, for a chain of callers to be kept by itself."""
+_DEEPEST = 256
+"""Callers in a row; the plugin follows half as many."""
+_ROOM = 1 << 28
+"""Characters that all chains and all that they begin with may have: some 40 000 chains of 25 functions. A kernel that
+is made to call in as many ways as it can would fill this machine's memory."""
 
 UNCALLED = re.compile(
     r"asm_|irq_entries_start$|common_interrupt|error_entry$|paranoid_|handle_softirqs$|__do_softirq$|do_softirq_own_stack$"
@@ -56,8 +61,9 @@ def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:
     A jump to another function's code, as compilers make it of a call at a function's end, is told as a call. What an
     interrupt does begins a chain of its own, and so does the work that it leaves: it is done by whatever thread comes
     along. A function that calls itself is told once. Where nobody knows who called, as when another thread goes on,
-    it is whoever did for the most part.
+    it is whoever did for the most part. What there is no room for is told without its callers.
     """
+    room = _Room()
     of_block = symbols.names(followed.blocks.address)
     of_chain = symbols.names(followed.address)
     paths: list[tuple[str, ...]] = [()]
@@ -78,7 +84,7 @@ def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:
             step = (paths[chain], name)
             if (stack := stacks.get(step)) is None:
                 callers = [one for one in _extended(*step)[:-1] if not is_thunk(one)]
-                stack = stacks[step] = CALLER.join([*callers, name])
+                stack = stacks[step] = room.kept(CALLER.join([*callers, name]), name)
             _add(found, stack, told, called)
     return _rooted(found)
 
@@ -90,9 +96,10 @@ def _rooted(found: Stacks) -> Stacks:
     for whole in sorted(inclusive, key=inclusive.__getitem__):
         most[whole.rpartition(CALLER)[2]] = whole
     rooted: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    room = _Room()
     for stack, (instructions, calls) in found.items():
         first, behind, rest = stack.partition(CALLER)
-        _add(rooted, most[first] + behind + rest, instructions, calls)
+        _add(rooted, room.kept(most[first] + behind + rest, stack.rpartition(CALLER)[2]), instructions, calls)
     return dict(rooted)
 
 
@@ -104,4 +111,19 @@ def _add(found: dict[str, tuple[int, int]], stack: str, instructions: int, calls
 def _extended(path: tuple[str, ...], name: str) -> tuple[str, ...]:
     if path and path[-1] == name:
         return path
-    return (name,) if UNCALLED.match(name) else (*path, name)
+    return (name,) if UNCALLED.match(name) or len(path) >= _DEEPEST else (*path, name)
+
+
+class _Room:
+    """How much of the room for chains is left."""
+
+    def __init__(self) -> None:
+        self._left = _ROOM
+
+    def kept(self, stack: str, name: str) -> str:
+        """The chain, or the function at its end where there is no more room."""
+        needed = len(stack) * (stack.count(CALLER) + 1)
+        if needed > self._left:
+            return name
+        self._left -= needed
+        return stack

@@ -9,6 +9,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from pdrgate.printable import printable_name
+
 DATA = frozenset("dDbBrRvVA")
 """Types of symbols that are variables; A: per-CPU ones, by their distance from the begin of a CPU's area."""
 CPU_BEGIN, CPU_END, CPU_AREAS = "__per_cpu_start", "__per_cpu_end", "__per_cpu_offset"
@@ -45,7 +47,7 @@ class StaticData:
         found: dict[int, str] = {}
         marks: dict[str, int] = {}
         for address, symbol in symbols:
-            name = _MADE.sub("", symbol)
+            name = _MADE.sub("", printable_name(symbol))
             if name in FOUND_BY_NAME and address:
                 marks.setdefault(name, address)
             known = found.get(address)

@@ -27,6 +27,7 @@ from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.static_data import DATA, FOUND_BY_NAME, StaticData
 from pdrgate.hosts.host import Host
 from pdrgate.observers.function_names import PROGRAM, function_name
+from pdrgate.printable import printable_name
 from pdrgate.stretch import USER_SPACE
 
 UNNAMED = "code without a name"
@@ -57,9 +58,9 @@ class KernelSymbols:
     def __init__(self, symbols: Iterable[KernelSymbol]) -> None:
         chosen: dict[int, str] = {}
         for one in symbols:
-            known = chosen.get(one.address)
-            if known is None or _rank(one.name) < _rank(known):
-                chosen[one.address] = one.name
+            known, name = chosen.get(one.address), printable_name(one.name)
+            if known is None or _rank(name) < _rank(known):
+                chosen[one.address] = name
         at = sorted(chosen)
         self._address: npt.NDArray[np.uint64] = np.array([0, *at], dtype=np.uint64)
         self._number = {UNNAMED: 0, USER_SPACE: 1}

@@ -59,6 +59,8 @@ KIND_FIELDS: Mapping[LineKind, str] = {
 """Fields of `MemoryCounts`, in their order, by the kind of lines that they count."""
 _LEAST = 0.02
 """Instructions for a packet, for a function to be kept by itself, where it touches no line."""
+_MOST = float(1 << 62)
+"""A count that no trial comes to, and that fits into 64 bits with any other."""
 _HEEDED = 30.0
 """Seconds in which a guest has nothing to do for a moment, however busy this machine is."""
 
@@ -172,7 +174,7 @@ def memory_seen(
         return found
 
     every = np.ones(len(ran), dtype=np.bool_)
-    programs = np.rint(ran["by_program"] * (touched.windows / max(touched.packets, 1))).astype(np.uint64)
+    programs = np.rint(np.minimum(ran["by_program"] * (touched.windows / max(touched.packets, 1)), _MOST))
     columns = (
         sums(ran["executed"] * ran["length"], code),
         sums(ran["loaded"], ~code),
@@ -183,7 +185,7 @@ def memory_seen(
         sums(ran["missed_l1"] + ran["first_ever"], code),
         sums(ran["missed_l2"] + beyond(levels.second), every),
         sums(ran["missed_last"] + beyond(levels.last), every),
-        sums(ran["stored_locked"] + programs, every),
+        sums(ran["stored_locked"] + programs.astype(np.uint64), every),
         sums(ran["executed"], indirect),
         sums(ran["executed"], returns),
         *(sums(ran["lines_of"][:, kind], ~code) for kind in KIND_FIELDS),
