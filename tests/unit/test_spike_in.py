@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from console_lines import verdict_lines
@@ -17,8 +18,10 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.data_paths.catalogue import DATA_PATHS, PathDescription
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
+from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.counted_comparison import CountedComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
@@ -333,6 +336,26 @@ def test_where_nothing_can_be_planted_the_pass_says_so(tmp_path: Path, machine: 
     assert re.search(f"; no slowdown was planted: {why}", result.reason)
     assert any("spike-in: " in line for line in verdict_lines(result))
     assert "nothing planted" in next(details(result.scenarios[0]))
+
+
+@pytest.mark.parametrize(
+    ("streams", "why"),
+    [
+        (None, "one needs boots of its own, and the boots of a portfolio stay up for all its paths"),
+        (TcpStreams(), "a closed loop has no packets whose way could be made longer by so much"),
+    ],
+)
+def test_why_a_path_of_the_portfolio_or_of_tcp_takes_none_is_said(streams: TcpStreams | None, why: str) -> None:
+    """Of WireGuard, which has packets, nobody is to read of a closed loop."""
+    passed = Judgement(Verdict.PASS, "not slower")
+    comparison = SimpleNamespace(
+        judgement=passed, session=None, builds={"baseline": None}, plan=Plan(2, 60, 0.02),
+        scenario=SimpleNamespace(streams=streams),
+    )  # fmt: skip
+    found = spike_in(cast(CountedComparison, comparison))
+    assert found is not None
+    assert found.reason == why
+    assert proven(passed, found).reason == f"not slower; no slowdown was planted: {why}"
 
 
 def test_the_least_slowdown_above_is_taken_where_none_is_of_the_size(
