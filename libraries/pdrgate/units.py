@@ -150,6 +150,9 @@ class Duration(float):
 
 
 def change_in_words(change: float, lower: float, upper: float) -> str:
-    """``+9.7% (+4.2% to +15.5%)``: a relative change with its interval; alone where both ends are written as it is."""
-    told, *ends = (f"{one:+.1%}" for one in (change, lower, upper))
+    """``+9.7% (+4.2% to +15.5%)``: a relative change with its interval; alone where both ends are written as it is.
+
+    Here as everywhere the ``z`` of a format has no change told as ``-0.0%``, which reads like a typing error.
+    """
+    told, *ends = (f"{one:+z.1%}" for one in (change, lower, upper))
     return told if ends == [told, told] else f"{told} ({ends[0]} to {ends[1]})"

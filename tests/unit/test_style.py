@@ -77,3 +77,17 @@ def _public_names(module: ast.Module) -> Iterator[str]:
             case _:
                 continue
         yield from (name for name in names if not name.startswith("_"))
+
+
+def test_no_change_is_written_as_minus_nothing() -> None:
+    """A format with a sign has the ``z`` of Python, by which what is rounded to nothing has no minus."""
+    modules = (ROOT / "libraries/pdrgate").rglob("*.py")
+    formats = [
+        ast.unparse(one.format_spec)
+        for module in modules
+        for one in ast.walk(ast.parse(module.read_text()))
+        if isinstance(one, ast.FormattedValue) and one.format_spec is not None
+    ]
+    signed = [one for one in formats if "+" in one]
+    assert len(signed) > 30
+    assert [one for one in signed if "+z" not in one] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdrgate.errors import UnitError
+from pdrgate.gate.verdicts.packet_cost import percent
+from pdrgate.measurands import described, unit_of
+from pdrgate.reports.words.measurands import change_told
+from pdrgate.results.model import ChangeResult, PartChange
+from pdrgate.results.verdict import Verdict
 from pdrgate.units import Duration, Rate, Ratio, change_in_words
 
 
@@ -96,3 +103,22 @@ def test_a_long_duration_is_shown_in_minutes() -> None:
 )
 def test_a_change_whose_interval_is_itself_is_told_alone(change: float, lower: float, upper: float, told: str) -> None:
     assert change_in_words(change, lower, upper) == told
+
+
+_SMALL = st.floats(-0.01, 0.01) | st.sampled_from([-0.0, -1e-300])
+
+
+@given(_SMALL, _SMALL, _SMALL, st.floats(0.0, 1e4))
+def test_no_report_writes_minus_nothing(change: float, lower: float, upper: float, base: float) -> None:
+    """It reads like a typing error: a change of -0.01 % is told as +0.0 %."""
+    part = PartChange(function="rcv", change=change, baseline=base, candidate=base + change)
+    counted = ChangeResult(
+        measurand="cache lines", change=change, lower=lower, upper=upper, confidence=1.0, tolerance=0.05, baseline=base,
+        candidate=base + change, unit="lines/packet", better="lower", verdict=Verdict.PASS, parts=(part,),
+    )  # fmt: skip
+    cost = replace(counted, measurand="cost", unit="instructions/packet", confidence=0.95, parts=())
+    told = [
+        change_in_words(change, lower, upper), percent(change), unit_of("lines/packet").said(-0.0),
+        *(text for one in (counted, cost) for text in (change_told(one), described(one.measurand).told(one, ()))),
+    ]  # fmt: skip
+    assert [one for one in told if re.search(r"-0(\.0*)?(?![\d.])", one)] == []

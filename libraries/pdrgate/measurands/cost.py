@@ -57,9 +57,8 @@ def cost_change_in_words(change: ChangeResult, functions: Sequence[FunctionChang
     """``a packet costs 6.4 % more instructions (+5.9 to +6.9 %), most of it in migrate_enable (+130)``."""
     low, high = sorted((change.lower, change.upper))
     more = "more" if change.change >= 0 else "fewer"
-    told = (
-        f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({100 * low:+.1f} to {100 * high:+.1f} %)"
-    )
+    between = f"{100 * low:+z.1f} to {100 * high:+z.1f} %"
+    told = f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({between})"
     where = PARTS_OF_COST.within(change.candidate - change.baseline, functions)
     return f"{told}, {where}" if where else told
 

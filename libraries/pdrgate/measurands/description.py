@@ -185,4 +185,4 @@ def unresolved(change: ChangeResult) -> str:
 
 
 def _signed(change: float) -> str:
-    return f"{change:+.{0 if abs(change) >= 10 else 1}f}"
+    return f"{change:+z.{0 if abs(change) >= 10 else 1}f}"

@@ -122,7 +122,7 @@ def cycles_in_words(before: PricedEvents, after: PricedEvents) -> str:
     if abs(change) < _LEAST_PART:
         return f"{told}, as before"
     named = ", ".join(f"{100 * part:.0f} % {name}" for name, part in parts.items() if abs(part) >= _LEAST_PART)
-    return f"{told}, {100 * change:+.0f} %: {named}"
+    return f"{told}, {100 * change:+z.0f} %: {named}"
 
 
 def estimate_in_words(before: MemoryResult | None, after: MemoryResult | None) -> str:

@@ -82,7 +82,7 @@ class _Title:
         """``the 99th percentile of latency at 90 % of the PDR is +45 % (+31 to +60 %: 310 µs against 214 µs)``."""
         low, high = sorted((change.lower, change.upper))
         return unresolved(change) or (
-            f"{self.title} is {100 * change.change:+.0f} % ({100 * low:+.0f} to {100 * high:+.0f} %: "
+            f"{self.title} is {100 * change.change:+z.0f} % ({100 * low:+z.0f} to {100 * high:+z.0f} %: "
             f"{Duration(change.candidate)} against {Duration(change.baseline)})"
         )
 

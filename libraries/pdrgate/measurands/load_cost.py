@@ -34,7 +34,7 @@ class _BothNumbers:
 
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
         said = self.words.format(f"{change.candidate:.0f}")
-        return f"{said}, baseline {change.baseline:.0f} ({100 * change.change:+.1f} %)"
+        return f"{said}, baseline {change.baseline:.0f} ({100 * change.change:+z.1f} %)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ class MoreByFunction:
         by = more_of(change)
         said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
         before, after = before_and_after(change)
-        least, most = (f"{one:+.1f}" for one in limits_of(change))
+        least, most = (f"{one:+z.1f}" for one in limits_of(change))
         between = f", {least} to {most}" if least != most else ""
-        told = f"each packet {said} ({before:.1f} -> {after:.1f}{between})"
+        told = f"each packet {said} ({before:z.1f} -> {after:z.1f}{between})"
         same = [one for one in change.parts if (one.change > 0) == (by > 0)]
         if not same:
             return told

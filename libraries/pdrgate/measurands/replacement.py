@@ -51,7 +51,7 @@ class _TakesLonger:
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
         told = (
             f"a replacement takes the kernel {SECONDS.said(change.candidate)}, was {SECONDS.said(change.baseline)} "
-            f"({100 * change.change:+.1f} %, {100 * change.lower:+.1f} to {100 * change.upper:+.1f})"
+            f"({100 * change.change:+z.1f} %, {100 * change.lower:+z.1f} to {100 * change.upper:+z.1f})"
         )
         more = called_more(functions or ()) if change.change > change.tolerance else []
         calls = (f"{one.label} ({one.calls_after:.3g}, was {one.calls_before or 0.0:.3g})" for one in more)

@@ -52,7 +52,7 @@ _WHOLE = (1e4, 1e6)
 
 def _digits(value: float) -> str:
     least, most = _WHOLE
-    return f"{value:.0f}" if least <= abs(value) < most else f"{value:.4g}"
+    return f"{value:.0f}" if least <= abs(value) < most else f"{value:z.4g}"
 
 
 PACKETS = Unit(

@@ -32,7 +32,7 @@ class Contradiction:
     """Whether the earlier ones told of a change for the worse beyond the tolerance."""
 
     def __str__(self) -> str:
-        return f"{self.measurand} {self.earlier:+.1%} then, {self.fresh:+.1%} now"
+        return f"{self.measurand} {self.earlier:+z.1%} then, {self.fresh:+z.1%} now"
 
 
 def contradiction(fresh: Samples, tries: Sequence[Pairs]) -> Contradiction | None:

@@ -61,7 +61,7 @@ def _least(change: ChangeResult) -> float:
 def _beyond(change: ChangeResult) -> Iterator[str]:
     """Whether the change is worse than its tolerance, or its evidence rather for that than against."""
     if change.change <= -1 or _gain(math.log1p(change.change), change) < _least(change):
-        yield f"its {change.measurand} changed by {change.change:+.1%}, tolerance {change.tolerance:.1%}"
+        yield f"its {change.measurand} changed by {change.change:+z.1%}, tolerance {change.tolerance:.1%}"
     if change.evidence is not None and change.evidence.slower > 0:
         yield f"the evidence of its {change.measurand} is for a slower build"
 
@@ -76,4 +76,4 @@ def _boots_beyond(scenario: ScenarioResult, change: ChangeResult) -> Iterator[st
     gains = [_gain(math.log(own["candidate"]) - math.log(own["baseline"]), change) for own in whole]
     if gains and max(statistics.fmean(gains), statistics.median(gains)) < _least(change):
         told = math.expm1(_gain(statistics.median(gains), change))
-        yield f"its boots' {change.measurand} differ by {told:+.1%}, tolerance {change.tolerance:.1%}"
+        yield f"its boots' {change.measurand} differ by {told:+z.1%}, tolerance {change.tolerance:.1%}"

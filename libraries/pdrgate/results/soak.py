@@ -84,7 +84,7 @@ class SoakResult:
         if self.seconds < self.asked:
             told.append(f"it ended early, {_clock(self.asked)} were asked for")
         if self.latency is not None and self.tail is not None:
-            drift = f", {self.drift:+.0%} from begin to end" if self.drift is not None else ""
+            drift = f", {self.drift:+z.0%} from begin to end" if self.drift is not None else ""
             told.append(f"latency {Duration(self.latency)} in the median{drift}, 99 % {Duration(self.tail)}")
         if self.disturbed and not self.disturbed_lost:
             told.append(

@@ -283,7 +283,7 @@ def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_
     level = bounds.each / len(known)
     failed = [found for found in known if found[1].p_value <= level and abs(found[1].change) > bounds.drift]
     one, worst = max(failed or known, key=lambda found: abs(found[1].change))
-    change = f"{one.quantity} changes by {worst.change * 100:+.2g} % over {len(one.values)} {one.each}s"
+    change = f"{one.quantity} changes by {worst.change * 100:+z.2g} % over {len(one.values)} {one.each}s"
     if failed:
         sentence = f"{change} (p = {worst.p_value:.1g}), needs <= {Ratio(bounds.drift)}"
         return StabilityCheck(TREND, False, worst.change, bounds.drift, sentence)
@@ -399,7 +399,7 @@ def _numbered(tir: Sequence[float | None]) -> list[tuple[int, float]]:
 
 
 def _two_digits(ratio: float) -> str:
-    return f"{round(ratio, 2) + 0.0:.2f}"  # + 0.0 turns -0.0, which reads like a typing error, into 0.0
+    return f"{ratio:z.2f}"
 
 
 def _higher(curve: LoadLossCurve) -> str:

@@ -51,7 +51,7 @@ class Move:
     def sentence(self) -> str:
         """What moved, by how much, and between which builds."""
         how = ("crept" if self.creeps else "went") + (" up" if self.change > 0 else " down")
-        by = f"{abs(self.change):.1%} ({self.lower:+.1%} to {self.upper:+.1%})"
+        by = f"{abs(self.change):.1%} ({self.lower:+z.1%} to {self.upper:+z.1%})"
         within = f", {self.within}" if self.within else ""
         return f"{self.series.measurand} {how} by {by} {self._where()}{within}"
 

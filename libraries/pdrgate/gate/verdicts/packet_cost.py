@@ -177,4 +177,4 @@ def at_odds(changes: Sequence[ChangeResult]) -> str:
 
 def percent(change: float) -> str:
     """``-6.8 %``."""
-    return f"{100 * change:+.1f} %"
+    return f"{100 * change:+z.1f} %"

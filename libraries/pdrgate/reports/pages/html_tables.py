@@ -350,7 +350,7 @@ def _numbers(point: LoadResult, steady: bool) -> list[str]:
         "" if point.delta_ucl is None else f"{point.delta_ucl:.3f}",
         f"{100 * (1 - point.plr):.4f} %",
         str(Rate(point.throughput)),
-        "" if point.tir is None else f"{round(point.tir, 3) + 0.0:.3f}".replace("-", "−"),
+        "" if point.tir is None else f"{point.tir:z.3f}".replace("-", "−"),
     ]
 
 

@@ -78,7 +78,7 @@ def _change(one: WayNode) -> str:
         return "new"
     if not one.after:
         return "gone"
-    return f"{one.after - one.before:+.0f}" if one.has_changed else ""
+    return f"{one.after - one.before:+z.0f}" if one.has_changed else ""
 
 
 def _tone(one: WayNode) -> _Tone:
@@ -104,4 +104,4 @@ def _sentence(one: WayNode, compared: bool) -> str:
     if not compared:
         return now
     before = f"before {one.before:.1f}, {one.own_before:.1f} and {one.calls_before:.3g}"
-    return f"{now}; {before}; {one.after - one.before:+.1f}"
+    return f"{now}; {before}; {one.after - one.before:+z.1f}"

@@ -260,7 +260,7 @@ def _grouped(found: Sequence[Move]) -> Mapping[tuple[str, str, str], Sequence[Mo
 
 
 def _arrow(move: Move) -> str:
-    return f"{'▼' if move.change < 0 else '▲'} {move.change:+.1%}"
+    return f"{'▼' if move.change < 0 else '▲'} {move.change:+z.1%}"
 
 
 def _chart(series: Series, found: Sequence[Move], pinned: Mapping[str, str], quiet: Sequence[Move]) -> _Chart:

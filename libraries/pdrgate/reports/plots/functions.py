@@ -29,7 +29,7 @@ def _changes(scenario: ScenarioResult) -> Figure:
     axes.barh([one + 0.2 for one in at], [row.after for row in rows], 0.38, color=BLUE, label="after")
     for one, row in zip(at, rows, strict=True):
         doubt = "" if row.sure else " (within what trials differ by)"
-        text, end = f" {row.change:+.1f}{doubt}", max(row.before, row.after)
+        text, end = f" {row.change:+z.1f}{doubt}", max(row.before, row.after)
         axes.text(end, one, text, va="center", fontsize=8.5, color=FAINT)
     axes.set_yticks(list(at), [label(row.label) for row in rows])
     axes.invert_yaxis()

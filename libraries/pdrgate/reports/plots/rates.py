@@ -51,7 +51,7 @@ def _increase(axes: Axes, found: AssessmentResult) -> None:
     middles = [(low + high) / 2 for low, high in pairwise(loads)]
     widths = [0.96 * (high - low) for low, high in pairwise(loads)]
     bars = axes.bar(middles, heights, widths, color="#c5ccd3", label="TIR of each step")
-    axes.bar_label(bars, [f"{round(height, 2) + 0.0:.2f}" for height in heights], fontsize=8.5, padding=1)
+    axes.bar_label(bars, [f"{height:z.2f}" for height in heights], fontsize=8.5, padding=1)
     axes.margins(y=0.5)
     axes.set_ylabel("TIR")
 

@@ -84,7 +84,13 @@ def changes_table(
     """The functions that are ``shown``, of all ``changes``; without ``total`` nobody knows what they add up to."""
     counted = any(one.calls_before is not None for one in shown)
     rows = [
-        (one.label, f"{one.before:.1f}", f"{one.after:.1f}", f"{one.change:+.1f}", *((_calls(one),) if counted else ()))
+        (
+            one.label,
+            f"{one.before:.1f}",
+            f"{one.after:.1f}",
+            f"{one.change:+z.1f}",
+            *((_calls(one),) if counted else ()),
+        )
         for one in shown
     ]
     if total is not None:
@@ -93,8 +99,8 @@ def changes_table(
         name = f"{others} other functions" if others > 1 else "all other functions"
         none = ("",) if counted else ()
         rows += [
-            (name, "", "", f"{change - sum(one.change for one in shown):+.1f}", *none),
-            ("a packet", f"{total.baseline:.1f}", f"{total.candidate:.1f}", f"{change:+.1f}", *none),
+            (name, "", "", f"{change - sum(one.change for one in shown):+z.1f}", *none),
+            ("a packet", f"{total.baseline:.1f}", f"{total.candidate:.1f}", f"{change:+z.1f}", *none),
         ]
     return ChangesTable(("function", "before", "after", "change", *(("calls",) if counted else ())), tuple(rows))
 

@@ -225,7 +225,7 @@ def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | S
 
 
 def _brief(change: ChangeResult) -> str:
-    return more_told(change) if change.parts else f"{100 * change.change:+.1f} %"
+    return more_told(change) if change.parts else f"{100 * change.change:+z.1f} %"
 
 
 def _undecided(scenario: ScenarioResult) -> Iterator[str]:

@@ -208,13 +208,13 @@ def change_told(change: ChangeResult | ComparisonResult) -> str:
     """
     if isinstance(change, ChangeResult) and change.parts:
         least, most = limits_of(change)
-        return f"{more_told(change)} ({least:+.1f} to {most:+.1f})" if least < most else more_told(change)
+        return f"{more_told(change)} ({least:+z.1f} to {most:+z.1f})" if least < most else more_told(change)
     return change_in_words(change.change, change.lower, change.upper)
 
 
 def more_told(change: ChangeResult) -> str:
     """``+1.0``: how much more a packet has of what is counted by function."""
-    return f"{more_of(change):+.1f}"
+    return f"{more_of(change):+z.1f}"
 
 
 def _confidence(change: ChangeResult | ComparisonResult) -> str:

@@ -43,22 +43,22 @@ def _rows(change: ChangeResult) -> list[tuple[str, ...]]:
     """The largest changes of a measurand, what the others and all together come to, and a packet's whole."""
     shown, others = change.parts[:_LARGEST], change.parts[_LARGEST:]
     # Results of earlier versions do not say what a function had before and has now.
-    rows = [("", one.function, *_values(one), f"{one.change:+.1f}", _of(one)) for one in shown]
+    rows = [("", one.function, *_values(one), f"{one.change:+z.1f}", _of(one)) for one in shown]
     if others:
         name = f"{len(others)} other functions" if len(others) > 1 else "another function"
-        rows.append(("", name, "", "", f"{sum(one.change for one in others):+.1f}", _kinds(others)))
+        rows.append(("", name, "", "", f"{sum(one.change for one in others):+z.1f}", _kinds(others)))
     if len(change.parts) > 1:
         # A packet's whole holds what did not surely change, too.
         together = sum(one.change for one in change.parts)
-        rows.append(("", "these together", "", "", f"{together:+.1f}", _kinds(change.parts)))
+        rows.append(("", "these together", "", "", f"{together:+z.1f}", _kinds(change.parts)))
     whole = change.candidate - change.baseline
-    rows.append(("", "a packet", f"{change.baseline:.1f}", f"{change.candidate:.1f}", f"{whole:+.1f}", ""))
+    rows.append(("", "a packet", f"{change.baseline:z.1f}", f"{change.candidate:z.1f}", f"{whole:+z.1f}", ""))
     return [(change.measurand, *rows[0][1:]), *rows[1:]]
 
 
 def _values(one: PartChange) -> tuple[str, str]:
     known = one.baseline or one.candidate
-    return (f"{one.baseline:.1f}", f"{one.candidate:.1f}") if known else ("", "")
+    return (f"{one.baseline:z.1f}", f"{one.candidate:z.1f}") if known else ("", "")
 
 
 def _of(one: PartChange) -> str:
@@ -70,6 +70,6 @@ def _kinds(parts: Sequence[PartChange]) -> str:
     """``the direct map +4.0, stacks +1.0``."""
     fields = {kind: told for one in parts for kind, told in one.fields.items()} if len(parts) == 1 else {}
     return ", ".join(
-        f"{kind} {by:+.1f}" + (f" ({fields[kind]})" if kind in fields else "")
+        f"{kind} {by:+z.1f}" + (f" ({fields[kind]})" if kind in fields else "")
         for kind, by in kinds_changed(parts)[:_KINDS]
     )

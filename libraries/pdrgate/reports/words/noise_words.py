@@ -43,7 +43,7 @@ def one_boot_resolves(noise: MeasurandNoise, measurands: int) -> float | None:
 
 
 def _row(one: MeasurandNoise) -> tuple[str, ...]:
-    drift = _UNKNOWN if one.drift is None else f"{one.drift:+.2%}"
+    drift = _UNKNOWN if one.drift is None else f"{one.drift:+z.2%}"
     dips = f"{one.dips} of {one.seen}" if one.seen else _UNKNOWN
     resolved = [one.resolves(pairs) for pairs in PAIRS]
     told = (_UNKNOWN if least is None else f"{least:.2%}" for least in resolved)

@@ -93,7 +93,7 @@ def packet_way(scenario: ScenarioResult) -> list[str]:
         name = indented if len(indented) < _NAME else f"{indented[: _NAME - 2]}…"
         change = one.after - one.before
         bar = ("█" if change > 0 else "░") * round(_BAR * abs(change) / longest) if one.has_changed else ""
-        told = f"{change:+8.0f}" if one.has_changed else " " * 8
+        told = f"{change:+z8.0f}" if one.has_changed else " " * 8
         lines.append(f"{name:{_NAME}}{one.before:7.0f}{one.after:11.0f}{told}  {bar}".rstrip())
     return lines
 

@@ -32,7 +32,7 @@ def shared_changes(result: RunResult) -> list[str]:
     several = {name: changes for name, changes in found.items() if len(changes) >= _FEWEST}
     lines: dict[int, list[str]] = defaultdict(list)
     for name in sorted(several, key=lambda name: -abs(sum(several[name])))[:_TOLD]:
-        lines[len(several[name])].append(f"{name} {median(several[name]):+.3g}")
+        lines[len(several[name])].append(f"{name} {median(several[name]):+z.3g}")
     return [
         f"in {number} of {len(paths)} paths, instructions per packet (median): {', '.join(told)}"
         for number, told in lines.items()

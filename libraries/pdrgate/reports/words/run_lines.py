@@ -26,7 +26,7 @@ def moment(seconds: float) -> str:
 def _cells(entry: ListedScenario) -> tuple[str, ...]:
     return (
         moment(entry.started), entry.run, entry.scenario or "-", entry.build or "-", entry.verdict or "-",
-        _main(entry), "-" if entry.change is None else f"{entry.change:+.1%}",
+        _main(entry), "-" if entry.change is None else f"{entry.change:+z.1%}",
     )  # fmt: skip
 
 

@@ -85,6 +85,6 @@ def _numbers(one: VectorResult) -> Iterator[str]:
     before, after = pair
     yield f"{after:.1f}"
     yield f"{before:.1f}"
-    yield f"{100 * (after / before - 1):+.1f} %" if before else ""
+    yield f"{100 * (after / before - 1):+z.1f} %" if before else ""
     same = [each for each in one.functions if (each.after > each.before) == (after > before)]
-    yield f"{same[0].function} ({same[0].after - same[0].before:+.0f})" if same else ""
+    yield f"{same[0].function} ({same[0].after - same[0].before:+z.0f})" if same else ""

@@ -256,7 +256,7 @@ class ComparedVectors:
             return Judgement(Verdict.REGRESSION, f"{_worst(worse[0], functions=True)}{more}")
         if change.verdict is Verdict.PASS:
             before, after = change.baseline, change.candidate
-            told = f"a packet costs {after:.1f} instructions, baseline {before:.1f} ({100 * change.change:+.1f} %)"
+            told = f"a packet costs {after:.1f} instructions, baseline {before:.1f} ({100 * change.change:+z.1f} %)"
         return Judgement(change.verdict, f"{alike}; {told}, tolerance {self.tolerance:.1%}")
 
 
@@ -265,7 +265,7 @@ def _worst(one: VectorResult, *, functions: bool = False) -> str:
     assert one.cost is not None
     before, after = one.cost
     grown = 100.0 * (one.change or 0.0)
-    told = f"vector {one.number} costs {after:.0f} instructions, baseline {before:.0f} ({grown:+.1f} %)"
+    told = f"vector {one.number} costs {after:.0f} instructions, baseline {before:.0f} ({grown:+z.1f} %)"
     changes = [
         FunctionChange(
             function=each.function, before=each.before, after=each.after, change=each.after - each.before, sure=True

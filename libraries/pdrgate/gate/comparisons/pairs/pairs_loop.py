@@ -173,7 +173,7 @@ class PairsLoop(Generic[AnyStretch]):
         for one in self.compared:
             baseline, candidate = (self.found.values(one.name, side)[-1] for side in SIDES)
             ours, theirs = shown_value(candidate, one.unit), shown_value(baseline, one.unit)
-            change = f", {candidate / baseline - 1:+.1%}" if baseline else ""
+            change = f", {candidate / baseline - 1:+z.1%}" if baseline else ""
             told.append(f"{one.name} {ours} against {theirs}{change}{so_far.get(one.name, '')}")
         pair = f"pair {self.found.pairs} of at most {self._task.plan.pairs}"
         self._task.session.observer.said(f"{pair}: {' | '.join(told)}")
