@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 
 import pytest
@@ -11,7 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_results import compared, result, scenario
 
-from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee
+from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee, described
+from pdrgate.measurands.shared_lines import TOLD_OF_TWO_CPUS
+from pdrgate.reports.ci.markdown import run_markdown
+from pdrgate.reports.console.ending import show_verdict
+from pdrgate.reports.console.screen import Screen
+from pdrgate.reports.pages.html_tables import measurands_table
 from pdrgate.reports.words.headline import (
     HEADLINE_LENGTH,
     headline,
@@ -21,7 +27,7 @@ from pdrgate.reports.words.headline import (
     scenario_in_lines,
 )
 from pdrgate.reports.words.measurands import change_told, measurand_rows
-from pdrgate.results.model import ChangeResult, FunctionChange, PartChange, ScenarioResult
+from pdrgate.results.model import ChangeResult, Evidence, FunctionChange, PartChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 NAMES = st.text(min_size=1, max_size=300)
@@ -29,10 +35,10 @@ NUMBERS = st.floats(-0.99, 1e4, allow_nan=False)
 
 
 def change(measurand: str = "PDR", verdict: Verdict = Verdict.REGRESSION, **further: object) -> ChangeResult:
-    described = next(one for one in DESCRIPTIONS if one.name == measurand)
+    about = next(one for one in DESCRIPTIONS if one.name == measurand)
     values: dict[str, object] = {
         "measurand": measurand, "change": -0.1, "lower": -0.12, "upper": -0.08, "confidence": 0.975, "tolerance": 0.02,
-        "baseline": 1e6, "candidate": 0.9e6, "unit": described.unit, "better": described.better, "verdict": verdict,
+        "baseline": 1e6, "candidate": 0.9e6, "unit": about.unit, "better": about.better, "verdict": verdict,
     }  # fmt: skip
     return ChangeResult(**(values | further))  # type: ignore[arg-type]
 
@@ -207,3 +213,28 @@ def test_where_nothing_was_compared_it_says_so_and_what_to_do_next() -> None:
         told = scenario_headline(dataclasses.replace(scenario("NO_BASELINE"), reason=reason))
         assert told.startswith(f"NO_BASELINE: {why}; compare the next build with it by --baseline{end}")
         assert folder in told or folder in " ".join(left_out(told, reason))
+
+
+_PARTS = (PartChange(function="raw_spin_lock", change=200.0, baseline=0.0, candidate=200.0),)
+_HIDDEN = Evidence(slower=0.1, faster=-0.1, pairs=6, deviation=0.05, resolves=0.08, needs=40)
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (change("cost", verdict=Verdict.NO_BASELINE, evidence=_HIDDEN), "noise hides it, some 40 pairs would show it"),
+        (change("cost", verdict=Verdict.NO_BASELINE), "what boots differ by is not known"),
+        *((change(kind.about.name, verdict=Verdict.NO_BASELINE, parts=_PARTS), "it depends on when the CPUs meet")
+          for kind in TOLD_OF_TWO_CPUS),
+    ],
+)  # fmt: skip
+def test_what_is_not_judged_says_why(one: ChangeResult, why: str) -> None:
+    told = found(change("PDR"), one)
+    (row,) = [row for row in measurand_rows(told) if row.name == one.measurand]
+    assert row.marked == f"not judged: {why}"
+    assert why in measurands_table(told)
+    assert why in run_markdown(result(told))
+    screen = io.StringIO()
+    show_verdict(result(told), Screen(screen, live=False))
+    assert why in screen.getvalue()
+    assert described(one.measurand).not_judged(dataclasses.replace(one, verdict=Verdict.PASS)) == ""

@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
+from pdrgate.results.verdict import Verdict
 from pdrgate.tolerances import TOLERANCE
 from pdrgate.units import change_in_words
 
@@ -125,6 +126,8 @@ class Description:
     """How functions of the kernel have a part in it, where they have."""
     each: str = "packet"
     """What the numbers of functions beside it are of."""
+    told_only: str = ""
+    """Why a change of it is told and judged by nobody, in a clause, where none is."""
     slows: str = ""
     """Why a packet is slower for it on hardware, where it costs no more instructions: a sentence."""
 
@@ -141,6 +144,15 @@ class Description:
         """A change in words and numbers."""
         said = self.sentence.clause(change, functions) if self.sentence is not None else None
         return self.in_numbers(change) if said is None else said
+
+    def not_judged(self, change: ChangeResult) -> str:
+        """Why a change has no verdict, in a short clause; empty where it has one."""
+        if change.verdict is not Verdict.NO_BASELINE:
+            return ""
+        if change.evidence is not None:
+            needs = change.evidence.needs
+            return "noise hides it" + (f", some {needs} pairs would show it" if needs else "")
+        return self.told_only if change.parts else "what boots differ by is not known"
 
     def in_numbers(self, change: ChangeResult) -> str:
         """A change by both values and its interval; of one that noise hides, what would resolve it."""

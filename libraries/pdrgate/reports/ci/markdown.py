@@ -106,7 +106,10 @@ def _paths(result: RunResult) -> str:
     head = ("path", *_COMPARED[1:])
     lines = path_lines(result)
     rows = [
-        [*(markdown_text(cut(cell)) for cell in (one.path, one.base, one.candidate)), _cell(one.verdict, one.change)]
+        [
+            *(markdown_text(cut(cell)) for cell in (one.path, one.base, one.candidate)),
+            _cell(verdict_in_words(one.verdict), one.change),
+        ]
         for one in lines
     ]
     worse = [row for row, one in zip(rows, lines, strict=True) if not one.verdict.passes]
@@ -167,14 +170,13 @@ def _table(scenario: ScenarioResult, result: RunResult) -> str:
 
 def _compared(row: MeasurandLine) -> list[str]:
     return [
-        *(markdown_text(cut(cell)) for cell in (row.title, row.baseline, row.number)), _cell(row.verdict, row.changed)
+        *(markdown_text(cut(cell)) for cell in (row.title, row.baseline, row.number)), _cell(row.marked, row.changed)
     ]  # fmt: skip
 
 
-def _cell(verdict: Verdict | None, change: str) -> str:
-    """The verdict above the change that it is of."""
-    word = verdict_in_words(verdict) if verdict is not None else ""
-    return "<br>".join(filter(None, (word, markdown_text(change))))
+def _cell(marked: str, change: str) -> str:
+    """The verdict in words above the change that it is of."""
+    return "<br>".join(filter(None, (marked, markdown_text(change))))
 
 
 def _grounds(scenario: ScenarioResult) -> str:

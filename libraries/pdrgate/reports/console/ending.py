@@ -59,8 +59,12 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         screen.line(title)
         for told in _builds(scenario):
             screen.line(f"  {told}")
-        for line in columns.lines(measurand_rows(scenario)):
+        rows = measurand_rows(scenario)
+        for line in columns.lines(rows):
             screen.line(line, cut=True)
+        for row in rows:
+            if row.why:
+                screen.line(f"  {row.name} is not judged: {row.why}")
         if in_brackets := intervals_in_words(scenario.comparison):
             screen.line(f"  {in_brackets}")
         for told in _told(scenario, result):
@@ -126,7 +130,7 @@ class _Columns:
         value = row.value if self._units else row.number
         known = {
             "MEASURAND": row.named, "VALUE": value, "95 % INTERVAL": row.interval, "BASE": row.baseline,
-            "CANDIDATE": value, "CHANGE": row.change, "VERDICT": row.marked,
+            "CANDIDATE": value, "CHANGE": row.change, "VERDICT": row.word,
         }  # fmt: skip
         return [printable(known[name]) or "-" for name in self._names]
 

@@ -64,7 +64,7 @@ def paths_table(result: RunResult, *, passing: bool) -> str:
     rows = [
         [
             Cell(one.path), Cell(_breakable(one.base)), Cell(_breakable(one.candidate)),
-            _change_cell(one.verdict, one.change),
+            _change_cell(verdict_in_words(one.verdict), one.verdict, one.change),
         ]
         for one in path_lines(result)
         if one.verdict.passes is passing
@@ -92,7 +92,7 @@ def measurands_table(scenario: ScenarioResult) -> str:
     cells = [
         [
             Cell(_breakable(row.title)), Cell(row.baseline), Cell(row.number),
-            _change_cell(row.verdict, row.changed),
+            _change_cell(row.marked, row.verdict, row.changed),
         ]
         for row in judged_first(rows)[0]
     ]  # fmt: skip
@@ -309,10 +309,10 @@ def _outcomes(caption: str, checks: Sequence[CheckResult]) -> str:
     return Table(caption, (Column("check", heads=True), Column("outcome"), Column("why", wraps=True)), rows).html()
 
 
-def _change_cell(verdict: Verdict | None, change: str) -> Cell:
-    """The verdict above the change that it is of."""
-    word = verdict_in_words(verdict).replace(" ", "\N{NO-BREAK SPACE}") if verdict is not None else ""
-    return Cell("\n".join(filter(None, (word, change))), _TONES.get(verdict or "", ""))
+def _change_cell(marked: str, verdict: Verdict | None, change: str) -> Cell:
+    """The verdict in words above the change that it is of."""
+    whole = marked if verdict is Verdict.NO_BASELINE else marked.replace(" ", "\N{NO-BREAK SPACE}")
+    return Cell("\n".join(filter(None, (whole, change))), _TONES.get(verdict or "", ""))
 
 
 def _breakable(title: str) -> str:

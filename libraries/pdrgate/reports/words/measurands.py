@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 
 from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE as _TOGETHER
 from pdrgate.gate.verdicts.change_verdict import odds
-from pdrgate.measurands import AT_THE_KNEE, PartialDropRate, SaturationThroughput, agree_at_the_knee, unit_of
+from pdrgate.measurands import (
+    AT_THE_KNEE,
+    PartialDropRate,
+    SaturationThroughput,
+    agree_at_the_knee,
+    described,
+    unit_of,
+)
 from pdrgate.measurands.more_by_function import before_and_after, limits_of, more_of, share_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
@@ -50,13 +57,20 @@ class MeasurandLine:
     """The unit of both numbers, where it is no part of them."""
     where: str = ""
     """The functions that the change is in, and its tolerance, where they are known."""
+    why: str = ""
+    """Why the change has no verdict, in a short clause."""
     in_part: bool = False
     """Whether the numbers are those of the functions that surely changed, and not of all."""
 
     @property
-    def marked(self) -> str:
-        """The verdict as a mark and a word; empty where there is none."""
+    def word(self) -> str:
+        """The verdict as a mark and a word; empty where nothing was compared."""
         return verdict_in_words(self.verdict) if self.verdict is not None else ""
+
+    @property
+    def marked(self) -> str:
+        """The same, and why there is none: *not judged: noise hides it*."""
+        return f"{self.word}: {self.why}" if self.why else self.word
 
     @property
     def changed(self) -> str:
@@ -194,6 +208,7 @@ def _row(
         where=_where(change),
         confidence=_confidence(told) if told else "",
         verdict=change.verdict if change else None,
+        why=described(name, change.unit, change.better).not_judged(change) if change else "",
         evidence=_evidence(change),
         resolves=f"{change.evidence.resolves:.1%}" if change and change.evidence else "",
         number=number,

@@ -22,7 +22,7 @@ def spike_in_table(found: SpikeInResult) -> str:
         Column("verdict"),
     )  # fmt: skip
     rows = [
-        [Cell(row.name), Cell(row.baseline), Cell(row.value), Cell(row.change), Cell(row.verdict or "")]
+        [Cell(row.name), Cell(row.baseline), Cell(row.value), Cell(row.change), Cell(row.marked)]
         for row in (change_rows(found.comparison) if found.comparison else ())
     ]
     if not rows:
