@@ -69,10 +69,10 @@ fi
 exit "$CODE"
 """
 _BUILD = """import sys
+from pdrgate.__main__ import begin
 from pdrgate.builds.git_tree import tree_build
-from pdrgate.cli import main
 tree_build._check_tools = lambda revision: None
-sys.exit(main(sys.argv[1:]))"""
+sys.exit(begin())"""
 """The command, for a tree that needs no more than a compiler."""
 _HEADLINE = """import json, sys
 print("{verdict}: {reason}".format_map(json.load(open(sys.argv[1] + "/result.json"))).replace(chr(10), " "))"""
@@ -80,6 +80,11 @@ print("{verdict}: {reason}".format_map(json.load(open(sys.argv[1] + "/result.jso
 REPORT = f"""#!/bin/bash
 [[ $REAL || $1/$3/$4 != report/--format/sentence ]] || exec {sys.executable} -I -c '{_HEADLINE}' "$2"
 [[ $REAL || $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
+if [[ $1 = merge && -n ${{WAITS:-}} ]]; then
+    trap 'touch put-back; echo interrupted; exit 143' TERM
+    touch began
+    while :; do sleep 0.1; done
+fi
 if [[ $1 = merge && -z $REAL ]]; then
     printf '%s\\0' "${{@:3}}" >merged-options
     into=${{2#--into=}}
@@ -144,10 +149,10 @@ class Work:
     def known(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "SAID": ""}
 
-    def cancelled(self, script: str, number: signal.Signals, **environment: str) -> tuple[int, str]:
-        """Exit code and output of a step whose shell alone is told to end, once its gate has begun."""
+    def cancelled(self, script: str, number: signal.Signals, *words: str, **environment: str) -> tuple[int, str]:
+        """Exit code and output of a step whose shell alone is told to end, once what it waits for has begun."""
         with subprocess.Popen(
-            (str(self.checkout.root / "ci" / script),), cwd=self.folder, text=True, stdout=subprocess.PIPE,
+            (str(self.checkout.root / "ci" / script), *words), cwd=self.folder, text=True, stdout=subprocess.PIPE,
             env=self.known | {"WAITS": "1", "RESULT": "", "CODE": "0"} | environment, start_new_session=True,
         ) as step:  # fmt: skip
             while not (self.folder / "began").exists():
@@ -312,6 +317,18 @@ def check_merged(work: Work, done: Done) -> None:
 
 
 class TestMergeFromEnv:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    @pytest.mark.parametrize("words", [("merge-from-env",), ("github/gate", "merge-from-env")], ids=" ".join)
+    def test_a_merge_hears_of_a_pipeline_that_is_cancelled(
+        self, work: Work, words: tuple[str, ...], number: signal.Signals
+    ) -> None:
+        told = {name: str(work.folder / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+        script, *further = words
+        code, out = work.cancelled(script, number, *further, REAL="1", **MERGED, **told)
+        assert (code, (work.folder / "put-back").exists()) == (143, True)
+        assert "interrupted\n" in out
+        assert work.told(output="merged") == "stopped with exit code 143: interrupted\n"
+
     def test_a_gate_that_left_nothing_fails_the_whole(self, work: Work) -> None:
         written(work.folder / "gates/a/20261101-120000", compared())
         done = work.run(str(work.checkout.root / "ci/merge-from-env"), REAL="1", **MERGED)
@@ -406,6 +423,20 @@ class TestBuildFromEnv:
         code, told = self.build(work, BASELINE=change.head, CANDIDATE="main")
         assert code == 2
         assert told.startswith("testbed fault: linux@v1-2-g")
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    def test_make_ends_with_a_pipeline_that_is_cancelled(self, work: Work, number: signal.Signals) -> None:
+        """A CI tells the step's shell alone; make and its compilers are three processes further down."""
+        changed(work.folder.parent / "linux")
+        tools = work.checkout.root / "tools"
+        make = tools / "make"
+        make.write_text(f"#!/bin/bash\necho $$ >{work.folder}/make.pid\ntouch {work.folder}/began\nexec sleep 600\n")
+        make.chmod(0o755)
+        told = {"TREE": "../linux", "TARGET": "main", "WAITS": "", "PATH": f"{tools}:{os.environ['PATH']}"}
+        code, _ = work.cancelled("build-from-env", number, **told)
+        assert code == 143
+        assert work.told(output="builds").startswith("testbed fault: ")
+        assert not Path(f"/proc/{(work.folder / 'make.pid').read_text().strip()}").exists()
 
     def test_a_history_that_is_cut_off_is_told(self, work: Work) -> None:
         change = changed(work.folder.parent / "linux")
