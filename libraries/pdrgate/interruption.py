@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_ECHO = 1.0
+ECHOES_WITHIN = 1.0
 """Seconds within which a second SIGTERM is the first one, come by another way: sudo hands on what each process got."""
 
 Handler = Callable[[int, FrameType | None], object]
@@ -40,7 +40,7 @@ class Heard:
     def asks(self, number: int) -> bool:
         """Note one; whether it asks for something that those before it did not."""
         now = time.monotonic()
-        echo = number == signal.SIGHUP or (number == signal.SIGTERM and now - self._when < _ECHO)
+        echo = number == signal.SIGHUP or (number == signal.SIGTERM and now - self._when < ECHOES_WITHIN)
         if self.count and echo:
             return False
         if not self.count:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.interruption import ECHOES_WITHIN
 from tests.acceptance.conftest import ROOT, Started, started
 
 SUITE = f"""\
@@ -49,14 +50,22 @@ def begun(place: Path) -> Started:
 
 
 @pytest.mark.parametrize(
-    ("number", "told"), [(signal.SIGINT, ""), (signal.SIGTERM, " (SIGTERM)"), (signal.SIGHUP, " (SIGHUP)")]
+    ("number", "told", "again"),
+    [
+        (signal.SIGINT, "", "Ctrl-C"),
+        (signal.SIGTERM, " (SIGTERM)", f"SIGTERM more than {ECHOES_WITHIN:g} s later"),
+        (signal.SIGHUP, " (SIGHUP)", "Ctrl-C"),
+    ],
 )
-def test_after_a_verdict_it_is_an_interruption_all_the_same(tmp_path: Path, number: signal.Signals, told: str) -> None:
+def test_after_a_verdict_it_is_an_interruption_all_the_same(
+    tmp_path: Path, number: signal.Signals, told: str, again: str
+) -> None:
     run = begun(tmp_path)
     run.send_signal(number)
     assert run.code() == 128 + number, run.told
     (folder,) = (path for path in (tmp_path / "results").iterdir() if path.is_dir() and not path.is_symlink())
-    assert f"pdrgate: stopping{told}: what was changed is put back first" in run.told
+    what = "what was changed is put back first"
+    assert f"pdrgate: stopping{told}: {what}; a second {again} ends it at once\n" in run.told
     assert f"continue with: --resume {folder}" in run.told
     assert not [word for word in OTHERS if word in run.told], run.told
 

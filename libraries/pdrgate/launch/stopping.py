@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from types import FrameType
 
-from pdrgate.interruption import Handler, Heard, answered
+from pdrgate.interruption import ECHOES_WITHIN, Handler, Heard, answered
 
-_FIRST = "pdrgate: stopping{why}: what was changed is put back first; a second {name} ends it at once\n"
+_FIRST = "pdrgate: stopping{why}: what was changed is put back first; a second {again} ends it at once\n"
 _SECOND = "pdrgate: ended at once; the next start puts back what was changed, and so does: sudo pdrgate restore\n"
 
 
@@ -56,10 +56,10 @@ class Stopping:
         if not self.heard.asks(number) or self._robots is None:
             return
         why = "" if number == signal.SIGINT else f" ({signal.Signals(number).name})"
-        name = "SIGTERM" if number == signal.SIGTERM else "Ctrl-C"
+        again = f"SIGTERM more than {ECHOES_WITHIN:g} s later" if number == signal.SIGTERM else "Ctrl-C"
         with contextlib.suppress(OSError):
             # Not by a stream: one of them may be what is interrupted.
-            os.write(2, (_FIRST.format(why=why, name=name) if self.heard.count == 1 else _SECOND).encode())
+            os.write(2, (_FIRST.format(why=why, again=again) if self.heard.count == 1 else _SECOND).encode())
         stderr, sys.__stderr__ = sys.__stderr__, None  # type: ignore[misc]  # where Robot tells of a signal
         try:
             self._robots(number, frame)
