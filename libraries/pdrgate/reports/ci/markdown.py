@@ -38,6 +38,8 @@ _COMPARED = ("", "base", "candidate", "change")
 _MEASURED = ("", "value", "95 % interval")
 _GROUNDS = ("", "candidate's 95 % interval", "confidence of the change's", "evidence", "resolvable change")
 _NUMERIC = frozenset({*_COMPARED[1:], *_MEASURED[1:], *_GROUNDS[1:]} - {"evidence"})
+_SENTENCE = 200
+"""Characters of a cell that says several things, with names among them."""
 _REMARKS = 10
 """The most remarks on a run: hundreds of lines of a kernel's log belong into its console file."""
 
@@ -176,7 +178,7 @@ def _compared(row: MeasurandLine) -> list[str]:
 
 def _cell(marked: str, change: str) -> str:
     """The verdict in words above the change that it is of."""
-    return "<br>".join(filter(None, (marked, markdown_text(change))))
+    return "<br>".join(filter(None, (marked, markdown_text(cut(change, _SENTENCE)))))
 
 
 def _grounds(scenario: ScenarioResult) -> str:
@@ -227,8 +229,14 @@ def _memory(scenario: ScenarioResult, of: str) -> str:
     told = memory_table(scenario)
     if told is None:
         return ""
-    # No name of a function has a space: these rows are sums.
-    rows = [[row[0], row[1] if " " in row[1] else code(cut(row[1])), *row[2:]] for row in told.rows]
+    # No name of a function has a space: these rows are sums. What lines are of has names of slab caches and maps.
+    rows = [
+        [
+            markdown_text(cut(row[0])), (markdown_text if " " in row[1] else code)(cut(row[1])), *row[2:5],
+            *(markdown_text(cut(one, _SENTENCE)) for one in row[5:]),
+        ]
+        for row in told.rows
+    ]  # fmt: skip
     return f"{MEMORY_CAPTION}{of}:\n\n{markdown_table(told.head, rows, frozenset(told.head[2:5]))}"
 
 
