@@ -14,6 +14,7 @@ import pytest
 from made_results import compared, scenario, written
 
 from pdrgate.cli import main
+from pdrgate.history.database.export import write_csv
 
 
 @pytest.fixture
@@ -97,6 +98,16 @@ def test_csv_has_a_row_for_each_measurand_of_each_build(where: list[str], capsys
     assert [(one["run"], one["intended_load"], one["under_way"]) for one in trials] == [
         ("a", "1000.0", "[1, 2, 3]"), ("a", "2000.0", "[1, 2, 3]"),
     ]  # fmt: skip
+
+
+def test_in_csv_a_name_is_no_formula_and_controls_no_terminal() -> None:
+    stream = io.StringIO()
+    assert (
+        write_csv([{"build": name, "value": -1.5} for name in ("=1+1", "@x", "-x", "\x1b[31m\nx", "6.1")], stream) == 5
+    )
+    rows = csv.reader(io.StringIO(stream.getvalue()))
+    assert [one[0] for one in rows][1:] == ["'=1+1", "'@x", "'-x", "\ufffd[31m x", "6.1"]
+    assert stream.getvalue().count(",-1.5\n") == 5
 
 
 def test_parquet_holds_the_same(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,10 @@ from sqlalchemy import Connection, and_, select
 from pdrgate.errors import StorageError
 from pdrgate.history.database.queries import Wanted, build_label, matching
 from pdrgate.history.database.tables import ChangeRow, MeasurandRow, ResultRow, RunRow, SideRow, TrialRow
+from pdrgate.printable import printable
 
+_FORMULA = ("=", "+", "-", "@")
+"""What programs for tables take a text for a formula by."""
 What = Literal["measurands", "trials"]
 Row = dict[str, Any]
 """A row of a table: its values by column."""
@@ -71,8 +74,16 @@ def write_csv(rows: Iterable[Row], stream: TextIO) -> int:
         if writer is None:
             writer = csv.DictWriter(stream, list(row), lineterminator="\n")
             writer.writeheader()
-        writer.writerow(row)
+        writer.writerow({name: _cell(value) for name, value in row.items()})
     return count
+
+
+def _cell(value: Any) -> Any:
+    """A name as it may stand in a table: no program for tables takes it for a formula, and it controls no terminal."""
+    if not isinstance(value, str):
+        return value
+    told = printable(value)
+    return f"'{told}" if told.startswith(_FORMULA) else told
 
 
 def write_parquet(rows: Iterable[Row], file: Path) -> int:
