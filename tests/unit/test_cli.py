@@ -354,6 +354,17 @@ def test_a_fault_of_ours_is_one_line_too(
     assert capsys.readouterr().err == "pdrgate: internal error: RuntimeError: two lines; run again with --debug\n"
 
 
+def test_a_link_that_leads_back_to_itself_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one.o").symlink_to("other.o")
+    Path("other.o").symlink_to("one.o")
+    assert main(["gate", "--bpf", "one.o"]) == 2
+    told = capsys.readouterr().err
+    assert "one.o" in told and "internal error" not in told and told.count("\n") == 1
+
+
 def run(code: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

@@ -173,6 +173,13 @@ def test_a_file_says_the_same(several: Path, tmp_path: Path) -> None:
             scenario_of(file)
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "2026-99-99", "!!int x"], ids=["long", "date", "int"])
+def test_a_value_that_cannot_be_read_is_told(value: str, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(f"name: own\nframe_size: {value}\n")
+    with pytest.raises(UsageError, match=r"the scenario .*own\.yaml: "):
+        scenario_of(tmp_path / "own.yaml")
+
+
 def test_results_of_two_builds_of_it_are_comparable_and_no_resumed_run_mixes_them() -> None:
     """The program is a build, like the kernel: it may differ from the baseline's, and a fingerprint has it."""
     old, new = ({"scenario": "a", "kernel": "6.1", "program": f"lb.o ({digits})"} for digits in ("1", "2"))

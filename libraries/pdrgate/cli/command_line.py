@@ -33,6 +33,8 @@ _COMPLETION = "_PDRGATE_COMPLETE"
 """What a shell asks with for completions, as click names it."""
 _PASSWORD = re.compile(r"(://[^/@\s:]*:)[^\s]*@")
 """A password in a URL; what an error quotes of the command line may be one that stands where none belongs."""
+_LOOP = re.compile(r"Symlink loop from '(.*)'", re.DOTALL)
+"""What Python, before 3.13, says of links that lead to one another."""
 _SHOWN = 200
 """Characters of a file's name, in an error."""
 
@@ -101,6 +103,9 @@ def _code(words: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.filename is not None:
             # What is done with a file says what to do instead; here are left files that cannot even be looked at.
             told = f"{_brief(error.filename)}: {error.strerror}; name another, or run as who may use it"
+            return _complain(told, _for_bisect(words, EXIT_FAULT))
+        if isinstance(error, RuntimeError) and (loop := _LOOP.fullmatch(str(error))):
+            told = f"{_brief(loop[1])}: is a link that leads back to itself; name another"
             return _complain(told, _for_bisect(words, EXIT_FAULT))
         told = f"internal error: {type(error).__name__}: {error}; run again with --debug"
         return _complain(told, _for_bisect(words, EXIT_FAULT))

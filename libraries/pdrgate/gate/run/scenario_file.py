@@ -121,6 +121,10 @@ def scenario_of(file: Path) -> Scenario:
         ) from error
     except msgspec.ValidationError as error:
         raise UsageError(f"the scenario {file}: {without_value(error)}; see docs/reference.md for its keys") from error
+    except ValueError as error:  # a number of thousands of digits, a date of a 99th month
+        raise UsageError(
+            f"the scenario {file}: has a value that is none; see docs/reference.md for its keys"
+        ) from error
     known = {*_File.__struct_fields__, *_KINDS}
     if unknown := sorted(map(str, content.keys() - known)):
         raise UsageError(
