@@ -63,7 +63,7 @@ class GuestCounting:
             symbols = read_symbols(guest, guest.build.image)
             return (
                 SharingObserver(
-                    guest.sharing_meter, lambda: guest.run("true"), symbols, partial(read_areas, guest),
+                    guest.sharing_meter, partial(guest.exists, "/"), symbols, partial(read_areas, guest),
                     GuestLineNames(guest.memory, self._vcpus, guest.build),
                 ),
             )  # fmt: skip
@@ -159,7 +159,7 @@ def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[O
         return ()
     return (
         MemoryObserver(
-            meter, guest.config.caches, lambda: guest.run("true"), partial(read_areas, guest),
+            meter, guest.config.caches, partial(guest.exists, "/"), partial(read_areas, guest),
             GuestLineNames(memory, 1, guest.build), counting,
         ),
     )  # fmt: skip
