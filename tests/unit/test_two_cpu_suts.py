@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -49,6 +48,9 @@ class _Session:
         self.up.append(SimpleNamespace(disposable=True, number=self.begun))
         return self.up[-1]
 
+    def as_it_is(self) -> _Session:
+        return self
+
     def leave(self, testbeds: list[object]) -> None:
         for one in testbeds:
             self.up.remove(one)
@@ -60,6 +62,8 @@ def _told(
     shared: dict[str, list[float]],
     scenarios: int = 1,
     stuck: tuple[str, ...] = (),
+    ahead: bool = False,
+    asked: bool = True,
 ) -> list[dict[str, Any]]:
     """What each scenario comes to, where trials of a build see so many shared lines for a packet, one after the other.
 
@@ -67,14 +71,15 @@ def _told(
     """
 
     class Sut:
-        def __init__(self, session: object, scenario: object, testbed: Any, identity: Any, **_: object) -> None:
+        def __init__(self, _session: object, scenario: object, testbed: Any, identity: Any, **_: object) -> None:
             self.side = identity.side
             self.first = testbed.number <= len(SIDES)
+            self.testbed = testbed
             self.trials: list[Any] = []
 
-        def set_up(self) -> None: ...
-
-        def prepare(self) -> None: ...
+        def prepare(self) -> None:
+            if self.testbed not in session.up:
+                raise TestbedError("there is no guest: the testbed is closed")
 
         def release(self) -> None:
             if self.first and self.side in stuck:
@@ -91,11 +96,14 @@ def _told(
 
     monkeypatch.setattr(two_cpu_suts, "OpenLoopSut", Sut)
     builds = {side: SimpleNamespace(label=side, start=None, program=None) for side in SIDES}
-    task = SimpleNamespace(scenario=None, longname="test")
-    with ThreadPoolExecutor(4) as workers:
-        suts = TwoCpuSuts(cast(Any, session), cast(Any, builds), workers)
-        found = [dict(suts.told(cast(Any, task))) for _ in range(scenarios)]
-        suts.close()
+    suts, found = TwoCpuSuts(cast(Any, session), cast(Any, builds)), []
+    for _ in range(scenarios):
+        task = SimpleNamespace(scenario=None, longname="test")
+        if ahead:
+            suts.begin(cast(Any, task))
+        if asked:
+            found.append(dict(suts.told(cast(Any, task))))
+    suts.close()
     assert session.up == []
     return cast(Any, found)
 
@@ -141,6 +149,24 @@ def test_a_guest_that_cannot_be_put_back_is_ended_and_booted_anew(monkeypatch: p
     assert [len(one) for one in found] == [2, 2, 2]
     assert session.begun == 3
     assert session.said == ["candidate: a rule stays"]
+
+
+@pytest.mark.parametrize("stuck", [(), ("candidate",)])
+def test_what_is_begun_beside_other_things_tells_the_same(
+    monkeypatch: pytest.MonkeyPatch, stuck: tuple[str, ...]
+) -> None:
+    seen = {"baseline": [0.1, 0.2, 0.3, 0.0], "candidate": [0.3, 0.2, 0.1, 0.0]}
+    session = _Session()
+    found = _told(monkeypatch, session, seen, scenarios=3, stuck=stuck, ahead=True)
+    assert [one.trials for told in found for one in told.values()] == [1] * 6
+    assert session.begun == 2 + len(stuck)
+
+
+def test_what_is_begun_for_a_scenario_that_nobody_asks_of_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _Session()
+    seen = {"baseline": [0.0] * 2, "candidate": [0.0] * 2}
+    assert _told(monkeypatch, session, seen, ahead=True, asked=False) == []
+    assert (session.begun, session.said) == (2, [])
 
 
 def test_a_testbed_without_such_guests_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,10 +202,17 @@ class CountedComparison(LivingComparison[Trial]):
         kind = PacedTrials if task.scenario.counts in INSIDE else CountedTrials
         return kind(task, self._suts)
 
+    def _begin_beside(self) -> None:
+        if self._wants_two_cpus:
+            self._suts.two_cpus.begin(self.task)
+
     def _on_two_cpus(self) -> OnTwoCpus:
+        return self._suts.two_cpus.told(self.task) if self._wants_two_cpus else {}
+
+    @property
+    def _wants_two_cpus(self) -> bool:
         """Where the scenario's plan has it; see `BuildComparison`."""
-        wanted = self.plan.two_cpus and self.session.profile.two_cpus and not self._is_planted
-        return self._suts.two_cpus.told(self.task) if wanted else {}
+        return self.plan.two_cpus and self.session.profile.two_cpus and not self._is_planted
 
 
 class CountedTransferComparison(LivingComparison[Transfer]):

@@ -89,6 +89,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _kind_of(self, task: ComparisonTask) -> ComparedStretches[AnyStretch]:
         """What its boots are compared by."""
 
+    def _begin_beside(self) -> None:
+        """Begin what is wanted after the pairs and may come up beside them; nothing unless a subclass knows better."""
+
     def _on_two_cpus(self) -> Mapping[Side, MemoryResult]:
         """What two CPUs do to each other with each build, seen once; nothing unless a subclass knows better."""
         return {}
@@ -107,6 +110,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def measure(self) -> None:
         """Pairs of boots until the rule has its answer, and what that is by the plan's tolerance."""
+        self._begin_beside()
         self.loop.run()
         if self.loop.failure is None:
             self._assess()

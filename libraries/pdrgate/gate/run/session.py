@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -191,6 +192,12 @@ class Session:
             yield
         finally:
             self.record = own
+
+    def as_it_is(self) -> Session:
+        """The session with the testbed and the record that it has now, also when it has others again: for what another
+        thread measures on a SUT that is its own.
+        """
+        return copy.copy(self)
 
     def leave(self, testbeds: Collection[Testbed] | None = None) -> None:
         """Put testbeds of its own back; None: all of them but those that are kept.

@@ -7,6 +7,7 @@ of each build tells it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from pdrgate.errors import PdrGateError
 from pdrgate.fate import INSIDE
@@ -36,16 +37,23 @@ def on_two_cpus(task: ComparisonTask) -> OnTwoCpus:
     if scenario.counts in INSIDE:  # programs of the SUT's own take turns with packets
         return {}
     suts: list[OpenLoopSut] = []
-    with session.on_two_cpus() as able, session.recorded_in(session.record.two_cpus if able else session.record):
+    with (
+        session.on_two_cpus() as able,
+        session.recorded_in(session.record.two_cpus if able else session.record),
+        ThreadPoolExecutor(len(SIDES), "two-cpus") as workers,  # what a thread has started ends with it
+    ):
         try:
             for side in SIDES if able else ():
                 build = task.builds[side]
                 identity = Identity(side, build.label, program=build.program, test=task.longname, stays=False)
                 testbed = session.begin(build.start)
                 suts.append(OpenLoopSut(session, scenario, testbed, identity, introduce=False))
+            await_all([workers.submit(sut.set_up) for sut in suts])
             for sut in suts:
                 sut.prepare()
-            see_packets(suts)
+            for _ in range(_TRIALS):
+                for sut in suts:
+                    see_packets(sut)
         except PdrGateError as error:
             session.observer.said(f"what two CPUs share is not told: {error}")
             return {}
@@ -56,11 +64,17 @@ def on_two_cpus(task: ComparisonTask) -> OnTwoCpus:
     return results_of({side: memory_of(sut.trials) for side, sut in zip(SIDES, suts, strict=False)})
 
 
-def see_packets(suts: Sequence[OpenLoopSut], trials: int = _TRIALS) -> None:
-    """Trials of SUTs of two CPUs, in turn. Raises TestbedError."""
+def await_all(coming: Sequence[Future[None]]) -> None:
+    """Wait until all of it has ended. Raises what the first one raises."""
+    wait(coming)
+    for one in coming:
+        one.result()
+
+
+def see_packets(sut: OpenLoopSut, trials: int = 1) -> None:
+    """Trials of a SUT of two CPUs. Raises TestbedError."""
     for _ in range(trials):
-        for sut in suts:
-            sut.measure(_LOAD, _PACKETS / _LOAD, Phase.MEMORY)
+        sut.measure(_LOAD, _PACKETS / _LOAD, Phase.MEMORY)
 
 
 def results_of(seen: Mapping[Side, Sequence[MemorySeen]], trials: int = _TRIALS) -> OnTwoCpus:

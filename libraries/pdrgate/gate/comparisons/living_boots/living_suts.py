@@ -39,7 +39,7 @@ class LivingSuts:
         self.workers = ThreadPoolExecutor(AT_ONCE * len(SIDES))
         """Set up and measure all SUTs of some pairs at once. What a thread has started ends with it, so that they stay
         as well."""
-        self.two_cpus = TwoCpuSuts(session, self.builds, self.workers)
+        self.two_cpus = TwoCpuSuts(session, self.builds)
         """One pair more, of two CPUs, for the scenarios that ask for it."""
         self.busy = threading.Lock()
         """Held by the one SUT in which a program uses the CPU: several would leave none to who is to end that."""
@@ -95,7 +95,6 @@ class LivingSuts:
         """Wait until all of that is done."""
         wait(self._going_on)
         self._going_on.clear()
-        self.two_cpus.settle()
 
     def lost(self, side: Side, number: int) -> None:
         """End a SUT, whose next scenario shall have another."""

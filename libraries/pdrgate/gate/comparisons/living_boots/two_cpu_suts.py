@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from functools import partial
 
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.comparisons.cold_boots.two_cpus import OnTwoCpus, results_of, see_packets
+from pdrgate.gate.comparisons.cold_boots.two_cpus import OnTwoCpus, await_all, results_of, see_packets
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.run.session import Session
@@ -28,6 +30,17 @@ from pdrgate.testbeds import Stands, Testbed
 _IN_DOUBT = 3
 """Trials more of each build where the first leaves doubt that both do the same, and of the boots after those."""
 
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Both SUTs of a scenario; none where the testbed has none."""
+
+    task: ComparisonTask
+    suts: dict[Side, OpenLoopSut] = field(default_factory=dict)
+    coming: dict[Side, Future[None]] = field(default_factory=dict)
+    """What sets them up."""
+
+
 SeenOfBoth = Mapping[Side, list[MemorySeen]]
 """What trials of both builds have seen; nothing where one of them could not be made."""
 
@@ -37,18 +50,23 @@ class TwoCpuSuts:
 
     The SUTs are booted when they are asked for first. One trial tells that nothing has changed, which is most often so.
     What further ones show to be worse is believed where another boot of each build shows it, too.
-
-    Args:
-        workers: set up and measure both at once; what they have started ends with them.
     """
 
-    def __init__(self, session: Session, builds: Mapping[Side, Build], workers: ThreadPoolExecutor) -> None:
+    def __init__(self, session: Session, builds: Mapping[Side, Build]) -> None:
         self._session = session
         self._builds = builds
-        self._workers = workers
+        self._workers = {side: ThreadPoolExecutor(1, f"two-cpus-{side}") for side in SIDES}
+        """A thread for each SUT, in which one thing is done after the other. What a thread has started ends with it, so
+        that both stay as well."""
         self._up: dict[Side, Testbed] = {}
         self._known: dict[Side, KnownState] = {}
-        self._going_on: list[Future[object]] = []
+        self._begun: _Begun | None = None
+        self._going_on: list[Future[None]] = []
+
+    def begin(self, task: ComparisonTask) -> None:
+        """Have both come up and be set up for a scenario while other things are done; `told` waits for them."""
+        with contextlib.suppress(PdrGateError):  # it is tried again, and told, when its turn comes
+            self._begin(task)
 
     def told(self, task: ComparisonTask) -> OnTwoCpus:
         """What is known of both builds; nothing where the testbed has no such SUT, or one of them tells nothing."""
@@ -57,53 +75,75 @@ class TwoCpuSuts:
         if not _worse(found):
             return found
         self._session.observer.said("two CPUs share more lines for a packet: both builds are booted once more")
-        self.close()
+        self._end()
         again = self._seen(task, lambda seen: True)
         return results_of({side: [*seen[side], *again[side]] for side in SIDES}) if again else {}
 
-    def settle(self) -> None:
-        """Wait until both are put back to what they were before the last scenario."""
-        wait(self._going_on)
-        self._going_on.clear()
-
     def close(self) -> None:
-        """End both; may be called twice."""
-        self.settle()
-        for side in list(self._up):
-            self._lost(side)
+        """End both, and what sets them up; may be called twice."""
+        self._end()
+        for worker in self._workers.values():
+            worker.shutdown()
+
+    def _begin(self, task: ComparisonTask) -> None:
+        """As `begin`. Raises PdrGateError."""
+        self._put_back()
+        self._begun = _Begun(task)
+        self._go_on(self._begun, SIDES)
+
+    def _go_on(self, begun: _Begun, sides: Iterable[Side]) -> None:
+        """Have these sides set up. Raises PdrGateError."""
+        session = self._session
+        with session.on_two_cpus() as able, session.recorded_in(session.record.two_cpus if able else session.record):
+            for side in sides if able else ():
+                begun.suts[side] = sut = self._sut(side, begun.task)
+                begun.coming[side] = self._workers[side].submit(sut.prepare)
+
+    def _prepared(self, task: ComparisonTask) -> Mapping[Side, OpenLoopSut]:
+        """Both SUTs, set up for a scenario; none where the testbed has none. Raises PdrGateError."""
+        if self._begun is None or self._begun.task is not task:
+            self._begin(task)
+        begun = self._begun
+        assert begun is not None
+        wait([*self._going_on, *begun.coming.values()])
+        self._going_on.clear()
+        # One that could not be put back from the scenario before is gone.
+        lost = [side for side, sut in begun.suts.items() if not self._is_up(side, sut)]
+        for side in lost:
+            begun.suts[side].abandon()
+        self._go_on(begun, lost)
+        await_all([*begun.coming.values()])
+        return begun.suts
 
     def _seen(self, task: ComparisonTask, in_doubt: Callable[[SeenOfBoth], bool]) -> SeenOfBoth:
         """What was seen of each build's packets: in one trial, and further ones where that leaves doubt.
 
         What goes wrong is told, and ends both SUTs.
         """
-        self.settle()
-        session, suts = self._session, dict[Side, OpenLoopSut]()
-        with session.on_two_cpus() as able, session.recorded_in(session.record.two_cpus if able else session.record):
-            try:
-                for side in SIDES if able else ():
-                    suts[side] = self._sut(side, task)
-                self._each(suts, lambda sut: sut.set_up())
-                for sut in suts.values():
-                    sut.prepare()
-                self._each(suts, lambda sut: see_packets([sut], 1))
-                if in_doubt(_of(suts)):
-                    self._each(suts, lambda sut: see_packets([sut], _IN_DOUBT))
-            except PdrGateError as error:
-                session.observer.said(f"what two CPUs share is not told: {error}")
-                for sut in suts.values():
-                    sut.abandon()
-                self.close()
-                return {}
-        self._going_on += [self._workers.submit(self._release, side, sut) for side, sut in suts.items()]
+        try:
+            suts = self._prepared(task)
+            self._see(suts, 1)
+            if in_doubt(_of(suts)):
+                self._see(suts, _IN_DOUBT)
+        except PdrGateError as error:
+            self._session.observer.said(f"what two CPUs share is not told: {error}")
+            self._end()
+            return {}
+        self._put_back()
         return _of(suts)
 
-    def _each(self, suts: Mapping[Side, OpenLoopSut], done: Callable[[OpenLoopSut], object]) -> None:
-        """Do it with both at once. Raises what the first one raises, when both have ended."""
-        coming = [self._workers.submit(done, sut) for sut in suts.values()]
-        wait(coming)
-        for one in coming:
-            one.result()
+    def _see(self, suts: Mapping[Side, OpenLoopSut], trials: int) -> None:
+        """Make trials of both at once, beside nothing else: the slower one is, the more often its clock ticks."""
+        await_all([self._workers[side].submit(see_packets, sut, trials) for side, sut in suts.items()])
+
+    def _put_back(self) -> None:
+        """Have both put back to what they were before the scenario, while other things are done."""
+        begun, self._begun = self._begun, None
+        for side, sut in begun.suts.items() if begun is not None else ():
+            if self._is_up(side, sut):
+                self._going_on.append(self._workers[side].submit(self._release, side, sut))
+            else:
+                sut.abandon()
 
     def _release(self, side: Side, sut: OpenLoopSut) -> None:
         """Put a SUT back; one that cannot be put back is ended, and the next scenario has another."""
@@ -113,9 +153,25 @@ class TwoCpuSuts:
             self._session.observer.said(str(error))
             self._lost(side)
 
+    def _end(self) -> None:
+        """End both, whatever is done with them; may be called twice."""
+        wait(self._going_on)
+        self._going_on.clear()
+        begun, self._begun = self._begun, None
+        for side in list(self._up):
+            self._lost(side)
+        if begun is not None:
+            wait(begun.coming.values())  # not for long once both are closed
+            for sut in begun.suts.values():
+                sut.abandon()
+
+    def _is_up(self, side: Side, sut: OpenLoopSut) -> bool:
+        return self._up.get(side) is sut.testbed
+
     def _lost(self, side: Side) -> None:
+        testbed = self._up.pop(side, None)
         try:
-            self._session.leave([self._up.pop(side)])
+            self._session.leave([] if testbed is None else [testbed])
         except PdrGateError as error:
             self._session.observer.said(str(error))
 
@@ -126,7 +182,7 @@ class TwoCpuSuts:
             self._known[side] = KnownState(base=StandingBase() if testbed.disposable else None)
         identity = Identity(side, build.label, program=build.program, test=task.longname)
         return OpenLoopSut(
-            self._session, task.scenario, self._up[side], identity, introduce=False, known=self._known[side]
+            self._session.as_it_is(), task.scenario, self._up[side], identity, introduce=False, known=self._known[side]
         )  # fmt: skip
 
 
