@@ -9,7 +9,8 @@ import pytest
 from touching_routers import FAR, MAPS, NEAR, OF_EACH_CPU, SHARED, Touching, router_of_maps, walk
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.data_paths.catalogue import data_path
+from pdrgate.data_paths.catalogue import SetUp, data_path
+from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.cost import packet_cost
@@ -37,8 +38,10 @@ def metered(shared_testbed, cloud: KernelBuild) -> VmTestbed:
 def trials(metered: VmTestbed, tmp_path: Path) -> Callable[..., list[Trial]]:
     """Trials of a path's packets at saturation, in these phases."""
 
-    def measured(path_name: str, *phases: Phase, program: Path | None = None) -> list[Trial]:
-        path = data_path(path_name, program)
+    def measured(
+        path_name: str, *phases: Phase, program: Path | None = None, set_up: SetUp | None = None
+    ) -> list[Trial]:
+        path = data_path(path_name, program, set_up=set_up)
         path.apply(metered.hops)
         generator, file = metered.generator(path.family), TrialFile(tmp_path / "trials.jsonl")
         try:
@@ -159,3 +162,22 @@ def test_lines_of_a_map_have_its_name(trials: Callable[..., list[Trial]], tmp_pa
     for name in MAPS:
         told = own.get(f"per-CPU map {name}" if name.startswith("each") else f"map {name}", 0)
         assert told == pytest.approx(1, abs=0.02), (name, own)
+
+
+def test_fields_of_structs_are_told_those_of_a_module_by_its_own_types(
+    metered: VmTestbed, trials: Callable[..., list[Trial]]
+) -> None:
+    tracked = set_up_of(
+        ("nft 'add table ip gate; add chain ip gate passing { type filter hook forward priority filter; }'",
+         "nft add rule ip gate passing ct state invalid drop")
+    )  # fmt: skip
+    metered.furnish(tracked.programs, tracked.words)
+    *_, last = trials("ip-routing", Phase.SATURATION, Phase.MEMORY, set_up=tracked)
+    seen = last.seen.memory
+    assert seen is not None
+    # A connection is looked for by its addresses; whether it is still valid says when it ends.
+    fields = seen.fields["__nf_conntrack_find_get"]["nf_conntrack"]
+    assert fields.startswith("nf_conn.")
+    assert {".tuplehash", ".timeout"} <= set(fields.removeprefix("nf_conn").split(", "))
+    # What a packet is received into is of the kernel's own types.
+    assert seen.fields["__netif_receive_skb_core"]["skbuff_head_cache"].startswith("sk_buff.")
