@@ -13,7 +13,8 @@ from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.loaded_code import LoadedCode
 from pdrgate.guests.metering.meter import Executed
-from pdrgate.guests.metering.symbols import KernelSymbol, symbols_behind
+from pdrgate.guests.metering.static_data import StaticData
+from pdrgate.guests.metering.symbols import KernelSymbol, parsed_data, symbols_behind
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 
@@ -44,3 +45,17 @@ def test_functions_have_the_kernels_own_names_whatever_is_loaded_later(guest: Gu
     told = code.naming(ran)
     assert told.functions(ran) == told.with_more(of_modules).functions(ran)
     assert set(told.names(ran.address)) > {"netem_enqueue", "start_xmit"}
+
+    # So have variables.
+    lines = guest.run("cat", "/proc/kallsyms").stdout.splitlines()
+    kernel = dict(variable for variable, module in parsed_data(lines) if module)
+    known = StaticData.of(kernel.items())
+    named = {
+        name: (known.at(at), told.data.at(at)) for at, name in kernel.items() if name in ("netem_qdisc_ops", "napi_tx")
+    }
+    assert len(named) == 2
+    assert all(ours == theirs for theirs, ours in named.values())
+    for at, name in kernel.items():
+        if not name.startswith("_"):  # what these note of themselves
+            (theirs, _), ours = known.at(at) or ("", 0), told.data.at(at)
+            assert (ours[0] if ours is not None else "") == theirs

@@ -14,6 +14,8 @@ from typing import BinaryIO
 
 SYMBOLS, EXECUTABLE = 2, 0x4
 """SHT_SYMTAB and SHF_EXECINSTR."""
+_OBJECT = 1
+"""STT_OBJECT: a symbol that is a variable."""
 GLOBAL_FUNCTION, WEAK_FUNCTION = 0x12, 0x22
 """STB_GLOBAL or STB_WEAK, and STT_FUNC."""
 BPF = 247
@@ -87,6 +89,10 @@ class ElfFile:
         """The symbols that have a name and stand in code."""
         code = {number for number, section in enumerate(self.sections) if section.flags & EXECUTABLE}
         return (symbol for _, symbol in self._symbols() if symbol.section in code and symbol.name)
+
+    def data_symbols(self) -> Iterator[ElfSymbol]:
+        """The symbols that are variables and have a name."""
+        return (symbol for told, symbol in self._symbols() if told & 0xF == _OBJECT and symbol.name)
 
     def _symbols(self) -> Iterator[tuple[int, ElfSymbol]]:
         table = next((one for one in self.sections if one.kind == SYMBOLS), None)

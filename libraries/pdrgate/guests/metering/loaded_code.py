@@ -1,4 +1,4 @@
-"""Names for the code of a guest that stays up, where modules and BPF programs come and go."""
+"""Names for the code and the variables of a guest that stays up, where modules and BPF programs come and go."""
 
 from __future__ import annotations
 
@@ -28,23 +28,30 @@ _LABEL = re.compile(r"\.L|L0")
 """What a kernel leaves out of /proc/kallsyms: labels of the assembler's own."""
 _NAME = re.compile(r"\w+", re.ASCII)
 _SECTION = re.compile(r"(\w+)/sections/([^/:]+):(0x[0-9a-f]+)", re.ASCII)
+_SECTIONS = ("*text*", "data*", "bss*", "rodata*")
+"""What sections are called, behind a dot, that have code or variables."""
+_NO_SECTION = (".init", ".data..percpu")
+"""Sections that lie elsewhere: what is of use at the start alone is thrown away then, and others come to lie there;
+each CPU has its own of the other."""
 _PROGRAMS = "bpf"
 """The module that /proc/kallsyms has BPF programs in."""
 
 
 @dataclass(frozen=True, slots=True)
-class _CodeSection:
-    """A section of a module that has code, and which functions begin at which of its bytes."""
+class _ModuleSection:
+    """A section of a module, and which functions or variables begin at which of its bytes."""
 
     size: int
-    functions: tuple[tuple[str, int], ...]
+    is_code: bool
+    names: tuple[tuple[str, int], ...]
 
 
 class LoadedCode:
     """The names of a guest's code, read anew only as far as something else was executed.
 
-    Where modules' functions lie, their files and the addresses of their sections tell. /proc/kallsyms takes an emulated
-    guest 0.25 s, whatever is looked for: it is read for BPF programs, and for modules that are none of the build's.
+    Where modules' functions and variables lie, their files and the addresses of their sections tell. /proc/kallsyms
+    takes an emulated guest 0.25 s, whatever is looked for: it is read for BPF programs, and for modules that are none
+    of the build's.
 
     Raises:
         TestbedError: the guest does not answer, or its kernel has no /proc/kallsyms.
@@ -93,21 +100,28 @@ class LoadedCode:
         if loaded == self._modules:
             return
         places = self._places([name for name, _ in loaded])
-        ranges, symbols = [self._own], []
+        ranges, symbols, variables = [self._own], list[KernelSymbol](), list[tuple[int, str]]()
         self._are_the_builds = set(places) == {name for name, _ in loaded}
         for name, sections in places.items():
-            code = _code_of(self._build, name)
-            self._are_the_builds &= bool(code)
+            known = _sections_of(self._build, name)
+            self._are_the_builds &= bool(known)
             for section, address in sections.items():
-                if section in code:
-                    ranges.append((address, address + code[section].size))
-                    symbols += [KernelSymbol(address + at, function) for function, at in code[section].functions]
+                if (own := known.get(section)) is None:
+                    continue
+                if own.is_code:
+                    ranges.append((address, address + own.size))
+                    symbols += [KernelSymbol(address + at, function) for function, at in own.names]
+                else:
+                    # What lies behind it, or in it before the first variable, is none of these.
+                    variables += [(address, ""), (address + own.size, "")]
+                    variables += [(address + at, variable) for variable, at in own.names]
         self._modules, self._ranges = loaded, np.array(sorted(ranges), dtype=np.uint64)
-        self._of_modules = self._symbols = self._kernel.with_more(symbols)
+        self._of_modules = self._symbols = self._kernel.with_more(symbols).with_data(variables)
 
     def _places(self, modules: list[str]) -> Mapping[str, Mapping[str, int]]:
-        """The address of each section of code, by module and by its name."""
-        files = " ".join(f"{name}/sections/.*text*" for name in sorted(modules) if _NAME.fullmatch(name))
+        """The address of each section of code or of variables, by module and by its name."""
+        sound = (name for name in sorted(modules) if _NAME.fullmatch(name))
+        files = " ".join(f"{name}/sections/.{section}" for name in sound for section in _SECTIONS)
         told = self._guest.script(f"cd /sys/module && grep -H . {files} 2>/dev/null").stdout if files else ""
         found: dict[str, dict[str, int]] = {}
         for name, section, address in (match.groups() for match in map(_SECTION.fullmatch, told.splitlines()) if match):
@@ -116,19 +130,21 @@ class LoadedCode:
 
 
 @lru_cache(maxsize=256)
-def _code_of(build: KernelBuild, name: str) -> Mapping[str, _CodeSection]:
-    """The sections of a module's code by name; nothing where the build has no such module."""
+def _sections_of(build: KernelBuild, name: str) -> Mapping[str, _ModuleSection]:
+    """The sections of a module by name; nothing where the build has no such module."""
     module = next((one for one in select_modules(build, (), (name,)) if one.name == name), None)
-    return {} if module is None else dict(_code_in(module.content))
+    return {} if module is None else dict(_sections_in(module.content))
 
 
-def _code_in(module: bytes) -> Iterator[tuple[str, _CodeSection]]:
+def _sections_in(module: bytes) -> Iterator[tuple[str, _ModuleSection]]:
     elf = ElfFile(io.BytesIO(module))
-    functions: dict[int, list[tuple[str, int]]] = {}
-    for symbol in elf.code_symbols():
-        if not _LABEL.match(symbol.name):
-            functions.setdefault(symbol.section, []).append((symbol.name, symbol.value))
+    names: dict[tuple[int, bool], list[tuple[str, int]]] = {}
+    for is_code, symbols in ((True, elf.code_symbols()), (False, elf.data_symbols())):
+        for symbol in symbols:
+            if not _LABEL.match(symbol.name):
+                names.setdefault((symbol.section, is_code), []).append((symbol.name, symbol.value))
     for number, section in enumerate(elf.sections):
-        # What is of use at the start alone is thrown away then, and others come to lie there.
-        if section.flags & EXECUTABLE and not section.name.startswith(".init"):
-            yield section.name, _CodeSection(section.size, tuple(functions.get(number, ())))
+        if not section.name.startswith(_NO_SECTION):
+            is_code = bool(section.flags & EXECUTABLE)
+            own = tuple(names.get((number, is_code), ()))
+            yield section.name, _ModuleSection(section.size, is_code, own)

@@ -23,6 +23,8 @@ _LARGEST = 64 << 20
 """Bytes of a variable at most."""
 _MADE = re.compile(r"\.(?:\d+|\w+\.\d+|llvm\.\d+)$")
 """What a compiler adds to the names of static variables of functions."""
+_CONSTANT = re.compile(r"\.L")
+"""Strings and the like in modules, which have no names but the compiler's."""
 _ABOUT = re.compile(r"__(?:ksymtab_|kstrtab|crc_|BTF_ID_|param_|setup_|initcall_|UNIQUE_ID|per_cpu_|start_|stop_|end_)")
 """Notes that the kernel has of itself; no packet touches them."""
 
@@ -31,7 +33,7 @@ class StaticData:
     """Addresses and names of variables.
 
     Args:
-        names: by address; of several at one address one.
+        names: by address; of several at one address one. What begins where a name is empty has none.
         marks: addresses of `FOUND_BY_NAME`, as far as they are known and not 0.
     """
 
@@ -47,11 +49,11 @@ class StaticData:
         found: dict[int, str] = {}
         marks: dict[str, int] = {}
         for address, symbol in symbols:
-            name = _MADE.sub("", printable_name(symbol))
+            name = "" if _CONSTANT.match(symbol) else _MADE.sub("", printable_name(symbol))
             if name in FOUND_BY_NAME and address:
                 marks.setdefault(name, address)
             known = found.get(address)
-            if not _ABOUT.match(name) and (known is None or (len(name), name) < (len(known), known)):
+            if not _ABOUT.match(name) and (known is None or _rank(name) < _rank(known)):
                 found[address] = name
         return cls(found, marks)
 
@@ -78,6 +80,11 @@ class StaticData:
             return None
         begin = int(self.addresses[number])
         return (self.names[number], begin) if address - begin < _LARGEST else None
+
+
+def _rank(name: str) -> tuple[bool, int, str]:
+    """Rank the names of one address: people use the lowest."""
+    return not name, len(name), name
 
 
 _FIRST = 1 << 63
