@@ -181,3 +181,5 @@ def test_fields_of_structs_are_told_those_of_a_module_by_its_own_types(
     assert {".tuplehash", ".timeout"} <= set(fields.removeprefix("nf_conn").split(", "))
     # What a packet is received into is of the kernel's own types.
     assert seen.fields["__netif_receive_skb_core"]["skbuff_head_cache"].startswith("sk_buff.")
+    # So are variables that each CPU has.
+    assert seen.fields["__napi_alloc_skb"]["per-CPU napi_alloc_cache"].startswith("napi_alloc_cache.")

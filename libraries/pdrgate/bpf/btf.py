@@ -251,6 +251,12 @@ class Types:
         """Types of global variables by their names."""
         return {one.name: one.number for one in self._sections("")}
 
+    def placed(self, section: str) -> Mapping[int, int]:
+        """Types of the variables of a section, by where in it they begin."""
+        whole = next((one for one in map(self._raw, self._of_variables) if one.name == section), None)
+        found = () if whole is None else struct.iter_unpack("<III", whole.more)
+        return {at: variable.number for number, at, _ in found if (variable := self._raw(number)).kind == _VAR}
+
     @cached_property
     def maps(self) -> Mapping[str, MapType]:
         """The maps by their names."""

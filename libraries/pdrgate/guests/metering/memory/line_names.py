@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pdrgate.bpf.btf import Types
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest_memory import PAGE, GuestMemory
 from pdrgate.guests.metering.memory.cache_levels import LINE
@@ -24,6 +25,7 @@ from pdrgate.guests.metering.memory.kernel_types import kernel_types
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.memory.maps import MapAreas, MapOwner
 from pdrgate.guests.metering.memory.page_owners import KernelNotes, kernel_notes, page_owners
+from pdrgate.guests.metering.memory.per_cpu_structs import PerCpuStructs
 from pdrgate.guests.metering.memory.slab_objects import SlabObjects, StructPart
 from pdrgate.guests.metering.static_data import CPU_AREAS, CPU_BEGIN, CPU_END, MAPS
 from pdrgate.guests.metering.symbols import KernelSymbols
@@ -70,7 +72,9 @@ class GuestLineNames:
         owners = page_owners(self.memory, notes, pages) if notes is not None and pages else {}
         areas_of_cpus = tuple(self._cpu_areas(symbols, notes))
         objects = None if notes is None or self.build is None else SlabObjects(self.memory, notes.tables, self.build)
-        maps = self._maps(symbols, notes, areas_of_cpus)
+        types = None if self.build is None else kernel_types(self.build)
+        maps = _maps(symbols, notes, areas_of_cpus, self.memory, types)
+        structs = None if types is None else PerCpuStructs(types, symbols.data.marks.get(CPU_BEGIN, 0))
 
         def name(address: int, kind: int) -> LineName:
             if kind in _OF_MAPS and maps is not None and (found := maps.at(address)) is not None:
@@ -81,36 +85,29 @@ class GuestLineNames:
                 case LineKind.SYMBOL:
                     return LineName(_variable(symbols, address))
                 case LineKind.PER_CPU:
-                    return LineName(self._of_cpu(symbols, areas_of_cpus, address))
+                    return self._of_cpu(symbols, areas_of_cpus, address, structs)
             return LineName()
 
         known = {at: name(*at) for at in set(zip(addresses, kinds, strict=True))}
         return [known[at] for at in zip(addresses, kinds, strict=True)]
-
-    def _maps(self, symbols: KernelSymbols, notes: KernelNotes | None, areas: Sequence[int]) -> MapAreas | None:
-        """Where the kernel's BPF maps lie; None where it does not tell, or its types are not known."""
-        types = None if self.build is None else kernel_types(self.build)
-        place = symbols.data.marks.get(MAPS)
-        if notes is None or types is None or place is None:
-            return None
-        try:
-            return MapAreas(KernelStructs(self.memory, notes.tables, types), place, areas)
-        except ValueError:  # a stranger's types are damaged
-            return None
 
     def _of_map(self, found: MapOwner) -> str:
         if found.cpu is None:
             return f"map {found.name}"
         return f"map {found.name} of CPU {found.cpu}" if self.vcpus > 1 else f"per-CPU map {found.name}"
 
-    def _of_cpu(self, symbols: KernelSymbols, areas: Sequence[int], address: int) -> str:
+    def _of_cpu(
+        self, symbols: KernelSymbols, areas: Sequence[int], address: int, structs: PerCpuStructs | None
+    ) -> LineName:
         """A per-CPU variable that the kernel has from the boot on, and of which CPU it is where there are several."""
         marks = symbols.data.marks
         for cpu, area in enumerate(areas):
             at = (address - area) % (1 << 64)
             if marks.get(CPU_BEGIN, 0) <= at < marks.get(CPU_END, 0) and (found := symbols.data.at(at)) is not None:
-                return f"{found[0]} of CPU {cpu}" if self.vcpus > 1 else f"per-CPU {found[0]}"
-        return ""
+                variable, begin = found
+                name = f"{variable} of CPU {cpu}" if self.vcpus > 1 else f"per-CPU {variable}"
+                return LineName(name, None if structs is None else structs.part(begin, address - (at - begin)))
+        return LineName()
 
     def _cpu_areas(self, symbols: KernelSymbols, notes: KernelNotes | None) -> Iterator[int]:
         """How far each CPU's area lies behind where the kernel's file has it."""
@@ -118,6 +115,19 @@ class GuestLineNames:
         if notes is not None and places is not None:
             for cpu in range(self.vcpus):
                 yield int.from_bytes(self.memory.virtual(notes.tables, places + 8 * cpu, 8), "little")
+
+
+def _maps(
+    symbols: KernelSymbols, notes: KernelNotes | None, areas: Sequence[int], memory: GuestMemory, types: Types | None
+) -> MapAreas | None:
+    """Where the kernel's BPF maps lie; None where it does not tell, or its types are not known."""
+    place = symbols.data.marks.get(MAPS)
+    if notes is None or types is None or place is None:
+        return None
+    try:
+        return MapAreas(KernelStructs(memory, notes.tables, types), place, areas)
+    except ValueError:  # a stranger's types are damaged
+        return None
 
 
 def first_byte(line: int, touched: int) -> int:
