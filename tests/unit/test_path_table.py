@@ -19,7 +19,7 @@ from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.words.headline import headline
 from pdrgate.reports.words.path_remarks import noticed, said_of_paths, shared_changes
-from pdrgate.reports.words.path_table import is_portfolio, lines_that_tell, path_lines
+from pdrgate.reports.words.path_table import heading, is_portfolio, lines_that_tell, path_lines
 from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, PartChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -153,3 +153,15 @@ def test_whatever_boots_that_stay_up_tell_is_told_in_the_table() -> None:
     result = made_results.result(*RUN.scenarios, replace(told, comparison=replace(told.comparison, changes=changes)))
     assert is_portfolio(result)
     assert "Rules Replaced" in [one.path for one in path_lines(result)]
+
+
+def test_a_path_is_headed_by_its_name_in_every_report() -> None:
+    """Of many paths the data path beneath is IP routing, whatever their sockets or tunnels do."""
+    slower = replace(RUN.scenarios[2], title="steps of its own on IP routing, unpinned")
+    run = made_results.result(slower, *RUN.scenarios[:2])
+    screen = io.StringIO()
+    show_verdict(run, Screen(screen, live=False))
+    assert "\nIPv6 Routing: REGRESSION\n" in screen.getvalue()
+    assert "(IPv6 Routing)" in run_markdown(run)
+    assert "<h2>IPv6 Routing: " in summary_page(run, {})
+    assert heading(made_results.scenario("PASS")) == made_results.scenario("PASS").title

@@ -174,3 +174,12 @@ def test_a_scenario_is_had_by_its_name(scenario: Scenario) -> None:
 def test_names_of_no_scenario(name: str) -> None:
     with pytest.raises(UsageError, match=r"take a name from a result, such as ipv6-routing-1cpu-4096-64B$"):
         Scenario.named(name)
+
+
+def test_steps_of_a_scenario_on_ip_routing_are_not_called_ip_routing() -> None:
+    """What sockets, tunnels or filters of the steps do with packets is the path; IP routing lies beneath."""
+    steps = set_up_of(["ip address add 198.18.0.1/32 dev lo"])
+    told = Scenario(data_path="ip-routing", set_up=steps).title
+    assert told.startswith("steps of its own on IP routing, ")
+    assert "set up by ip address add 198.18.0.1/32 dev lo" in told
+    assert Scenario(data_path="ipv6-routing", set_up=steps).title.startswith("IPv6 routing, ")

@@ -398,8 +398,10 @@ class Scenario:
             more += f", {self.probe_rate:g} probes/s"
         if self.loss_ratio != DEFAULT_LOSS:
             more += f", PDR at {self.loss_ratio:.3g} loss" if self.loss_ratio < 1e-4 else f", PDR@{self.loss_ratio:.2%}"
+        beneath = DATA_PATHS[self.data_path]
+        kind = f"steps of its own on {beneath.title}" if self.set_up and beneath.under_steps else beneath.title
         return (
-            f"{DATA_PATHS[self.data_path].title}, {self.pinning}, buffer {self.buffer} packets, "
+            f"{kind}, {self.pinning}, buffer {self.buffer} packets, "
             f"{'IMIX' if self.frame_size == 'imix' else f'{self.frame_size}-byte'} frames"
             f"{'' if self.traffic is None else f' like {self.traffic}'}{more}"
         )

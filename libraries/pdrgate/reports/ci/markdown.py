@@ -25,7 +25,7 @@ from pdrgate.reports.words.measurands import (
 from pdrgate.reports.words.memory_words import MEMORY_CAPTION, memory_table
 from pdrgate.reports.words.packet_way import packet_way
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import is_portfolio, path_lines
+from pdrgate.reports.words.path_table import heading, is_portfolio, path_lines
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import vectors_lines
@@ -36,7 +36,7 @@ from pdrgate.units import Rate, Ratio
 MARKDOWN_FILE = "summary.md"
 _COMPARED = ("", "base", "candidate", "change")
 _MEASURED = ("", "value", "95 % interval")
-_GROUNDS = ("", "candidate's 95 % interval", "confidence of the change's", "evidence", "resolvable change")
+_GROUNDS = ("", "candidate's 95 % interval", "confidence of the change", "evidence", "resolvable change")
 _NUMERIC = frozenset({*_COMPARED[1:], *_MEASURED[1:], *_GROUNDS[1:]} - {"evidence"})
 _SENTENCE = 200
 """Characters of a cell that says several things, with names among them."""
@@ -60,7 +60,7 @@ def run_markdown(result: RunResult, address: str = "") -> str:
     blocks.append(_link(address))
     shown = [one for one in result.scenarios if not (is_portfolio(result) and one.verdict.passes)]
     for scenario in shown:
-        of = f" ({markdown_text(cut(scenario.title))})" if len(result.scenarios) > 1 else ""
+        of = f" ({markdown_text(cut(heading(scenario)))})" if len(result.scenarios) > 1 else ""
         if scenario.comparison is not None:
             blocks.append(_folded("Functions that changed", _functions(scenario.comparison, of)))
         blocks.append(_folded("Memory that changed", _memory(scenario, of)))
@@ -159,7 +159,7 @@ def _table(scenario: ScenarioResult, result: RunResult) -> str:
     """A row per measurand below the scenario's name, with a base where there is one to compare with."""
     rows, _ = judged_first(measurand_rows(scenario))
     several = len(result.scenarios) > 1
-    head = f"#### {markdown_text(cut(scenario.title))}" + f": {verdict_in_words(scenario.verdict)}" * several
+    head = f"#### {markdown_text(cut(heading(scenario)))}" + f": {verdict_in_words(scenario.verdict)}" * several
     told = scenario_headline(scenario).partition(": ")[2] if several and not scenario.verdict.passes else ""
     drawn = ""
     if rows and scenario.comparison is not None:
@@ -185,7 +185,7 @@ def _grounds(scenario: ScenarioResult) -> str:
     changed, besides = judged_first(measurand_rows(scenario))
     if scenario.comparison is None:
         return ""
-    told = [f"{markdown_text(cut(scenario.title))}:", _grounds_table(changed)]
+    told = [f"{markdown_text(cut(heading(scenario)))}:", _grounds_table(changed)]
     if besides:
         told += ["Told besides:", markdown_table(_COMPARED, [_compared(row) for row in besides], _NUMERIC)]
     return "\n\n".join(told)
@@ -266,7 +266,7 @@ def _drops(scenario: ScenarioResult, of: str) -> str:
 
 def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     """What disturbed, what a kernel complained of, which boots failed, and what the verdict does not rest on."""
-    of = f"{markdown_text(cut(scenario.title))}: " if len(result.scenarios) > 1 else ""
+    of = f"{markdown_text(cut(heading(scenario)))}: " if len(result.scenarios) > 1 else ""
     comparison = scenario.comparison
     if comparison is not None and not comparison.accepted:
         yield f"{of}the verdict does not rest on the change: {markdown_text(comparison.why_not)}"

@@ -22,7 +22,7 @@ from pdrgate.reports.words.loss_words import loss_lines
 from pdrgate.reports.words.measurands import MeasurandLine, intervals_in_words, measurand_rows
 from pdrgate.reports.words.memory_words import memory_lines
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, lines_that_tell
+from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, heading, is_portfolio, lines_that_tell
 from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines
@@ -53,7 +53,7 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
     columns = _Columns.fitting(rows, screen.width)
     for scenario in shown:
         screen.line("")
-        title = Text(printable(scenario.title), style="bold")
+        title = Text(printable(heading(scenario)), style="bold")
         if len(result.scenarios) > 1:
             title = Text.assemble(title, ": ", verdict_text(scenario.verdict))
         screen.line(title)

@@ -18,7 +18,7 @@ from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.headline import builds_compared, fault_in_words, headline, left_out, scenario_headline
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import is_path, is_portfolio
+from pdrgate.reports.words.path_table import heading, is_portfolio
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import by_gravity
@@ -95,7 +95,7 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
     }
     return _Section(
         scenario=scenario,
-        title=scenario.origin.test if is_path(scenario) else scenario.title,
+        title=heading(scenario),
         kernel=kernel_release(scenario),
         left_out=left_out(scenario_headline(scenario), scenario.reason),
         told=scenario_headline(scenario).removeprefix(f"{scenario.verdict}: "),
