@@ -26,7 +26,7 @@ from pdrgate.reports.words.headline import (
     scenario_headline,
     scenario_in_lines,
 )
-from pdrgate.reports.words.measurands import change_told, measurand_rows
+from pdrgate.reports.words.measurands import change_told, measurand_rows, tolerance_told
 from pdrgate.results.model import ChangeResult, Evidence, FunctionChange, PartChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -238,3 +238,9 @@ def test_what_is_not_judged_says_why(one: ChangeResult, why: str) -> None:
     show_verdict(result(told), Screen(screen, live=False))
     assert why in screen.getvalue()
     assert described(one.measurand).not_judged(dataclasses.replace(one, verdict=Verdict.PASS)) == ""
+
+
+def test_a_tolerance_of_many_is_no_power_of_ten() -> None:
+    waits = change("waiting for locks", baseline=0.0, tolerance=100.0, parts=_PARTS)
+    assert tolerance_told(waits) == "100 more"
+    assert tolerance_told(dataclasses.replace(waits, tolerance=0.756)) == "0.76 more"

@@ -39,6 +39,8 @@ class Table:
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
+    note: str = ""
+    """What is said behind the caption, and less loudly."""
 
     def html(self) -> str:
         """The table as a fragment that stands well in Robot's log as in a page."""

@@ -70,8 +70,8 @@ def paths_table(result: RunResult, *, passing: bool) -> str:
         if one.verdict.passes is passing
     ]  # fmt: skip
     told = intervals_in_words(*(one.comparison for one in result.scenarios))
-    caption = f"The worst first; instructions per packet, where no unit is said. {told}".rstrip()
-    return Table(caption, columns, rows).html() if rows else ""
+    caption = "The worst first; instructions per packet, where no unit is said."
+    return Table(caption, columns, rows, told).html() if rows else ""
 
 
 def measurands_table(scenario: ScenarioResult) -> str:
@@ -96,7 +96,7 @@ def measurands_table(scenario: ScenarioResult) -> str:
         ]
         for row in judged_first(rows)[0]
     ]  # fmt: skip
-    return Table(_compared(scenario), columns, cells).html()
+    return Table(_compared(scenario), columns, cells, intervals_in_words(scenario.comparison)).html()
 
 
 def evidence_tables(scenario: ScenarioResult) -> Iterator[str]:
@@ -108,14 +108,15 @@ def evidence_tables(scenario: ScenarioResult) -> Iterator[str]:
         head = (Column("told besides", heads=True, wraps=True), Column("base", True), Column("candidate", True))
         yield Table("", head, [[Cell(row.title), Cell(row.baseline), Cell(row.number)] for row in besides]).html()
     columns = [
-        Column("measurand", heads=True, wraps=True), Column("candidate's 95 % interval", True),
-        Column("confidence of the change's", True), Column("evidence"), Column("resolvable change", True),
+        Column("measurand", heads=True, wraps=True), Column("candidate's 95 % interval", True, wraps=True),
+        Column("confidence of the change", True, wraps=True), Column("evidence"),
+        Column("resolvable change", True, wraps=True),
     ]  # fmt: skip
     cells = [
         [Cell(row.name), Cell(row.interval), Cell(row.confidence), Cell(row.evidence), Cell(row.resolves)]
         for row in rows
     ]
-    yield Table(EVIDENCE, columns, cells).html()
+    yield Table("What the verdicts rest on.", columns, cells, f"{EVIDENCE}.").html()
 
 
 def losses_table(losses: LossResult, of: str = "") -> str:
@@ -294,7 +295,10 @@ def function_changes_table(comparison: ComparisonResult) -> str:
 
 def memory_changes_table(told: ChangesTable) -> str:
     """The functions that touch or miss more or fewer lines, by measurand, with what the lines are."""
-    columns = [Column(name, name in ("before", "after", "change"), heads=name == "function") for name in told.head]
+    columns = [
+        Column(name, name in ("before", "after", "change"), heads=name == "function", wraps=name == "lines of")
+        for name in told.head
+    ]
     return Table(MEMORY_CAPTION, columns, [[*map(Cell, cells)] for cells in told.rows]).html()
 
 
@@ -334,8 +338,7 @@ def _compared(scenario: ScenarioResult) -> str:
     rests = "" if comparison.accepted else "; the verdict does not rest on it"
     if rests and not scenario.reason.startswith(comparison.why_not):  # it is the headline then
         rests += f": {comparison.why_not}"
-    told = f"Against {comparison.baseline}{pairs}, tolerance {Ratio(comparison.tolerance)}{rests}"
-    return ". ".join(filter(None, (told, intervals_in_words(comparison))))
+    return f"Against {comparison.baseline}{pairs}, tolerance {Ratio(comparison.tolerance)}{rests}."
 
 
 def _numbers(point: LoadResult, steady: bool) -> list[str]:

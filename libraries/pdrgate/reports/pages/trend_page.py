@@ -234,7 +234,7 @@ def _overview(found: Sequence[Move]) -> str:
     measurands = list(dict.fromkeys(move.series.measurand for move in found))
     columns = [
         Column("what moved", heads=True, wraps=True),
-        *(Column(name, wraps=True) for name in measurands),
+        *(Column(name, numeric=True, wraps=True) for name in measurands),
         Column("on"),
         Column("testbed"),
     ]
@@ -245,7 +245,8 @@ def _overview(found: Sequence[Move]) -> str:
             own = [move for move in group if move.series.measurand == name]
             tone: Literal["", "pass", "fail"] = "" if not own else "fail" if own[0].worse else "pass"
             earlier = f", {len(own) - 1} more" if len(own) > 1 else ""
-            cells.append(Cell(f"{_arrow(own[0])}{earlier}" if own else "", tone))
+            told = _arrow(own[0]).replace(" ", "\N{NO-BREAK SPACE}") + earlier if own else ""
+            cells.append(Cell(told, tone))
         rows.append([*cells, Cell(day(group[0].after)), Cell(testbed)])
     return Table("", columns, rows).html()
 

@@ -255,7 +255,7 @@ def tolerance_told(change: ChangeResult) -> str:
     """The tolerance as the change is told: of what memory trials count by a number, ``0.7 more``."""
     if not change.parts:
         return str(Ratio(change.tolerance))
-    return f"{change.tolerance * share_of(change.baseline):.2g} more"
+    return f"{float(f'{change.tolerance * share_of(change.baseline):.2g}'):g} more"
 
 
 def _evidence(change: ChangeResult | None) -> str:
