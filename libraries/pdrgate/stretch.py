@@ -127,17 +127,17 @@ class MemoryCounts(NamedTuple):
     page_lines: int = 0
     """of the kernel's notes of pages;"""
     program_lines: int = 0
-    """of programs. What is in none of these is not known. Of a trial on two CPUs they tell the shared lines."""
+    """of programs. What is in none of these is not known. Of a trial on several CPUs they tell the shared lines."""
     shared: int = 0
-    """Of a trial on two CPUs, lines that the other CPU touched shortly before, one of the two writing."""
+    """Of a trial on several CPUs, lines that another CPU touched shortly before, one of the two writing."""
     falsely_shared: int = 0
-    """Of these, those of which the two touched other bytes."""
+    """Of these, those of which each CPU touched other bytes."""
     ipis: int = 0
-    """Of a trial on two CPUs, interprocessor interrupts that were taken."""
+    """Of a trial on several CPUs, interprocessor interrupts that were taken."""
     wakeups: int = 0
-    """Of a trial on two CPUs, tasks that were woken."""
+    """Of a trial on several CPUs, tasks that were woken."""
     waited: int = 0
-    """Of a trial on two CPUs, instructions of CPUs that waited for a lock."""
+    """Of a trial on several CPUs, instructions of CPUs that waited for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,9 @@ class MemorySeen:
     """By function and name of its lines, which fields of a struct it touches, where it is certain which struct that is:
     ``net_bridge_fdb_entry.used written, .key read``."""
     writers: Mapping[str, str] = field(default_factory=dict)
-    """Of a trial on two CPUs, by function the one that writes to its shared lines, where that is another one."""
+    """Of a trial on several CPUs, by function the one that writes to its shared lines, where that is another one."""
+    cpus: int = 1
+    """CPUs of the SUT."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,17 @@ FALSELY_SHARED = Touching(
 """,
 )  # fmt: skip
 """A counter of each CPU, all of them in one line."""
+OF_ODD_AND_EVEN_CPUS = Touching(
+    "ARRAY", 2,
+    """
+	{
+		__u32 key = bpf_get_smp_processor_id() & 1;
+		struct element *one = bpf_map_lookup_elem(&touched, &key);
+		if (one) one->value++;
+	}
+""",
+)  # fmt: skip
+"""Two counters, one of the even CPUs and one of the odd ones, in a line each."""
 NEAR, FAR = random_access(64), random_access(1 << 20)
 """4 KiB, and 64 MiB."""
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_results import compared, result, scenario
 
 from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee, described
-from pdrgate.measurands.shared_lines import TOLD_OF_TWO_CPUS
+from pdrgate.measurands.shared_lines import TOLD_OF_SEVERAL_CPUS
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
@@ -225,7 +225,7 @@ _HIDDEN = Evidence(slower=0.1, faster=-0.1, pairs=6, deviation=0.05, resolves=0.
         (change("cost", verdict=Verdict.NO_BASELINE, evidence=_HIDDEN), "noise hides it, some 40 pairs would show it"),
         (change("cost", verdict=Verdict.NO_BASELINE), "what boots differ by is not known"),
         *((change(kind.about.name, verdict=Verdict.NO_BASELINE, parts=_PARTS), "it depends on when the CPUs meet")
-          for kind in TOLD_OF_TWO_CPUS),
+          for kind in TOLD_OF_SEVERAL_CPUS),
     ],
 )  # fmt: skip
 def test_what_is_not_judged_says_why(one: ChangeResult, why: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +28,12 @@ from pdrgate.guests.metering.sharing.sharing_observer import sharing_marks, shar
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.measurands.memory_changes import memory_changes, memory_result, told_changes
 from pdrgate.measurands.memory_trials import memory_of
-from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, OF_TWO_CPUS, TOLD_OF_TWO_CPUS, SharedLines
+from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS, OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS, SharedLines
 from pdrgate.results.model import MemoryResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import MemoryCounts, MemorySeen
 from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds.vm.vm_config import LocalVm
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 _DRIVER = f"""
@@ -267,7 +269,7 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
         _place(0x6020, shared=7, direct=7, writer=0x1010),
     ]  # fmt: skip
     told = np.array([(9, 0xFF, 0xFF00, 0x1010, 8, 7, LineKind.DIRECT, 0, 0, 0)], TOLD_LINE)
-    seen = sharing_seen(SharedByPlaces(512, 0, 0, np.array(rows, _PLACE), told), _symbols(), (NAMED,))
+    seen = sharing_seen(SharedByPlaces(4, 512, 0, 0, np.array(rows, _PLACE), told), _symbols(), (NAMED,))
     assert seen == MemorySeen(
         512, 0,
         {
@@ -279,13 +281,14 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
         {"memcmp": {"direct_lines": {"bridge_fdb_cache": 7}}},
         {"memcmp": {"bridge_fdb_cache": "net_bridge_fdb_entry.used written, .key read"}},
         {"memcmp": "napi_gro_receive"},
+        4,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(("packets", "untold"), [(0, 0), (200, 0), (512, 1)])
 def test_few_packets_and_what_there_was_no_room_for_tell_nothing(packets: int, untold: int) -> None:
     rows = np.array([_place(0x4010, shared=5)], _PLACE)
-    assert sharing_seen(SharedByPlaces(packets, 0, untold, rows, np.array([], TOLD_LINE)), _symbols(), ()) is None
+    assert sharing_seen(SharedByPlaces(2, packets, 0, untold, rows, np.array([], TOLD_LINE)), _symbols(), ()) is None
 
 
 def test_what_takes_a_packet_up_is_marked_with_all_programs() -> None:
@@ -295,12 +298,19 @@ def test_what_takes_a_packet_up_is_marked_with_all_programs() -> None:
 
 
 def test_the_plugin_and_its_reader_agree_on_a_fresh_memory() -> None:
-    with SharingMeter(2) as meter:
+    with SharingMeter(3) as meter:
         assert meter.heeded
         meter.begin([(0x1000, Role.PACKET)], 1000, 5000)
         assert not meter.heeded
         told = meter.shared()
-        assert (told.packets, told.slips, told.untold, len(told.places), len(told.told)) == (0, 0, 0, 0, 0)
+        assert (told.cpus, told.packets, told.slips, told.untold, len(told.places), len(told.told)) == (
+            3,
+            0,
+            0,
+            0,
+            0,
+            0,
+        )
 
 
 def _seen(shared: int, *, elsewhere: int = 0) -> MemorySeen:
@@ -309,8 +319,10 @@ def _seen(shared: int, *, elsewhere: int = 0) -> MemorySeen:
 
 
 def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares_is_none() -> None:
-    before, after = (memory_result(each, OF_TWO_CPUS) for each in ([_seen(0), _seen(10)], [_seen(1000), _seen(1010)]))
-    (change,) = memory_changes(before, after, {}, JUDGED_OF_TWO_CPUS)
+    before, after = (
+        memory_result(each, OF_SEVERAL_CPUS) for each in ([_seen(0), _seen(10)], [_seen(1000), _seen(1010)])
+    )
+    (change,) = memory_changes(before, after, {}, JUDGED_OF_SEVERAL_CPUS)
     assert (change.measurand, change.verdict) == ("shared lines", Verdict.REGRESSION)
     assert [one.function for one in change.parts] == ["bpf:router"]
     assert SharedLines.about.sentence is not None
@@ -318,9 +330,16 @@ def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares
     assert told == "each packet touches 1.0 more lines that another CPU uses (0.0 -> 1.0), in bpf:router"
     # Pages that one CPU frees and the other takes: now many, now none.
     some, others = (
-        memory_result([_seen(0, elsewhere=by) for by in each], OF_TWO_CPUS) for each in ((0, 450), (500, 900))
+        memory_result([_seen(0, elsewhere=by) for by in each], OF_SEVERAL_CPUS) for each in ((0, 450), (500, 900))
     )
-    assert memory_changes(some, others, {}, JUDGED_OF_TWO_CPUS) == ()
+    assert memory_changes(some, others, {}, JUDGED_OF_SEVERAL_CPUS) == ()
+
+
+def test_what_four_cpus_share_is_not_compared_with_what_two_do() -> None:
+    def seen(cpus: int, shared: int) -> MemoryResult | None:
+        return memory_result([replace(_seen(shared), cpus=cpus)] * 2, OF_SEVERAL_CPUS)
+
+    assert [len(memory_changes(seen(2, 0), seen(cpus, 1000), {}, JUDGED_OF_SEVERAL_CPUS)) for cpus in (2, 4)] == [1, 0]
 
 
 def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
@@ -330,8 +349,8 @@ def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
         named = {"memcmp": {"direct_lines": {"bridge_fdb_cache": shared}}}
         return MemorySeen(1000, 0, {"memcmp": counts}, named, fields, {"memcmp": "br_handle_frame_finish"})
 
-    before, after = (memory_result(each, OF_TWO_CPUS) for each in ([seen(0)] * 2, [seen(1000), seen(1008)]))
-    (change,) = memory_changes(before, after, {}, JUDGED_OF_TWO_CPUS)
+    before, after = (memory_result(each, OF_SEVERAL_CPUS) for each in ([seen(0)] * 2, [seen(1000), seen(1008)]))
+    (change,) = memory_changes(before, after, {}, JUDGED_OF_SEVERAL_CPUS)
     assert SharedLines.about.sentence is not None
     told = SharedLines.about.sentence.clause(change, None)
     assert told.endswith(
@@ -343,21 +362,25 @@ def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
 def test_waiting_for_locks_is_told_where_it_is_much_and_decides_nothing() -> None:
     def seen(waited: int) -> MemoryResult | None:
         functions = {"native_queued_spin_lock_slowpath": MemoryCounts(waited=waited)}
-        return memory_result([MemorySeen(1000, 0, functions)] * 2, OF_TWO_CPUS)
+        return memory_result([MemorySeen(1000, 0, functions)] * 2, OF_SEVERAL_CPUS)
 
-    (change,) = told_changes(seen(0), seen(500_000), {}, TOLD_OF_TWO_CPUS)
+    (change,) = told_changes(seen(0), seen(500_000), {}, TOLD_OF_SEVERAL_CPUS)
     assert (change.measurand, change.candidate, change.verdict) == ("waiting for locks", 500, Verdict.NO_BASELINE)
     assert change.unresolved
-    assert told_changes(seen(0), seen(50_000), {}, TOLD_OF_TWO_CPUS) == ()
+    assert told_changes(seen(0), seen(50_000), {}, TOLD_OF_SEVERAL_CPUS) == ()
 
 
-def test_trials_of_one_cpu_tell_nothing_of_two() -> None:
+def test_trials_of_one_cpu_tell_nothing_of_several() -> None:
     assert memory_of([]) == []
-    assert all(kind.of is not None and kind.about.name for kind in OF_TWO_CPUS)
+    assert all(kind.of is not None and kind.about.name for kind in OF_SEVERAL_CPUS)
 
 
-def test_a_testbed_of_guests_has_one_of_two_cpus_and_one_of_namespaces_has_none() -> None:
-    two = load_testbed("resources/testbeds/local-vm.yaml").on_two_cpus()
-    assert two is not None
-    assert getattr(two, "shares", False)
-    assert load_testbed("resources/testbeds/local-netns.yaml").on_two_cpus() is None
+def test_a_testbed_of_guests_has_one_of_several_cpus_and_one_of_namespaces_has_none() -> None:
+    of_pairs = load_testbed("resources/testbeds/local-vm.yaml")
+    assert isinstance(of_pairs, LocalVm)
+    for wanted in (of_pairs, replace(of_pairs, sharing_vcpus=4)):
+        several = wanted.on_several_cpus()
+        assert isinstance(several, LocalVm)
+        assert (several.shares, several.vcpus, several.sut_cpus) == (True, *[wanted.sharing_vcpus] * 2)
+    assert replace(of_pairs, vcpus=2).on_several_cpus() is None
+    assert load_testbed("resources/testbeds/local-netns.yaml").on_several_cpus() is None

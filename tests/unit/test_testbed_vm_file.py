@@ -78,12 +78,14 @@ def test_all_may_be_left_out(load):
         ("ring: 512", "ring: 500", "x.yaml:9: sut.ring: 500 is not one of 256, 512, 1024; "),
         ("vcpus: 2", "vcpus: 0", "x.yaml:6: sut.vcpus: 0 is less than the minimum of 1; write a whole number from 1 to "
          "64, the guest's virtual CPUs"),
+        ("vcpus: 2", "sharing_vcpus: 5", "x.yaml:6: sut.sharing_vcpus: 5 is greater than the maximum of 4; "
+         "write 2, 3 or 4"),
         ("memory: 1024", "memory: 1G", "x.yaml:7: sut.memory: '1G' is not of type 'integer'; write a whole number of "
          "MiB from 256 to 65536"),
         ("accelerator: tcg", "accelerator: kmv", "x.yaml:8: sut.accelerator: 'kmv' is not one of auto, kvm, tcg; did "
          "you mean kvm?"),
-        ("vcpus: 2", "hops: 2", "x.yaml:6: sut.hops: unknown key; known are kernel, vcpus, memory, accelerator, "
-         "cpu, cpu_speed, ring, "
+        ("vcpus: 2", "hops: 2", "x.yaml:6: sut.hops: unknown key; known are kernel, vcpus, sharing_vcpus, memory, "
+         "accelerator, cpu, cpu_speed, ring, "
          "cpus, isolate, caches, cmdline, knobs"),
         ("cpus: [3, 2]", "cpus: [0]", "x.yaml:10: sut.cpus: CPU 0 is the generator's too (generator.cpu); the two must "
          "not share one"),

@@ -94,7 +94,7 @@ class BuildKeywords:
         baseline: str,
         boots: int = 12,
         budget: Duration | None = None,
-        two_cpus: bool = False,
+        several_cpus: bool = False,
     ) -> None:
         """Compares two kernel builds by the instructions that a packet costs, on guests that stay up from test to test.
 
@@ -104,8 +104,9 @@ class BuildKeywords:
         counts do not depend on how fast a guest is, and boots are needed as replicates only. `Cost Should Not Have
         Regressed` judges. What neither build can be set up for is left out: the test is skipped, with the reason.
 
-        With ``two_cpus`` the packets are also seen on a guest of two CPUs of each build, which stays up as well: a
-        packet may touch no more lines that the other CPU uses. What is worse there, two more boots must show, too.
+        With ``several_cpus`` the packets are also seen on a guest of several CPUs of each build, which stays up as
+        well: a packet may touch no more lines that another CPU uses. What is worse there, two more boots must show,
+        too. The testbed file says how many CPUs (``sut.sharing_vcpus``).
 
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """
@@ -117,7 +118,7 @@ class BuildKeywords:
                 if living is not None:
                     living.close()
                 living = self._state.living[session] = LivingSuts(session, builds)
-            test, plan = self._state.test, replace(plan, two_cpus=two_cpus)
+            test, plan = self._state.test, replace(plan, several_cpus=several_cpus)
             return living_comparison_of(
                 session, self._state.asked, living, plan, test=test.name, longname=test.longname
             )  # fmt: skip

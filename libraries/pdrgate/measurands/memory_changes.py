@@ -64,7 +64,8 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
             )
     whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
     return MemoryResult(
-        trials=len(seen), values=whole, functions=tuple(functions), priced=priced_of(seen)._asdict()
+        trials=len(seen), values=whole, functions=tuple(functions), cpus=seen[0].cpus,
+        priced=priced_of(seen)._asdict(),
     )  # fmt: skip
 
 
@@ -76,11 +77,13 @@ def memory_changes(
 ) -> tuple[ChangeResult, ...]:
     """What surely changed beyond doubt; a growth beyond the tolerance is a REGRESSION. What fell makes it a PASS.
 
+    Nothing is compared that was seen on SUTs of other numbers of CPUs.
+
     Args:
         renamed: functions by their earlier names, with what they are called now.
         judged: the measurands to be compared.
     """
-    if before is None or after is None or min(before.trials, after.trials) < _NEEDED:
+    if before is None or after is None or min(before.trials, after.trials) < _NEEDED or before.cpus != after.cpus:
         return ()
     changes = (_change(kind, before, after, renamed) for kind in judged)
     return tuple(one for one in changes if one.parts)

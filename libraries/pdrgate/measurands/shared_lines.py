@@ -1,4 +1,4 @@
-"""What two CPUs do to each other for a packet: lines of memory that both touch, and interrupts between them."""
+"""What several CPUs do to each other for a packet: lines that more than one touches, and interrupts between them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pdrgate.measurands.unit_spelling import Unit
 _BY_CHANCE = "it depends on when the CPUs meet"
 
 
-class OfTwoCpus(OfMemory):
-    """A measurand that a guest of two CPUs tells, of which each build has one; no boot of a pair does."""
+class OfSeveralCpus(OfMemory):
+    """A measurand that a guest of several CPUs tells, of which each build has one; no boot of a pair does."""
 
     __slots__ = ()
 
@@ -23,8 +23,8 @@ class OfTwoCpus(OfMemory):
         return None
 
 
-class SharedLines(OfTwoCpus):
-    """Lines that the other CPU touched shortly before, one of the two writing: hardware moves them between cores."""
+class SharedLines(OfSeveralCpus):
+    """Lines that another CPU touched shortly before, one of the two writing: hardware moves them between cores."""
 
     __slots__ = ()
     counted = "shared"
@@ -35,12 +35,12 @@ class SharedLines(OfTwoCpus):
         "cache lines of a packet that another CPU touched shortly before, one of the two writing",
         role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
         sentence=MoreByFunction("touches {} {} lines that another CPU uses"),
-        slows="A line that two CPUs use moves between them, which is slow where several handle packets.",
+        slows="A line that several CPUs use moves between them, which is slow where several handle packets.",
     )  # fmt: skip
 
 
-class FalselySharedLines(OfTwoCpus):
-    """Those of the shared lines of which the two CPUs touch other bytes."""
+class FalselySharedLines(OfSeveralCpus):
+    """Those of the shared lines of which each CPU touches other bytes."""
 
     __slots__ = ()
     counted = "falsely_shared"
@@ -52,8 +52,8 @@ class FalselySharedLines(OfTwoCpus):
     )  # fmt: skip
 
 
-class InterprocessorInterrupts(OfTwoCpus):
-    """Interrupts that one CPU has sent to the other."""
+class InterprocessorInterrupts(OfSeveralCpus):
+    """Interrupts that one CPU has sent to another."""
 
     __slots__ = ()
     counted = "ipis"
@@ -66,7 +66,7 @@ class InterprocessorInterrupts(OfTwoCpus):
     )  # fmt: skip
 
 
-class Wakeups(OfTwoCpus):
+class Wakeups(OfSeveralCpus):
     """Tasks that are woken, on whichever CPU."""
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class Wakeups(OfTwoCpus):
     )  # fmt: skip
 
 
-class LockWaits(OfTwoCpus):
+class LockWaits(OfSeveralCpus):
     """Instructions of a CPU that waits for a lock, which another one holds."""
 
     __slots__ = ()
@@ -93,11 +93,11 @@ class LockWaits(OfTwoCpus):
     )  # fmt: skip
 
 
-OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (
+OF_SEVERAL_CPUS: Final[tuple[type[OfSeveralCpus], ...]] = (
     SharedLines, FalselySharedLines, InterprocessorInterrupts, Wakeups, LockWaits,
 )  # fmt: skip
-"""What trials on two CPUs tell."""
-JUDGED_OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (SharedLines,)
+"""What trials on several CPUs tell."""
+JUDGED_OF_SEVERAL_CPUS: Final[tuple[type[OfSeveralCpus], ...]] = (SharedLines,)
 """Of them, what is judged; the falsely shared lines are among the shared ones."""
-TOLD_OF_TWO_CPUS: Final[tuple[type[OfTwoCpus], ...]] = (InterprocessorInterrupts, Wakeups, LockWaits)
-"""Of them, what is told where it surely changed; how long a CPU waits depends on when the other one has the lock."""
+TOLD_OF_SEVERAL_CPUS: Final[tuple[type[OfSeveralCpus], ...]] = (InterprocessorInterrupts, Wakeups, LockWaits)
+"""Of them, what is told where it surely changed; how long a CPU waits depends on when another one has the lock."""

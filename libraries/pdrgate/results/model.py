@@ -154,6 +154,8 @@ class MemoryResult:
     values: Mapping[str, tuple[float, ...]]
     """By measurand, a value of each trial."""
     functions: tuple[MemoryFunction, ...]
+    cpus: int = 1
+    """CPUs of the SUT that it was seen on; what CPUs share is comparable only where they are as many."""
     priced: Mapping[str, float] = field(default_factory=dict)
     """How often a packet does what estimated cycles have a price for, by its name: medians of the trials."""
 
@@ -590,8 +592,8 @@ class Findings(FlatPart):
     """What a packet costs; None where it was not counted."""
     memory: MemoryResult | None = None
     """What a packet does with memory; None where nobody saw it."""
-    two_cpus: MemoryResult | None = None
-    """What two CPUs do to each other for a packet; None where no guest of two CPUs told."""
+    several_cpus: MemoryResult | None = None
+    """What several CPUs do to each other for a packet; None where no guest of several CPUs told."""
     latency: tuple[LatencyResult, ...] = ()
     """Latencies by share of the PDR; empty where they were not asked for."""
     losses: LossResult | None = None

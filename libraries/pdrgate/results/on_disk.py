@@ -22,7 +22,7 @@ _Kind = TypeVar("_Kind", bound="DataclassInstance")
 _OF_A_SCENARIO = (
     "name", "title", "verdict", "reason", "test", "carried", "testbed", "boot", "fingerprint", "environment", "trials",
     "calibration", "search", "pdr", "measurands", "assessment", "comparison", "spike_in", "interference", "complaints",
-    "sides", "boots", "cost", "memory", "two_cpus", "uncounted", "latency", "soak", "losses", "drops", "arrivals",
+    "sides", "boots", "cost", "memory", "several_cpus", "uncounted", "latency", "soak", "losses", "drops", "arrivals",
     "frames", "transfers", "vectors", "set_up", "run",
 )  # fmt: skip
 """The order in which a scenario stands in the file, whatever part of it has a field."""

@@ -165,9 +165,14 @@ class TestbedConfig(ABC):
         """The CPUs of this machine that the generator and the SUT get. Raises TestbedError when there are too few."""
         return plan_cpus(self.generator.cpu, self.cpus)
 
-    def on_two_cpus(self) -> TestbedConfig | None:
-        """This testbed with a SUT of two CPUs that tells which lines they share; None where it has none."""
+    def on_several_cpus(self) -> TestbedConfig | None:
+        """This testbed with a SUT of several CPUs that tells which lines they share; None where it has none."""
         return None
+
+    @property
+    def sut_cpus(self) -> int:
+        """CPUs of a SUT that tells which lines they share; 0 where the file does not say how many a SUT has."""
+        return 0
 
     def with_kernel(self, build: str) -> TestbedConfig:
         """This testbed with ``build`` to be booted by `open`. Raises UsageError when it has no such choice."""

@@ -9,4 +9,4 @@ Test Tags        path-bridge
 *** Test Cases ***
 A Bridge
     Given The SUT Bridges
-    Then A Packet Costs As Much As Before    two_cpus=True
+    Then A Packet Costs As Much As Before    several_cpus=True

@@ -12,4 +12,4 @@ Connection Tracking
     ...    nft add table ip gate
     ...    nft 'add chain ip gate passing { type filter hook forward priority filter; }'
     ...    nft add rule ip gate passing ct state invalid drop
-    Then A Packet Costs As Much As Before    two_cpus=True
+    Then A Packet Costs As Much As Before    several_cpus=True

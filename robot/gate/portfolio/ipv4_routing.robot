@@ -9,4 +9,4 @@ Test Tags        path-ipv4-routing
 *** Test Cases ***
 IPv4 Routing
     Given The SUT Routes IPv4
-    Then A Packet Costs As Much As Before    two_cpus=True
+    Then A Packet Costs As Much As Before    several_cpus=True

@@ -26,4 +26,4 @@ UDP Sockets In A Memory Group
     ...    echo $$ >${GROUP}/cgroup.procs && exec pdrgate-relay from ${SOCKETS} to udp 198.18.0.2 53
     ...    undo: pdrgate-relay end
     And Packets Are Sent Like    udp dst=198.18.0.1 dport=53-84 src=@in flows=256
-    Then A Packet Costs As Much As Before    frame=1024    two_cpus=True
+    Then A Packet Costs As Much As Before    frame=1024    several_cpus=True

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from pdrgate.gate.comparisons.cold_boots.curve_boots import CurveBoots
-from pdrgate.gate.comparisons.cold_boots.two_cpus import OnTwoCpus, on_two_cpus
+from pdrgate.gate.comparisons.cold_boots.several_cpus import OnSeveralCpus, on_several_cpus
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
@@ -103,10 +103,10 @@ class BuildComparison(PairsComparison[Trial]):
     def _kind_of(self, task: ComparisonTask) -> ComparedTrials:
         return ComparedTrials(task)
 
-    def _on_two_cpus(self) -> OnTwoCpus:
-        """A planted slowdown is none of what two CPUs do to each other."""
-        wanted = self.loop.replication.facts.sees_memory and self.session.profile.two_cpus and not self._is_planted
-        return on_two_cpus(self.task) if wanted else {}
+    def _on_several_cpus(self) -> OnSeveralCpus:
+        """A planted slowdown is none of what several CPUs do to each other."""
+        wanted = self.loop.replication.facts.sees_memory and self.session.profile.several_cpus and not self._is_planted
+        return on_several_cpus(self.task) if wanted else {}
 
     def beside(self, builds: Mapping[Side, Build]) -> BuildComparison:
         """Another one of the same scenario, by the same plan and at the same loads, once these are known.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.build_comparison import ComparedTrials
-from pdrgate.gate.comparisons.cold_boots.two_cpus import OnTwoCpus
+from pdrgate.gate.comparisons.cold_boots.several_cpus import OnSeveralCpus
 from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
 from pdrgate.gate.comparisons.living_boots.counted_replacements import CountedReplacements
@@ -203,16 +203,16 @@ class CountedComparison(LivingComparison[Trial]):
         return kind(task, self._suts)
 
     def _begin_beside(self) -> None:
-        if self._wants_two_cpus:
-            self._suts.two_cpus.begin(self.task)
+        if self._wants_several_cpus:
+            self._suts.several_cpus.begin(self.task)
 
-    def _on_two_cpus(self) -> OnTwoCpus:
-        return self._suts.two_cpus.told(self.task) if self._wants_two_cpus else {}
+    def _on_several_cpus(self) -> OnSeveralCpus:
+        return self._suts.several_cpus.told(self.task) if self._wants_several_cpus else {}
 
     @property
-    def _wants_two_cpus(self) -> bool:
+    def _wants_several_cpus(self) -> bool:
         """Where the scenario's plan has it; see `BuildComparison`."""
-        return self.plan.two_cpus and self.session.profile.two_cpus and not self._is_planted
+        return self.plan.several_cpus and self.session.profile.several_cpus and not self._is_planted
 
 
 class CountedTransferComparison(LivingComparison[Transfer]):

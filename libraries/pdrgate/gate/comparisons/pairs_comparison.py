@@ -92,8 +92,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _begin_beside(self) -> None:
         """Begin what is wanted after the pairs and may come up beside them; nothing unless a subclass knows better."""
 
-    def _on_two_cpus(self) -> Mapping[Side, MemoryResult]:
-        """What two CPUs do to each other with each build, seen once; nothing unless a subclass knows better."""
+    def _on_several_cpus(self) -> Mapping[Side, MemoryResult]:
+        """What several CPUs do to each other with each build, seen once; nothing unless a subclass knows better."""
         return {}
 
     # --- What a suite calls ---
@@ -114,7 +114,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.loop.run()
         if self.loop.failure is None:
             self._assess()
-            self._take(self._on_two_cpus())
+            self._take(self._on_several_cpus())
         self.judgement, self.comparison = self._by(self.plan.tolerance)
 
     def prove(self, spike_in: SpikeInResult | None) -> None:
@@ -237,12 +237,12 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     # --- The judgement ---
 
-    def _take(self, two_cpus: Mapping[Side, MemoryResult]) -> None:
-        """Have what was seen of two CPUs among what is known of each build."""
+    def _take(self, several_cpus: Mapping[Side, MemoryResult]) -> None:
+        """Have what was seen of several CPUs among what is known of each build."""
         known = self.loop.replication
         sides = {
-            side: known.sides[side].but(replace(known.sides[side].findings, two_cpus=one))
-            for side, one in two_cpus.items()
+            side: known.sides[side].but(replace(known.sides[side].findings, several_cpus=one))
+            for side, one in several_cpus.items()
         }  # fmt: skip
         known.go_on_from(known.loads, known.latency_loads, sides, known.facts)
 

@@ -52,8 +52,8 @@ class Profile:
     """The same in a boot."""
     window_step: int = 1
     """Doublings from one window of a window curve to the next."""
-    two_cpus: bool = True
-    """Whether builds are booted on guests of two CPUs besides."""
+    several_cpus: bool = True
+    """Whether builds are booted on guests of several CPUs besides."""
 
     def trials_time(self, trials: float) -> float:
         """About how many seconds so many trials of the repeats take."""
@@ -105,7 +105,7 @@ PROFILES: dict[ProfileName, Profile] = {
             transfers=1,
             boot_transfers=1,
             window_step=3,
-            two_cpus=False,
+            several_cpus=False,
         ),
         Profile(
             "quick",

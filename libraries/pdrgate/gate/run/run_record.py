@@ -38,13 +38,13 @@ SPIKE_IN_FILE = "spike-in.json"
 """What was planted, by test and scenario: a run that is resumed goes on with the same."""
 STEPS_TRIALS = "steps.jsonl"
 """Trials of builds between the two that a bisection has compared."""
-TWO_CPUS_TRIALS = "two-cpus.jsonl"
-"""Trials on guests of two CPUs."""
+SEVERAL_CPUS_TRIALS = "several-cpus.jsonl"
+"""Trials on guests of several CPUs."""
 FINGERPRINTS_FILE = "fingerprints.json"
 """The fingerprints of a run's trials, by digest: what must be equal for a trial to stand for another."""
 GOES_ON_FROM = (
     TRIALS_FILE, TRANSFERS_FILE, PAIRS_FILE, SPIKE_IN_TRIALS, SPIKE_IN_PAIRS, SPIKE_IN_FILE, STEPS_TRIALS,
-    TWO_CPUS_TRIALS,
+    SEVERAL_CPUS_TRIALS,
     FINGERPRINTS_FILE,
 )  # fmt: skip
 """All that a run measures, and what made it."""
@@ -108,10 +108,10 @@ class RunRecord:
         return other
 
     @functools.cached_property
-    def two_cpus(self) -> Self:
-        """The same for guests of two CPUs that are measured once beside the pairs. Raises as the record itself."""
+    def several_cpus(self) -> Self:
+        """The same for guests of several CPUs that are measured once beside the pairs. Raises as the record itself."""
         other = copy.copy(self)
-        other.trials = TrialFile(self.folder / TWO_CPUS_TRIALS)
+        other.trials = TrialFile(self.folder / SEVERAL_CPUS_TRIALS)
         other.earlier = EarlierStretches[Trial]()
         return other
 
@@ -207,7 +207,7 @@ class RunRecord:
 
     def close(self) -> None:
         """End writing trials; may be called twice."""
-        parts = (self, self._spike_in, self.__dict__.get("steps"), self.__dict__.get("two_cpus"))
+        parts = (self, self._spike_in, self.__dict__.get("steps"), self.__dict__.get("several_cpus"))
         for part in (part for part in parts if part is not None):
             for file in (part.trials, part._transfers, part._pairs):
                 if file is not None:

@@ -173,14 +173,14 @@ class Session:
         return self._journal
 
     @contextlib.contextmanager
-    def on_two_cpus(self) -> Iterator[bool]:
-        """What is begun meanwhile has a SUT of two CPUs that tells which lines they share, where the testbed has that;
-        whether it has. It needs nothing more of this machine.
+    def on_several_cpus(self) -> Iterator[int]:
+        """What is begun meanwhile has a SUT of several CPUs that tells which lines they share, where the testbed has
+        that; how many CPUs, and 0 where it has none. It needs nothing more of this machine.
         """
-        own, other = self.config, self.config.on_two_cpus() if self._opener is None else None
+        own, other = self.config, self.config.on_several_cpus() if self._opener is None else None
         self.config = other or own
         try:
-            yield other is not None
+            yield other.sut_cpus if other is not None else 0
         finally:
             self.config = own
 

@@ -49,8 +49,10 @@ class LocalVm(TestbedConfig):
     """What memory trials model."""
     cmdline: str = ""
     """Further words for the kernel's command line."""
+    sharing_vcpus: int = FEWEST_CPUS
+    """CPUs of the further guest that tells what they share, up to `MOST_CPUS`."""
     shares: bool = False
-    """Whether it is to tell which lines two CPUs share, see `on_two_cpus`; no file says so."""
+    """Whether it is to tell which lines its CPUs share, see `on_several_cpus`; no file says so."""
 
     @property
     def boots_builds(self) -> bool:
@@ -95,7 +97,7 @@ class LocalVm(TestbedConfig):
             folder,
             machine=GuestConfig(
                 cpus=cpus.sut,
-                vcpus=FEWEST_CPUS if self.shares else self.vcpus,
+                vcpus=self.vcpus,
                 shares=self.shares,
                 memory=self.memory,
                 accelerator=self.accelerator,
@@ -117,9 +119,15 @@ class LocalVm(TestbedConfig):
         """This testbed with ``build`` to be booted by `open`."""
         return replace(self, kernel=build)
 
-    def on_two_cpus(self) -> LocalVm | None:
-        """This testbed with an emulated guest of two CPUs that tells what they share, in place of one of one CPU."""
-        return replace(self, shares=True, accelerator="tcg") if self.vcpus == 1 else None
+    def on_several_cpus(self) -> LocalVm | None:
+        """This testbed with an emulated guest of several CPUs that tells what they share, in place of one of one."""
+        several = replace(self, shares=True, vcpus=self.sharing_vcpus, accelerator="tcg")
+        return several if self.vcpus == 1 else None
+
+    @property
+    def sut_cpus(self) -> int:
+        """The guest's virtual CPUs."""
+        return self.vcpus
 
     def resources(self) -> frozenset[Resource]:
         """A guest's knobs and buffers are its own, so it takes CPUs, and this machine."""

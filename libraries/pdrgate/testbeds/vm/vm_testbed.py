@@ -166,7 +166,7 @@ class VmTestbed:
 
     def _come_up(self) -> None:
         """Wait for the guest and set its ports up. Raises TestbedError."""
-        # How one of two CPUs runs is certain, so that it keeps nobody waiting.
+        # How one of several CPUs runs is certain, so that it keeps nobody waiting.
         with contextlib.nullcontext() if self._machine.shares else _in_turn:
             self._start.wait()
             program = BusyProgram(self.guest)

@@ -10,7 +10,7 @@ from functools import partial
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
-from pdrgate.gate.comparisons.living_boots.two_cpu_suts import TwoCpuSuts
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
@@ -39,8 +39,8 @@ class LivingSuts:
         self.workers = ThreadPoolExecutor(AT_ONCE * len(SIDES))
         """Set up and measure all SUTs of some pairs at once. What a thread has started ends with it, so that they stay
         as well."""
-        self.two_cpus = TwoCpuSuts(session, self.builds)
-        """One pair more, of two CPUs, for the scenarios that ask for it."""
+        self.several_cpus = SeveralCpuSuts(session, self.builds)
+        """One pair more, of several CPUs, for the scenarios that ask for it."""
         self.busy = threading.Lock()
         """Held by the one SUT in which a program uses the CPU: several would leave none to who is to end that."""
         self.resting: dict[str, Trial] = {}
@@ -106,7 +106,7 @@ class LivingSuts:
         """End all of them; may be called twice."""
         self.workers.shutdown()
         self.settle()
-        self.two_cpus.close()
+        self.several_cpus.close()
         while self._up:
             self._leave(self._up.popitem()[1])
 

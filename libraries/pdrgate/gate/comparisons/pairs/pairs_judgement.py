@@ -19,7 +19,7 @@ from pdrgate.measurands.estimated_cycles import estimate_in_words
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.memory_changes import memory_changes, told_changes
 from pdrgate.measurands.renamed import renamed
-from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, TOLD_OF_TWO_CPUS
+from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
 from pdrgate.measurands.thunks import thunk_changes
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
@@ -142,12 +142,12 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
 
 
 def counted_changes(baseline: Findings, candidate: Findings) -> tuple[ChangeResult, ...]:
-    """What surely changed that is counted by function: thunks, memory, and what two CPUs do to each other."""
+    """What surely changed that is counted by function: thunks, memory, and what several CPUs do to each other."""
     costs = baseline.cost, candidate.cost
     names = renamed(costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else {}
     return (
         *thunk_changes(*costs),
         *memory_changes(baseline.memory, candidate.memory, names),
-        *memory_changes(baseline.two_cpus, candidate.two_cpus, names, JUDGED_OF_TWO_CPUS),
-        *told_changes(baseline.two_cpus, candidate.two_cpus, names, TOLD_OF_TWO_CPUS),
+        *memory_changes(baseline.several_cpus, candidate.several_cpus, names, JUDGED_OF_SEVERAL_CPUS),
+        *told_changes(baseline.several_cpus, candidate.several_cpus, names, TOLD_OF_SEVERAL_CPUS),
     )

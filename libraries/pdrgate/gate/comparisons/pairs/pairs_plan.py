@@ -34,8 +34,8 @@ class Plan:
     """How many comparisons the whole run has, this one included."""
     whole: bool = False
     """Whether all pairs are measured, whatever the first ones show."""
-    two_cpus: bool = False
-    """Whether boots that stay up have a pair of two CPUs beside them, which is seen once."""
+    several_cpus: bool = False
+    """Whether boots that stay up have a pair of several CPUs beside them, which is seen once."""
 
 
 class PairsClock:

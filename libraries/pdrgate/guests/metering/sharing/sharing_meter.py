@@ -40,6 +40,7 @@ kernel's clock goes on."""
 class SharedByPlaces:
     """What a trial counted while all CPUs handled packets."""
 
+    cpus: int
     packets: int
     slips: int
     """Turns that a CPU took, for the one that had it did not end it."""
@@ -81,4 +82,4 @@ class SharingMeter(TrialMemory):
         """What the trial counted, once its end is `heeded`."""
         places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), PLACES))
         told = self._told(_HEAD.itemsize + PLACES * _PLACE.itemsize, _TOLD, len(places))
-        return SharedByPlaces(self._get("packets"), self._get("slips"), self._get("untold"), places, told)
+        return SharedByPlaces(self.cpus, self._get("packets"), self._get("slips"), self._get("untold"), places, told)

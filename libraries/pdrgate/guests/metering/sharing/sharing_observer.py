@@ -141,6 +141,7 @@ def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols, line_names: Seq
         by_function(shared.told, touching, line_names, KIND_FIELDS),
         fields_by_function(shared.told, touching, line_names, shared=True),
         writers=_writers(places, names, symbols),
+        cpus=shared.cpus,
     )
 
 

@@ -1,4 +1,4 @@
-"""A SUT of two CPUs of each build that stays up while some scenarios are seen on it, beside those that are counted."""
+"""A SUT of several CPUs of each build that stays up while scenarios are seen on it, beside those that are counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.comparisons.cold_boots.two_cpus import OnTwoCpus, await_all, results_of, see_packets
+from pdrgate.gate.comparisons.cold_boots.several_cpus import OnSeveralCpus, await_all, results_of, see_packets
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.run.session import Session
@@ -20,7 +20,7 @@ from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands.memory_changes import memory_changes
 from pdrgate.measurands.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory_trials import memory_of
-from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS
+from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
@@ -45,8 +45,8 @@ SeenOfBoth = Mapping[Side, list[MemorySeen]]
 """What trials of both builds have seen; nothing where one of them could not be made."""
 
 
-class TwoCpuSuts:
-    """What two CPUs do to each other for a packet, scenario by scenario, on one SUT of each build.
+class SeveralCpuSuts:
+    """What several CPUs do to each other for a packet, scenario by scenario, on one SUT of each build.
 
     The SUTs are booted when they are asked for first. One trial tells that nothing has changed, which is most often so.
     What further ones show to be worse is believed where another boot of each build shows it, too.
@@ -55,11 +55,13 @@ class TwoCpuSuts:
     def __init__(self, session: Session, builds: Mapping[Side, Build]) -> None:
         self._session = session
         self._builds = builds
-        self._workers = {side: ThreadPoolExecutor(1, f"two-cpus-{side}") for side in SIDES}
+        self._workers = {side: ThreadPoolExecutor(1, f"several-cpus-{side}") for side in SIDES}
         """A thread for each SUT, in which one thing is done after the other. What a thread has started ends with it, so
         that both stay as well."""
         self._up: dict[Side, Testbed] = {}
         self._known: dict[Side, KnownState] = {}
+        self._cpus = 0
+        """How many each has; 0 where the testbed has none."""
         self._begun: _Begun | None = None
         self._going_on: list[Future[None]] = []
 
@@ -68,13 +70,13 @@ class TwoCpuSuts:
         with contextlib.suppress(PdrGateError):  # it is tried again, and told, when its turn comes
             self._begin(task)
 
-    def told(self, task: ComparisonTask) -> OnTwoCpus:
+    def told(self, task: ComparisonTask) -> OnSeveralCpus:
         """What is known of both builds; nothing where the testbed has no such SUT, or one of them tells nothing."""
         seen = self._seen(task, _doubtful)
         found = results_of(seen, 1)
         if not _worse(found):
             return found
-        self._session.observer.said("two CPUs share more lines for a packet: both builds are booted once more")
+        self._session.observer.said("several CPUs share more lines for a packet: both builds are booted once more")
         self._end()
         again = self._seen(task, lambda seen: True)
         return results_of({side: [*seen[side], *again[side]] for side in SIDES}) if again else {}
@@ -94,8 +96,12 @@ class TwoCpuSuts:
     def _go_on(self, begun: _Begun, sides: Iterable[Side]) -> None:
         """Have these sides set up. Raises PdrGateError."""
         session = self._session
-        with session.on_two_cpus() as able, session.recorded_in(session.record.two_cpus if able else session.record):
-            for side in sides if able else ():
+        with (
+            session.on_several_cpus() as cpus,
+            session.recorded_in(session.record.several_cpus if cpus else session.record),
+        ):
+            self._cpus = cpus
+            for side in sides if cpus else ():
                 begun.suts[side] = sut = self._sut(side, begun.task)
                 begun.coming[side] = self._workers[side].submit(sut.prepare)
 
@@ -126,7 +132,7 @@ class TwoCpuSuts:
             if in_doubt(_of(suts)):
                 self._see(suts, _IN_DOUBT)
         except PdrGateError as error:
-            self._session.observer.said(f"what two CPUs share is not told: {error}")
+            self._session.observer.said(f"what several CPUs share is not told: {error}")
             self._end()
             return {}
         self._put_back()
@@ -134,7 +140,7 @@ class TwoCpuSuts:
 
     def _see(self, suts: Mapping[Side, OpenLoopSut], trials: int) -> None:
         """Make trials of both at once, beside nothing else: the slower one is, the more often its clock ticks."""
-        await_all([self._workers[side].submit(see_packets, sut, trials) for side, sut in suts.items()])
+        await_all([self._workers[side].submit(see_packets, sut, self._cpus, trials) for side, sut in suts.items()])
 
     def _put_back(self) -> None:
         """Have both put back to what they were before the scenario, while other things are done."""
@@ -197,9 +203,9 @@ def _of(suts: Mapping[Side, OpenLoopSut]) -> SeenOfBoth:
 
 def _doubtful(seen: SeenOfBoth) -> bool:
     before, after = (seen.get(side, []) for side in SIDES)
-    return not before or not after or memory_may_have_changed(before[-1], after[-1], JUDGED_OF_TWO_CPUS)
+    return not before or not after or memory_may_have_changed(before[-1], after[-1], JUDGED_OF_SEVERAL_CPUS)
 
 
-def _worse(found: OnTwoCpus) -> bool:
-    changes = memory_changes(found.get("baseline"), found.get("candidate"), {}, JUDGED_OF_TWO_CPUS)
+def _worse(found: OnSeveralCpus) -> bool:
+    changes = memory_changes(found.get("baseline"), found.get("candidate"), {}, JUDGED_OF_SEVERAL_CPUS)
     return any(one.verdict is Verdict.REGRESSION for one in changes)

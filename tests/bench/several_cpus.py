@@ -1,7 +1,8 @@
-"""Comparisons on guests of two CPUs alone: what two builds differ by there, how often equal ones are told as different,
-and what it takes.
+"""Comparisons on guests of several CPUs alone: what two builds differ by there, how often equal ones are told as
+different, and what it takes.
 
-    sudo .venv/bin/python tests/bench/two_cpus.py BASELINE CANDIDATE RESULTS SCENARIO... [--times N] [--living]
+    sudo .venv/bin/python tests/bench/several_cpus.py BASELINE CANDIDATE RESULTS SCENARIO... [--times N] [--living]
+        [--cpus 2|3|4]
 
 Builds are named as for `pdrgate gate --kernel`; a scenario is the name of a data path, or a YAML file as for
 --scenario-file. Each comparison boots both builds anew, or with --living only where what they show is worse, and judges
@@ -13,11 +14,12 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.gate.comparisons.cold_boots.two_cpus import on_two_cpus
+from pdrgate.gate.comparisons.cold_boots.several_cpus import on_several_cpus
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
@@ -28,11 +30,13 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.gate.run.session import Session
+from pdrgate.guests.metering.sharing import FEWEST_CPUS, MOST_CPUS
 from pdrgate.measurands import described
 from pdrgate.measurands.memory_changes import memory_changes, told_changes
-from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS, TOLD_OF_TWO_CPUS
+from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.testbeds import load_testbed
+from pdrgate.testbeds.vm.vm_config import LocalVm
 
 _TESTBED = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 _LEAST = 0.1
@@ -43,8 +47,8 @@ class Told:
     """Prints what goes wrong, and nothing of each trial."""
 
     def said(self, sentence: str) -> None:
-        """Print it where it tells of two CPUs."""
-        if "two CPUs" in sentence:
+        """Print it where it tells of several CPUs."""
+        if "CPUs share" in sentence:
             print(f"  {sentence}", flush=True)
 
     def measuring(self, upcoming: Upcoming) -> None:
@@ -72,7 +76,7 @@ def verdict(found: dict[Side, MemoryResult]) -> str:
     """What is judged of both, in a sentence."""
     both = found["baseline"], found["candidate"]
     changes = (
-        *memory_changes(*both, {}, JUDGED_OF_TWO_CPUS), *told_changes(*both, {}, TOLD_OF_TWO_CPUS)
+        *memory_changes(*both, {}, JUDGED_OF_SEVERAL_CPUS), *told_changes(*both, {}, TOLD_OF_SEVERAL_CPUS)
     )  # fmt: skip
     sentences = []
     for one in changes:
@@ -95,10 +99,14 @@ def main() -> None:
     parser.add_argument("scenarios", nargs="+", type=scenario, metavar="SCENARIO")
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--living", action="store_true", help="on boots that stay up, as in the portfolio")
+    parser.add_argument("--cpus", type=int, choices=range(FEWEST_CPUS, MOST_CPUS + 1), default=FEWEST_CPUS)
     asked = parser.parse_args()
     kernels = [named_build(text, tell=print) for text in (asked.baseline, asked.candidate)]
     record = RunRecord(asked.results / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}", "smoke", resume=False)
-    session = Session(load_testbed(_TESTBED), Options(profile="smoke"), record, Told(), state=record.folder / "state")
+    testbed = load_testbed(_TESTBED)
+    assert isinstance(testbed, LocalVm)
+    testbed = replace(testbed, sharing_vcpus=asked.cpus)
+    session = Session(testbed, Options(profile="smoke"), record, Told(), state=record.folder / "state")
     session.take()
     try:
         builds = {
@@ -106,7 +114,7 @@ def main() -> None:
             for side, kernel in zip(SIDES, kernels, strict=True)
         }
         suts = LivingSuts(session, builds)
-        told = suts.two_cpus.told if asked.living else on_two_cpus
+        told = suts.several_cpus.told if asked.living else on_several_cpus
         for number in range(asked.times):
             for one in asked.scenarios:
                 begun, used = time.monotonic(), cpu_seconds()

@@ -1,7 +1,7 @@
-"""Both builds on guests of two CPUs, once beside the pairs: what the CPUs do to each other for a packet.
+"""Both builds on guests of several CPUs, once beside the pairs: what the CPUs do to each other for a packet.
 
-The guests of pairs have one CPU, whose speed can be held. What two CPUs share is counted and not timed: one more boot
-of each build tells it.
+The guests of pairs have one CPU, whose speed can be held. What several CPUs share is counted and not timed: one more
+boot of each build tells it.
 """
 
 from __future__ import annotations
@@ -17,33 +17,35 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands.memory_changes import memory_result
 from pdrgate.measurands.memory_trials import memory_of
-from pdrgate.measurands.shared_lines import OF_TWO_CPUS
+from pdrgate.measurands.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.phase import Phase
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.stretch import MemorySeen
 
 _TRIALS = 2
-_PACKETS, _LOAD = 2048, 12e3
-"""Packets of a trial, and packets/s at which they are sent: more than two CPUs take where each access is seen, so that
-neither has nothing to do, and few enough at a time for them all to wait in the queues."""
+_PACKETS, _LOAD = 1024, 12e3
+"""Packets of a trial for each CPU, and packets/s at which all are sent: more than CPUs that execute in turn take where
+each access is seen, so that none has nothing to do, and few enough at a time for them all to wait in the queues."""
+_TRIES = 3
+"""Of a trial that tells nothing: this machine was too busy to send packets as fast as they were taken."""
 
-OnTwoCpus = Mapping[Side, MemoryResult]
+OnSeveralCpus = Mapping[Side, MemoryResult]
 """What is known of both builds, or nothing."""
 
 
-def on_two_cpus(task: ComparisonTask) -> OnTwoCpus:
+def on_several_cpus(task: ComparisonTask) -> OnSeveralCpus:
     """What is known of both builds then; nothing where the testbed has no such guest, or one of them tells nothing."""
     session, scenario = task.session, task.scenario
     if scenario.counts in INSIDE:  # programs of the SUT's own take turns with packets
         return {}
     suts: list[OpenLoopSut] = []
     with (
-        session.on_two_cpus() as able,
-        session.recorded_in(session.record.two_cpus if able else session.record),
-        ThreadPoolExecutor(len(SIDES), "two-cpus") as workers,  # what a thread has started ends with it
+        session.on_several_cpus() as cpus,
+        session.recorded_in(session.record.several_cpus if cpus else session.record),
+        ThreadPoolExecutor(len(SIDES), "several-cpus") as workers,  # what a thread has started ends with it
     ):
         try:
-            for side in SIDES if able else ():
+            for side in SIDES if cpus else ():
                 build = task.builds[side]
                 identity = Identity(side, build.label, program=build.program, test=task.longname, stays=False)
                 testbed = session.begin(build.start)
@@ -53,9 +55,9 @@ def on_two_cpus(task: ComparisonTask) -> OnTwoCpus:
                 sut.prepare()
             for _ in range(_TRIALS):
                 for sut in suts:
-                    see_packets(sut)
+                    see_packets(sut, cpus)
         except PdrGateError as error:
-            session.observer.said(f"what two CPUs share is not told: {error}")
+            session.observer.said(f"what several CPUs share is not told: {error}")
             return {}
         finally:
             for sut in suts:
@@ -71,14 +73,17 @@ def await_all(coming: Sequence[Future[None]]) -> None:
         one.result()
 
 
-def see_packets(sut: OpenLoopSut, trials: int = 1) -> None:
-    """Trials of a SUT of two CPUs. Raises TestbedError."""
+def see_packets(sut: OpenLoopSut, cpus: int, trials: int = 1) -> None:
+    """Trials of a SUT of so many CPUs; one that tells nothing is made again. Raises TestbedError."""
     for _ in range(trials):
-        sut.measure(_LOAD, _PACKETS / _LOAD, Phase.MEMORY)
+        for _ in range(_TRIES):
+            sut.measure(_LOAD, cpus * _PACKETS / _LOAD, Phase.MEMORY)
+            if memory_of(sut.trials[-1:]):
+                break
 
 
-def results_of(seen: Mapping[Side, Sequence[MemorySeen]], trials: int = _TRIALS) -> OnTwoCpus:
+def results_of(seen: Mapping[Side, Sequence[MemorySeen]], trials: int = _TRIALS) -> OnSeveralCpus:
     """What the trials of both builds come to; nothing where one of them has fewer."""
-    found = {side: memory_result(own, OF_TWO_CPUS) for side, own in seen.items()}
+    found = {side: memory_result(own, OF_SEVERAL_CPUS) for side, own in seen.items()}
     told = {side: one for side, one in found.items() if one is not None and one.trials >= trials}
     return told if len(told) == len(SIDES) else {}

@@ -1,8 +1,9 @@
-"""When SUTs of two CPUs that stay up are asked again, and booted anew: by SUTs that tell what a test has them tell."""
+"""When SUTs of several CPUs that stay up are asked again, and booted anew: by SUTs that tell what a test says."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -11,11 +12,11 @@ from typing import Any, cast
 import pytest
 
 from pdrgate.errors import SutError, TestbedError
-from pdrgate.gate.comparisons.living_boots import two_cpu_suts
-from pdrgate.gate.comparisons.living_boots.two_cpu_suts import TwoCpuSuts
+from pdrgate.gate.comparisons.living_boots import several_cpu_suts
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.measurands.memory_changes import memory_changes
-from pdrgate.measurands.shared_lines import JUDGED_OF_TWO_CPUS
+from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS
 from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import MemoryCounts, MemorySeen
 
@@ -24,19 +25,19 @@ _PACKETS = 1000
 
 @dataclass
 class _Session:
-    able: bool = True
+    cpus: int = 4
     begun: int = 0
     up: list[object] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
-    record: Any = field(default_factory=lambda: SimpleNamespace(two_cpus=SimpleNamespace()))
+    record: Any = field(default_factory=lambda: SimpleNamespace(several_cpus=SimpleNamespace()))
 
     @property
     def observer(self) -> Any:
         return SimpleNamespace(said=self.said.append)
 
     @contextlib.contextmanager
-    def on_two_cpus(self) -> Iterator[bool]:
-        yield self.able
+    def on_several_cpus(self) -> Iterator[int]:
+        yield self.cpus
 
     @contextlib.contextmanager
     def recorded_in(self, record: object) -> Iterator[None]:
@@ -67,7 +68,8 @@ def _told(
 ) -> list[dict[str, Any]]:
     """What each scenario comes to, where trials of a build see so many shared lines for a packet, one after the other.
 
-    A number below 0 ends the guest. The first guest of a side that is `stuck` cannot be put back.
+    A number below 0 ends the guest, and NaN is a trial of too few packets. The first guest of a side that is `stuck`
+    cannot be put back.
     """
 
     class Sut:
@@ -91,12 +93,15 @@ def _told(
             lines = shared[self.side].pop(0)
             if lines < 0:
                 raise TestbedError("the guest has ended")
+            if math.isnan(lines):
+                self.trials.append(SimpleNamespace(seen=SimpleNamespace(memory=None)))
+                return
             seen = MemorySeen(_PACKETS, 0, {"memcmp": MemoryCounts(shared=int(lines * _PACKETS))})
             self.trials.append(SimpleNamespace(seen=SimpleNamespace(memory=seen)))
 
-    monkeypatch.setattr(two_cpu_suts, "OpenLoopSut", Sut)
+    monkeypatch.setattr(several_cpu_suts, "OpenLoopSut", Sut)
     builds = {side: SimpleNamespace(label=side, start=None, program=None) for side in SIDES}
-    suts, found = TwoCpuSuts(cast(Any, session), cast(Any, builds)), []
+    suts, found = SeveralCpuSuts(cast(Any, session), cast(Any, builds)), []
     for _ in range(scenarios):
         task = SimpleNamespace(scenario=None, longname="test")
         if ahead:
@@ -130,7 +135,7 @@ def test_what_is_worse_is_believed_where_other_boots_show_it_too(
     (found,) = _told(monkeypatch, session, {"baseline": [0.0] * 8, "candidate": [1.0] * 4 + [again] * 4})
     assert session.begun == 4
     assert [one.trials for one in found.values()] == [8, 8]
-    changes = memory_changes(found["baseline"], found["candidate"], {}, JUDGED_OF_TWO_CPUS)
+    changes = memory_changes(found["baseline"], found["candidate"], {}, JUDGED_OF_SEVERAL_CPUS)
     assert [one.verdict for one in changes] == verdict
 
 
@@ -139,7 +144,7 @@ def test_a_guest_that_ends_costs_its_scenario_and_is_booted_anew(monkeypatch: py
     first, second = _told(monkeypatch, session, {"baseline": [0.0, 0.0], "candidate": [-1.0, 0.0]}, scenarios=2)
     assert (first, len(second)) == ({}, 2)
     assert session.begun == 4
-    assert session.said == ["what two CPUs share is not told: the guest has ended"]
+    assert session.said == ["what several CPUs share is not told: the guest has ended"]
 
 
 def test_a_guest_that_cannot_be_put_back_is_ended_and_booted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +174,16 @@ def test_what_is_begun_for_a_scenario_that_nobody_asks_of_is_put_back(monkeypatc
     assert (session.begun, session.said) == (2, [])
 
 
+@pytest.mark.parametrize(("in_vain", "told"), [(1, 2), (2, 2), (12, 0)])
+def test_a_trial_of_too_few_packets_is_made_again_twice(
+    monkeypatch: pytest.MonkeyPatch, in_vain: int, told: int
+) -> None:
+    seen = {"baseline": [0.0] * 4, "candidate": [*[math.nan] * in_vain, 0.0]}
+    (found,) = _told(monkeypatch, _Session(), seen)
+    assert len(found) == told
+
+
 def test_a_testbed_without_such_guests_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = _Session(able=False)
+    session = _Session(cpus=0)
     assert _told(monkeypatch, session, {}) == [{}]
     assert (session.begun, session.said) == (0, [])
