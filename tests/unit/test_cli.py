@@ -365,6 +365,18 @@ def test_a_link_that_leads_back_to_itself_is_told(
     assert "one.o" in told and "internal error" not in told and told.count("\n") == 1
 
 
+def test_a_folder_that_is_gone_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["gate", "--bpf", "one.o"]) == 2
+    assert capsys.readouterr().err == (
+        "pdrgate: the folder that it was started in is gone; change to one that is there (cd), and run again\n"
+    )
+
+
 def run(code: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(pdrgate.__file__).parents[1])}
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

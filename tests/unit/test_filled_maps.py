@@ -253,3 +253,8 @@ def test_the_only_program_of_an_old_section_is_meant_where_it_is_said_what_for(t
         bpf_build(tmp_path / "old.o")
     found = bpf_build(tmp_path / "old.o", setup=ProgramSetup(attach="xdp-generic"))
     assert (found.program, found.kind) == ("only", "xdp")
+
+
+def test_a_device_without_an_end_is_no_file_of_maps() -> None:
+    with pytest.raises(UsageError, match=r"/dev/zero: is larger than 64 MiB; write ranges"):
+        fillings(Path("/dev/zero"))

@@ -154,3 +154,8 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "control.yaml").write_bytes(b"name: \x01")
     with pytest.raises(TestbedError, match=r"control\.yaml: is no YAML: unacceptable character"):
         load_testbed(tmp_path / "control.yaml")
+
+
+def test_a_device_without_an_end_is_no_testbed() -> None:
+    with pytest.raises(TestbedError, match=r"/dev/zero: is larger than 16 MiB; name a testbed file"):
+        load_testbed("/dev/zero")

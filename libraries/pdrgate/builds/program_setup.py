@@ -188,9 +188,11 @@ def _parsed(text: str, source: str) -> Plain:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > _LARGEST:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)  # a device has no end
+        if len(raw) > _LARGEST:
             raise UsageError(f"{path}: is larger than {_LARGEST >> 20} MiB; write ranges, such as 10.0.0.0/16")
-        return path.read_text(encoding="utf-8-sig")
+        return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name a file of maps, such as {_EXAMPLE}") from error
     except ValueError as error:

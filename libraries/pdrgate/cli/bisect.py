@@ -23,6 +23,7 @@ from pdrgate.cli.parameters import (
 )
 from pdrgate.cli.sentences import Sentences
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS, UsageError
+from pdrgate.printable import printable
 from pdrgate.units import Duration, Ratio
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _tell(found: Bisected, form: str) -> None:
         echo_json(found)
         return
     click.echo("")
-    click.echo("\n  ".join([found.sentence, *change_lines(found.functions, found.change)]))
+    click.echo("\n  ".join(map(printable, (found.sentence, *change_lines(found.functions, found.change)))))
 
 
 def _session(

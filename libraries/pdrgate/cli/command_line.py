@@ -104,6 +104,9 @@ def _code(words: Sequence[str]) -> int:
             # What is done with a file says what to do instead; here are left files that cannot even be looked at.
             told = f"{_brief(error.filename)}: {error.strerror}; name another, or run as who may use it"
             return _complain(told, _for_bisect(words, EXIT_FAULT))
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # os.getcwd
+            told = "the folder that it was started in is gone; change to one that is there (cd), and run again"
+            return _complain(told, _for_bisect(words, EXIT_FAULT))
         if isinstance(error, RuntimeError) and (loop := _LOOP.fullmatch(str(error))):
             told = f"{_brief(loop[1])}: is a link that leads back to itself; name another"
             return _complain(told, _for_bisect(words, EXIT_FAULT))

@@ -14,6 +14,9 @@ from pdrgate.testbeds.kinds import KINDS
 from pdrgate.testbeds.yaml_lines import parse
 from pdrgate.traffic.trex.trex_config import TRexConfig
 
+_LARGEST = 16 << 20
+"""Bytes of a testbed file."""
+
 
 def load_testbed(path: Path | str) -> TestbedConfig:
     """Read a testbed file.
@@ -24,13 +27,17 @@ def load_testbed(path: Path | str) -> TestbedConfig:
     """
     source = Path(path)
     try:
-        text = source.read_text(encoding="utf-8-sig")
+        with source.open("rb") as file:
+            raw = file.read(_LARGEST + 1)  # a device has no end
+        text = raw.decode("utf-8-sig")
     except OSError as error:
         raise TestbedError(
             f"{source}: cannot read it: {error.strerror}; name a testbed file such as {own_testbed_file('local-netns')}"
         ) from error
     except UnicodeDecodeError as error:
         raise TestbedError(f"{source}: is no UTF-8 text; name a testbed file in YAML") from error
+    if len(raw) > _LARGEST:
+        raise TestbedError(f"{source}: is larger than {_LARGEST >> 20} MiB; name a testbed file in YAML")
     try:
         content, lines = parse(source, text)
         _knobs_by_text(content)
