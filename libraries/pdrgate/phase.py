@@ -38,6 +38,10 @@ class Phase(StrEnum):
     """Calls are followed, and nothing else is told: the SUT is slower for it."""
     MEMORY = "memory"
     """Each access to memory is seen, and nothing else is told: the SUT is slower by far."""
+    ALL_CPUS = "all-cpus"
+    """All CPUs of a guest get packets and execute in turn, and only what they handle in what time is told."""
+    ONE_CPU = "one-cpu"
+    """The same where the first CPU alone gets packets."""
     DROPS = "drops"
     """Each dropped packet is looked at, and nothing else is told."""
     SOAK = "soak"
@@ -54,5 +58,7 @@ class Phase(StrEnum):
 
 OF_CURVE = frozenset({Phase.REPEAT, Phase.PAST})
 """The phases of trials that a load-loss curve is of."""
-SPECIAL = frozenset({Phase.PATH, Phase.MEMORY})
+IN_LOCKSTEP = frozenset({Phase.ALL_CPUS, Phase.ONE_CPU})
+"""The phases of trials in which a guest's CPUs execute in turn."""
+SPECIAL = frozenset({Phase.PATH, Phase.MEMORY, *IN_LOCKSTEP})
 """The phases of trials that tell one thing that makes the SUT slower, and nothing of what it can do."""

@@ -33,6 +33,7 @@ from pdrgate.gate.run.session import Session
 from pdrgate.guests.metering.sharing import FEWEST_CPUS, MOST_CPUS
 from pdrgate.measurands import described
 from pdrgate.measurands.memory_changes import memory_changes, told_changes
+from pdrgate.measurands.scaling import scaling_changes
 from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.testbeds import load_testbed
@@ -76,7 +77,8 @@ def verdict(found: dict[Side, MemoryResult]) -> str:
     """What is judged of both, in a sentence."""
     both = found["baseline"], found["candidate"]
     changes = (
-        *memory_changes(*both, {}, JUDGED_OF_SEVERAL_CPUS), *told_changes(*both, {}, TOLD_OF_SEVERAL_CPUS)
+        *memory_changes(*both, {}, JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both),
+        *told_changes(*both, {}, TOLD_OF_SEVERAL_CPUS)
     )  # fmt: skip
     sentences = []
     for one in changes:

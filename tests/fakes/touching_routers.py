@@ -39,6 +39,22 @@ _WALK = """
 """
 
 
+_LOCKED = """
+	{{
+		__u32 key = {element};
+		struct element *one = bpf_map_lookup_elem(&touched, &key);
+		if (one) {{
+			bpf_spin_lock(&one->lock);
+			for (int at = 0; at < 1000; at++) {{
+				one->value = one->value * 3 + at;
+				asm volatile("" ::: "memory");
+			}}
+			bpf_spin_unlock(&one->lock);
+		}}
+	}}
+"""
+
+
 @dataclass(frozen=True)
 class Touching:
     """What a router does with a map before a packet leaves."""
@@ -46,10 +62,11 @@ class Touching:
     kind: str
     elements: int
     code: str
+    map: str = _MAP
 
     def built(self, folder: Path, name: str) -> Path:
         """The router's object."""
-        return router(folder, self.code, name, _MAP.format(kind=self.kind, elements=self.elements))
+        return router(folder, self.code, name, self.map.format(kind=self.kind, elements=self.elements))
 
 
 def random_access(elements: int) -> Touching:
@@ -89,6 +106,11 @@ OF_ODD_AND_EVEN_CPUS = Touching(
 """,
 )  # fmt: skip
 """Two counters, one of the even CPUs and one of the odd ones, in a line each."""
+_WITH_LOCK = _MAP.replace("__u64 value; __u64 room[7];", "struct bpf_spin_lock lock; __u64 value;")
+ONE_LOCK = Touching("ARRAY", 4, _LOCKED.format(element="0"), _WITH_LOCK)
+"""Works for some eight thousand instructions with a lock held, which is one for all CPUs."""
+OWN_LOCK = Touching("ARRAY", 4, _LOCKED.format(element="bpf_get_smp_processor_id() & 3"), _WITH_LOCK)
+"""The same with a lock for each CPU."""
 NEAR, FAR = random_access(64), random_access(1 << 20)
 """4 KiB, and 64 MiB."""
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from touching_routers import FALSELY_SHARED, OF_EACH_CPU, OF_ODD_AND_EVEN_CPUS, SHARED, Touching
+from touching_routers import FALSELY_SHARED, OF_EACH_CPU, OF_ODD_AND_EVEN_CPUS, ONE_LOCK, OWN_LOCK, SHARED, Touching
 from vm_session import vm_session
 
 from pdrgate.builds.kernel_build import KernelBuild
@@ -18,6 +18,7 @@ from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands.memory_changes import memory_changes
+from pdrgate.measurands.scaling import scaling_changes
 from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.results.verdict import Verdict
@@ -82,6 +83,16 @@ def test_four_cpus_share_what_two_do_not_as_a_counter_of_the_even_and_one_of_the
     assert of_program(four, "shared lines") == pytest.approx([1, 1], abs=0.1)
     (change,) = memory_changes(own, four, {}, JUDGED_OF_SEVERAL_CPUS)
     assert (change.verdict, [one.function for one in change.parts]) == (Verdict.REGRESSION, [PROGRAM])
+
+
+def test_a_lock_of_all_cpus_keeps_two_from_handling_twice_as_much(cloud: KernelBuild, tmp_path: Path) -> None:
+    found = seen(cloud, tmp_path, 2, OWN_LOCK, ONE_LOCK)
+    own, one = (each.values["scaling"] for each in found)
+    assert own == pytest.approx([2.0] * len(own), rel=0.05)
+    # Two thirds of a packet's instructions are executed with the lock held, so more than 1.5 times cannot be.
+    assert all(1.2 < value < 1.65 for value in one)
+    (change,) = scaling_changes(*found)
+    assert change.verdict is Verdict.REGRESSION
 
 
 def test_guests_of_several_cpus_stay_up_until_what_is_worse_there_is_asked_of_two_more(

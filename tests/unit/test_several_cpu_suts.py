@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from trials_in_turns import in_turns, trial
 
 from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.comparisons.living_boots import several_cpu_suts
@@ -17,8 +18,10 @@ from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSut
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.measurands.memory_changes import memory_changes
 from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS
+from pdrgate.phase import IN_LOCKSTEP, Phase
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import MemoryCounts, MemorySeen
+from pdrgate.stretch import MemoryCounts, MemorySeen, Seen
+from pdrgate.trial import Trial
 
 _PACKETS = 1000
 
@@ -65,11 +68,12 @@ def _told(
     stuck: tuple[str, ...] = (),
     ahead: bool = False,
     asked: bool = True,
+    scaling: dict[str, float] | None = None,
 ) -> list[dict[str, Any]]:
     """What each scenario comes to, where trials of a build see so many shared lines for a packet, one after the other.
 
     A number below 0 ends the guest, and NaN is a trial of too few packets. The first guest of a side that is `stuck`
-    cannot be put back.
+    cannot be put back. Several CPUs handle `scaling` times what one does.
     """
 
     class Sut:
@@ -77,7 +81,8 @@ def _told(
             self.side = identity.side
             self.first = testbed.number <= len(SIDES)
             self.testbed = testbed
-            self.trials: list[Any] = []
+            self.trials: list[Trial] = []
+            self.boot = str(testbed.number)
 
         def prepare(self) -> None:
             if self.testbed not in session.up:
@@ -89,15 +94,21 @@ def _told(
 
         def abandon(self) -> None: ...
 
-        def measure(self, *_: object) -> None:
+        def measure(self, load: float, duration: float, phase: Phase) -> Trial:
+            seen = Seen() if phase in IN_LOCKSTEP else Seen(memory=self.memory())
+            if phase in IN_LOCKSTEP:
+                times = (scaling or {}).get(self.side, 2.0) if phase is Phase.ALL_CPUS else 1.0
+                seen = in_turns((500, round(500 * 5000 / times)))
+            self.trials.append(trial(seen, phase, self.boot))
+            return self.trials[-1]
+
+        def memory(self) -> MemorySeen | None:
             lines = shared[self.side].pop(0)
             if lines < 0:
                 raise TestbedError("the guest has ended")
             if math.isnan(lines):
-                self.trials.append(SimpleNamespace(seen=SimpleNamespace(memory=None)))
-                return
-            seen = MemorySeen(_PACKETS, 0, {"memcmp": MemoryCounts(shared=int(lines * _PACKETS))})
-            self.trials.append(SimpleNamespace(seen=SimpleNamespace(memory=seen)))
+                return None
+            return MemorySeen(_PACKETS, 0, {"memcmp": MemoryCounts(shared=int(lines * _PACKETS))})
 
     monkeypatch.setattr(several_cpu_suts, "OpenLoopSut", Sut)
     builds = {side: SimpleNamespace(label=side, start=None, program=None) for side in SIDES}
@@ -137,6 +148,14 @@ def test_what_is_worse_is_believed_where_other_boots_show_it_too(
     assert [one.trials for one in found.values()] == [8, 8]
     changes = memory_changes(found["baseline"], found["candidate"], {}, JUDGED_OF_SEVERAL_CPUS)
     assert [one.verdict for one in changes] == verdict
+
+
+def test_cpus_that_handle_less_are_asked_again_and_then_other_boots_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _Session()
+    lines = {side: [0.0] * 8 for side in SIDES}
+    (found,) = _told(monkeypatch, session, lines, scaling={"baseline": 2.0, "candidate": 1.5})
+    assert session.begun == 4
+    assert [found[side].values["scaling"] for side in SIDES] == [pytest.approx([2.0] * 4), pytest.approx([1.5] * 4)]
 
 
 def test_a_guest_that_ends_costs_its_scenario_and_is_booted_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,76 @@ def test_of_four_cpus_a_line_is_shared_by_any_two_and_falsely_where_no_two_touch
     assert told == ["001", "3/0", "3/3", "1/0", "1/0", "3/2", "0/0", "0/0"]
 
 
+_TIMES = f"""
+#include "shared_lines.c"
+{QEMU_STUBS}
+
+/* A block of ten instructions, perhaps with a mark. */
+static void runs(int cpu, int mark)
+{{
+    record->place[0].length = 10;
+    mark_at[0] = mark + 1;
+    executed_in_time(cpu, &record->place[0]);
+}}
+
+static void tell(void)
+{{
+    printf("%d/%d/%d/%d ", (int)record->time[0], (int)record->idle[0], (int)record->time[1], (int)record->idle[1]);
+}}
+
+int main(void)
+{{
+    enum {{ TAKES, POLLS, TICKS, ENDS, SWITCHES }};
+    record = calloc(1, sizeof *record);
+    record->timed = 1;
+    record->turn = 1000000;
+    record->marks = 5;
+    static const int role[] = {{ PACKET, POLL, INTERRUPT, RETURN, FOREIGN }};
+    for (int mark = 0; mark < 5; mark++)
+        record->mark[mark].role = role[mark];
+    takes_cpus(2);
+    begin_trial();
+    packet_mark = TAKES;
+    runs(0, -1); /* no packets yet */
+    tell();
+    turns.idle[1] = 1;
+    runs(0, POLLS);
+    runs(0, TAKES);
+    tell();
+    /* A tick takes no time, and neither does another task. */
+    runs(0, TICKS);
+    runs(0, -1);
+    runs(0, ENDS);
+    runs(0, SWITCHES);
+    runs(0, -1);
+    tell();
+    /* Packets that are looked for behind a tick take some. */
+    runs(0, TICKS);
+    runs(0, POLLS);
+    turns.idle[0] = 1;
+    turns.idle[1] = 0;
+    atomic_store(&turns.whose, NOBODY);
+    runs(1, POLLS);
+    runs(1, TAKES);
+    tell();
+    for (int packet = 0; packet < (int)record->taken_up; packet++)
+        printf("%d:%d/%d ", (int)record->taken[packet].cpu, (int)record->taken[packet].time[0],
+               (int)record->taken[packet].time[1]);
+    executed_by_program(1, (void *)7);
+    printf("%d", (int)record->by_programs);
+    return 0;
+}}
+"""
+
+
+@needs_gcc
+def test_time_passes_for_a_cpu_that_executes_and_for_one_that_has_nothing_to_do(tmp_path: Path) -> None:
+    told = said_by(_TIMES, SHARED_LINES.main.parent, tmp_path).split()
+    # Each is time/idle of CPU 0 and of CPU 1; the mark of a block counts before its instructions.
+    assert told[:4] == ["0/0/0/0", "20/0/20/20", "30/0/30/30", "60/20/60/40"]
+    assert told[4:] == ["0:10/10", "1:50/50", "7"]
+
+
 _TURNS = """
 #include <stdint.h>
 #include <stdio.h>

@@ -25,6 +25,7 @@ from pdrgate.measurands.pdr import PartialDropRate
 from pdrgate.measurands.receive_rate import RECEIVE_RATE
 from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.measurands.scaling import Scaling
 from pdrgate.measurands.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.measurands.starvation import LeastDelivered
 from pdrgate.measurands.tcp import (
@@ -43,7 +44,7 @@ from pdrgate.results.model import Better
 OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
-    CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS,
+    CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS, Scaling,
     Calls, *OF_THUNKS, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
     ReplacementLoss, PacketsInOrder,
 )  # fmt: skip

@@ -2,11 +2,20 @@
 
 from pdrgate.testbeds.config import TestbedConfig
 from pdrgate.testbeds.kinds import open_testbed
-from pdrgate.testbeds.protocol import Booting, Furnishing, KeepsGenerator, Paced, Pinning, Stands, Testbed
+from pdrgate.testbeds.protocol import (
+    Booting,
+    ExecutesInTurn,
+    Furnishing,
+    KeepsGenerator,
+    Paced,
+    Pinning,
+    Stands,
+    Testbed,
+)
 from pdrgate.testbeds.testbed_file import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
 __all__ = [
-    "Booting", "Furnishing", "KeepsGenerator", "LocalVm", "Paced", "Pinning", "Stands", "Testbed", "TestbedConfig",
-    "load_testbed", "open_testbed",
+    "Booting", "ExecutesInTurn", "Furnishing", "KeepsGenerator", "LocalVm", "Paced", "Pinning", "Stands", "Testbed",
+    "TestbedConfig", "load_testbed", "open_testbed",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
@@ -13,6 +13,7 @@ from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import Observer
+from pdrgate.phase import Phase
 from pdrgate.traffic.generator import Generator
 
 Pinning = Literal["unpinned", "1 cpu", "2 cpus"]
@@ -127,6 +128,14 @@ class Counting(Protocol):
     def busy(self) -> AbstractContextManager[object]:
         """Have a program use the SUT's CPU all the time, so that only what the kernel does by itself comes between:
         an idle kernel stops its tick, one that forwards at saturation does not. Raises TestbedError."""
+
+
+@runtime_checkable
+class ExecutesInTurn(Protocol):
+    """What can have the CPUs of a SUT execute in turn."""
+
+    def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
+        """What does so in a trial, by its phase, once `Counting.memory` was asked; nothing where nothing can."""
 
 
 @runtime_checkable

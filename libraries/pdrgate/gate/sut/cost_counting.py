@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from pdrgate.observers.watching import Observer
-from pdrgate.testbeds import Testbed
+from pdrgate.phase import Phase
+from pdrgate.testbeds import ExecutesInTurn, Testbed
 from pdrgate.tolerances import COST_TOLERANCE
 from pdrgate.units import Ratio
 
@@ -25,6 +26,11 @@ def tracing_of(testbed: Testbed) -> tuple[Observer, ...]:
 def seeing_memory_of(testbed: Testbed) -> tuple[Observer, ...]:
     """What sees each access to memory, once `counting_of` was asked; nothing where nobody can."""
     return testbed.executed.memory() if testbed.executed is not None else ()
+
+
+def in_lockstep_of(testbed: Testbed) -> Mapping[Phase, tuple[Observer, ...]]:
+    """What has the CPUs of a SUT execute in turn, once `seeing_memory_of` was asked; nothing where nobody can."""
+    return testbed.executed.in_lockstep() if isinstance(testbed.executed, ExecutesInTurn) else {}
 
 
 def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> float | None:

@@ -204,6 +204,7 @@ class OpenLoopSut(PreparedSut[Ask, Trial]):
         return TrialMeasurer(
             self._generator, self.scenario.frames, self._observers, record.trials, belonging,
             counting=self._counting, tracing=self._tracing, seeing_memory=self._seeing_memory,
+            in_lockstep=self._in_lockstep,
             replacing=self._replacing, earlier=record.earlier, told=self._told, kept=self._kept, check=self._check,
             lead_in=self._lead_in,
             busy=busy_of(self.testbed), fate=self.scenario.counts, can_probe=self._can_probe,

@@ -16,7 +16,7 @@ from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.cost_counting import counting_of, seeing_memory_of, tracing_of, uncounted_reason
+from pdrgate.gate.sut.cost_counting import counting_of, in_lockstep_of, seeing_memory_of, tracing_of, uncounted_reason
 from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.hosts.answers import understood
@@ -24,6 +24,7 @@ from pdrgate.knobs import KnobSet, batching
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.load_observer import LoadObserver
 from pdrgate.observers.watching import Observer
+from pdrgate.phase import Phase
 from pdrgate.results.fingerprint import difference, digest
 from pdrgate.results.model import Details, Findings, Origin, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
@@ -102,6 +103,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self._counting: tuple[Observer, ...] = ()
         self._tracing: tuple[Observer, ...] = ()
         self._seeing_memory: tuple[Observer, ...] = ()
+        self._in_lockstep: Mapping[Phase, tuple[Observer, ...]] = {}
         self._is_set_up = False
         self._traffic: Traffic | None = None
         self._log: KernelLog | None = None
@@ -179,6 +181,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             self._counting = counting_of(testbed)
             self._tracing = tracing_of(testbed)
             self._seeing_memory = seeing_memory_of(testbed)
+            self._in_lockstep = in_lockstep_of(testbed)
         self._traffic = self._begin(self._path)
         self._is_set_up = True
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 
 from pdrgate.errors import SutError
 from pdrgate.fate import Fate
@@ -32,6 +33,7 @@ class TrialMeasurer(Measurer[Trial]):
         replacing: what replaces something on the SUT besides, where a trial is to tell what that takes.
         tracing: what watches besides where a trial is to tell who called whom.
         seeing_memory: the same where it is to tell what is touched.
+        in_lockstep: the same of trials in which CPUs execute in turn.
         kept: what of a fresh trial is worth keeping: the frames that a generator took whole are many.
         lead_in: called before a fresh trial of a load, while nobody watches.
         busy: has a program use the SUT's CPU, around trials in which nothing is sent.
@@ -50,6 +52,7 @@ class TrialMeasurer(Measurer[Trial]):
         counting: Sequence[Observer] = (),
         tracing: Sequence[Observer] = (),
         seeing_memory: Sequence[Observer] = (),
+        in_lockstep: Mapping[Phase, Sequence[Observer]] = MappingProxyType({}),
         replacing: Sequence[Observer] = (),
         earlier: EarlierStretches[Trial] | None = None,
         told: Callable[[Trial, bool], None] = lambda trial, replayed: None,
@@ -63,7 +66,9 @@ class TrialMeasurer(Measurer[Trial]):
         super().__init__(observers, file, belonging, counting=counting, earlier=earlier, told=told, check=check)
         self._generator = generator
         self._frames = frames
-        self._special = {Phase.PATH: tuple(tracing), Phase.MEMORY: tuple(seeing_memory)}
+        self._special: Mapping[Phase, Sequence[Observer]] = {
+            Phase.PATH: tuple(tracing), Phase.MEMORY: tuple(seeing_memory), **in_lockstep,
+        }  # fmt: skip
         self._replacing = tuple(replacing)
         self._kept = kept
         self._lead_in = lead_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -10,10 +11,11 @@ from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserve
 from pdrgate.guests.metering.loaded_code import LoadedCode
 from pdrgate.guests.metering.memory import GuestLineNames, MemoryObserver, read_areas
 from pdrgate.guests.metering.program_calls import observed_programs
-from pdrgate.guests.metering.sharing import SharingObserver
+from pdrgate.guests.metering.sharing import LockstepObserver, SharingObserver
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
 from pdrgate.observers.watching import Observer
+from pdrgate.phase import Phase
 
 
 class GuestCounting:
@@ -22,12 +24,14 @@ class GuestCounting:
     Args:
         program: what uses the guest's CPU when it is to be busy.
         vcpus: how many CPUs the guest has.
+        lead: has packets come to so many of them, the first ones; 0: as the scenario has it.
     """
 
-    def __init__(self, guest: Guest, program: BusyProgram, vcpus: int) -> None:
+    def __init__(self, guest: Guest, program: BusyProgram, vcpus: int, lead: Callable[[int], None]) -> None:
         self._guest = guest
         self._program = program
         self._vcpus = vcpus
+        self._lead = lead
         self._named = (guest.meter is not None or guest.config.shares) and tells_symbols(guest)
         """Whether its kernel tells where its functions lie."""
         self._symbols: KernelSymbols | None = None
@@ -60,7 +64,7 @@ class GuestCounting:
         """What sees each access to memory, by the names that `counting` has read; of several CPUs, what they share."""
         guest = self._guest
         if guest.sharing_meter is not None and guest.memory is not None and self._named:
-            symbols = read_symbols(guest, guest.build.image)
+            symbols = self._symbols = read_symbols(guest, guest.build.image)
             return (
                 SharingObserver(
                     guest.sharing_meter, partial(guest.exists, "/"), symbols, partial(read_areas, guest),
@@ -68,6 +72,14 @@ class GuestCounting:
                 ),
             )  # fmt: skip
         return memory_observers(self._guest, self._observer)
+
+    def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
+        """What has the CPUs of a guest that has several execute in turn, by the names that `memory` has read."""
+        guest, symbols = self._guest, self._symbols
+        if guest.sharing_meter is None or symbols is None:
+            return {}
+        told = partial(LockstepObserver, guest.sharing_meter, lambda: guest.run("true"), symbols, self._lead)
+        return {Phase.ALL_CPUS: (told(self._vcpus),), Phase.ONE_CPU: (told(1),)}
 
     def programs(self) -> tuple[Observer, ...]:
         """What counts the programs that are loaded now, by function."""
@@ -124,6 +136,10 @@ class StandingCounting:
         if self._guest.sharing_meter is not None:
             return self._counting.memory()
         return memory_observers(self._guest, self._observer)
+
+    def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
+        """What has the CPUs of a guest that has several execute in turn."""
+        return self._counting.in_lockstep()
 
     def programs(self) -> tuple[Observer, ...]:
         """What counts the programs that are loaded now, by function."""

@@ -85,14 +85,17 @@ class TapNamespace:
         for tap, mac in zip(TAPS, _TAP_MACS, strict=True):
             self._there().run("ip", "link", "set", tap, "address", mac, "up")
 
-    def take_first_queues(self) -> None:
+    def take_first_queues(self, count: int = 0) -> None:
         """Have each TAP that has several queues take its first ones for all that the guest gets. Raises TestbedError.
 
         QEMU takes that back whenever the guest's kernel asks for other queues, as it does where XDP comes and goes.
+
+        Args:
+            count: of them; 0: those that the guest receives by.
         """
         if self._several:
             for tap in TAPS:
-                take_first_queues(tap, self.name, self._first)
+                take_first_queues(tap, self.name, count or self._first)
 
     def hold(self, packets: int) -> None:
         """Set how many packets wait in the queue of each TAP."""

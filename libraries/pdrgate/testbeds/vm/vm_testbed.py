@@ -139,6 +139,8 @@ class VmTestbed:
         self._section = section or {}
         self._skipped: list[str] = []
         """Which knobs of the file are lacking in the guest."""
+        self._waiting = DEFAULT_BUFFER - ring
+        """Packets that wait in the queue of each TAP."""
         self._drops = DropWatch(
             lambda: drop_reasons_of(self.guest, partial(read_symbols, self.guest, self.guest.build.image))
         )
@@ -172,7 +174,7 @@ class VmTestbed:
             program = BusyProgram(self.guest)
             self._speed.choose(self.guest, program.runs)
         clock = GuestClock(self.guest)
-        self._counting = GuestCounting(self.guest, program, self._machine.vcpus)
+        self._counting = GuestCounting(self.guest, program, self._machine.vcpus, self._lead_to)
         self._build_ports()
         self.set_buffer(DEFAULT_BUFFER)
         clock.check()
@@ -267,7 +269,13 @@ class VmTestbed:
                 f"the queue before it at least one; use {self._ring + 1} to {_MAX_BUFFER}, or a smaller ring in the "
                 "testbed file"
             )
-        self._taps.hold(packets - self._ring)
+        self._waiting = packets - self._ring
+        self._taps.hold(self._waiting)
+
+    def _lead_to(self, cpus: int) -> None:
+        """Have packets come to the first CPUs, and wait there however many they are; 0: as the scenario has it."""
+        self._taps.take_first_queues(cpus)
+        self._taps.hold(_MAX_BUFFER if cpus else self._waiting)
 
     def pin(self, pinning: Pinning) -> None:
         """Choose the guest's CPUs that do the packet work: those that its ports interrupt; RPS is off.

@@ -6,8 +6,9 @@ boot of each build tells it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 
 from pdrgate.errors import PdrGateError
 from pdrgate.fate import INSIDE
@@ -17,10 +18,11 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands.memory_changes import memory_result
 from pdrgate.measurands.memory_trials import memory_of
+from pdrgate.measurands.scaling import LOCKSTEP_TRIALS, tells_rate, with_scaling
 from pdrgate.measurands.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.phase import Phase
 from pdrgate.results.model import MemoryResult, Side
-from pdrgate.stretch import MemorySeen
+from pdrgate.trial import Trial
 
 _TRIALS = 2
 _PACKETS, _LOAD = 1024, 12e3
@@ -28,6 +30,10 @@ _PACKETS, _LOAD = 1024, 12e3
 each access is seen, so that none has nothing to do, and few enough at a time for them all to wait in the queues."""
 _TRIES = 3
 """Of a trial that tells nothing: this machine was too busy to send packets as fast as they were taken."""
+
+_IN_TURN, _ALONE, _FLOOD = 1024, 1536, 20e3
+"""Packets, for each CPU and for one alone, of a trial in which CPUs execute in turn, half of which tell enough; and
+packets/s at which they are sent: CPUs take up half of that at most, for they rest behind packets."""
 
 OnSeveralCpus = Mapping[Side, MemoryResult]
 """What is known of both builds, or nothing."""
@@ -56,6 +62,7 @@ def on_several_cpus(task: ComparisonTask) -> OnSeveralCpus:
             for _ in range(_TRIALS):
                 for sut in suts:
                     see_packets(sut, cpus)
+            take_turns(suts, cpus, session.observer.said)
         except PdrGateError as error:
             session.observer.said(f"what several CPUs share is not told: {error}")
             return {}
@@ -63,7 +70,7 @@ def on_several_cpus(task: ComparisonTask) -> OnSeveralCpus:
             for sut in suts:
                 sut.abandon()
             session.leave([sut.testbed for sut in suts])
-    return results_of({side: memory_of(sut.trials) for side, sut in zip(SIDES, suts, strict=False)})
+    return results_of({side: sut.trials for side, sut in zip(SIDES, suts, strict=False)})
 
 
 def await_all(coming: Sequence[Future[None]]) -> None:
@@ -82,8 +89,27 @@ def see_packets(sut: OpenLoopSut, cpus: int, trials: int = 1) -> None:
                 break
 
 
-def results_of(seen: Mapping[Side, Sequence[MemorySeen]], trials: int = _TRIALS) -> OnSeveralCpus:
-    """What the trials of both builds come to; nothing where one of them has fewer."""
-    found = {side: memory_result(own, OF_SEVERAL_CPUS) for side, own in seen.items()}
-    told = {side: one for side, one in found.items() if one is not None and one.trials >= trials}
+def take_turns(
+    suts: Sequence[OpenLoopSut], cpus: int, said: Callable[[str], None], phases: Sequence[Phase] = LOCKSTEP_TRIALS
+) -> None:
+    """Trials in which the CPUs of SUTs execute in turn. What goes wrong is said, and the scaling not told."""
+    try:
+        for phase in phases:
+            packets = cpus * _IN_TURN if phase is Phase.ALL_CPUS else _ALONE
+            for sut in suts:
+                for _ in range(_TRIES):
+                    if tells_rate(sut.measure(_FLOOD, packets / _FLOOD, phase)):
+                        break
+    except PdrGateError as error:
+        said(f"how much more {cpus} CPUs handle is not told: {error}")
+
+
+def results_of(made: Mapping[Side, Sequence[Trial]], trials: int = _TRIALS) -> OnSeveralCpus:
+    """What the trials of both builds come to; nothing where one of them has seen fewer packets' memory."""
+    found = {side: memory_result(memory_of(own), OF_SEVERAL_CPUS) for side, own in made.items()}
+    told = {
+        side: replace(one, values=with_scaling(one, made[side]))
+        for side, one in found.items()
+        if one is not None and one.trials >= trials
+    }
     return told if len(told) == len(SIDES) else {}

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.comparisons.cold_boots.several_cpus import OnSeveralCpus, await_all, results_of, see_packets
+from pdrgate.gate.comparisons.cold_boots.several_cpus import (
+    OnSeveralCpus,
+    await_all,
+    results_of,
+    see_packets,
+    take_turns,
+)
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.run.session import Session
@@ -20,12 +26,14 @@ from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands.memory_changes import memory_changes
 from pdrgate.measurands.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory_trials import memory_of
+from pdrgate.measurands.scaling import scaling_changes
 from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS
+from pdrgate.phase import Phase
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
-from pdrgate.stretch import MemorySeen
 from pdrgate.testbeds import Stands, Testbed
+from pdrgate.trial import Trial
 
 _IN_DOUBT = 3
 """Trials more of each build where the first leaves doubt that both do the same, and of the boots after those."""
@@ -41,8 +49,11 @@ class _Begun:
     """What sets them up."""
 
 
-SeenOfBoth = Mapping[Side, list[MemorySeen]]
-"""What trials of both builds have seen; nothing where one of them could not be made."""
+_FIRST_TURNS, _MORE_TURNS = (Phase.ALL_CPUS, Phase.ONE_CPU), (Phase.ALL_CPUS,)
+"""Trials of each boot in which CPUs execute in turn, and those of one in doubt."""
+
+TrialsOfBoth = Mapping[Side, Sequence[Trial]]
+"""The trials of both builds; nothing where one of them could not be made."""
 
 
 class SeveralCpuSuts:
@@ -72,13 +83,13 @@ class SeveralCpuSuts:
 
     def told(self, task: ComparisonTask) -> OnSeveralCpus:
         """What is known of both builds; nothing where the testbed has no such SUT, or one of them tells nothing."""
-        seen = self._seen(task, _doubtful)
+        seen = self._made(task, _doubtful)
         found = results_of(seen, 1)
         if not _worse(found):
             return found
-        self._session.observer.said("several CPUs share more lines for a packet: both builds are booted once more")
+        self._session.observer.said("several CPUs show something to be worse: both builds are booted once more")
         self._end()
-        again = self._seen(task, lambda seen: True)
+        again = self._made(task, lambda seen: True)
         return results_of({side: [*seen[side], *again[side]] for side in SIDES}) if again else {}
 
     def close(self) -> None:
@@ -121,16 +132,16 @@ class SeveralCpuSuts:
         await_all([*begun.coming.values()])
         return begun.suts
 
-    def _seen(self, task: ComparisonTask, in_doubt: Callable[[SeenOfBoth], bool]) -> SeenOfBoth:
+    def _made(self, task: ComparisonTask, in_doubt: Callable[[TrialsOfBoth], bool]) -> TrialsOfBoth:
         """What was seen of each build's packets: in one trial, and further ones where that leaves doubt.
 
         What goes wrong is told, and ends both SUTs.
         """
         try:
             suts = self._prepared(task)
-            self._see(suts, 1)
+            self._see(suts, 1, _FIRST_TURNS)
             if in_doubt(_of(suts)):
-                self._see(suts, _IN_DOUBT)
+                self._see(suts, _IN_DOUBT, _MORE_TURNS)
         except PdrGateError as error:
             self._session.observer.said(f"what several CPUs share is not told: {error}")
             self._end()
@@ -138,9 +149,11 @@ class SeveralCpuSuts:
         self._put_back()
         return _of(suts)
 
-    def _see(self, suts: Mapping[Side, OpenLoopSut], trials: int) -> None:
+    def _see(self, suts: Mapping[Side, OpenLoopSut], trials: int, turns: Sequence[Phase]) -> None:
         """Make trials of both at once, beside nothing else: the slower one is, the more often its clock ticks."""
         await_all([self._workers[side].submit(see_packets, sut, self._cpus, trials) for side, sut in suts.items()])
+        said, cpus = self._session.observer.said, self._cpus
+        await_all([self._workers[side].submit(take_turns, [sut], cpus, said, turns) for side, sut in suts.items()])
 
     def _put_back(self) -> None:
         """Have both put back to what they were before the scenario, while other things are done."""
@@ -197,15 +210,20 @@ def _standing(build: Build, journal: Journal) -> Testbed:
     return testbed.standing() if isinstance(testbed, Stands) else testbed
 
 
-def _of(suts: Mapping[Side, OpenLoopSut]) -> SeenOfBoth:
-    return {side: memory_of(sut.trials) for side, sut in suts.items()}
+def _of(suts: Mapping[Side, OpenLoopSut]) -> TrialsOfBoth:
+    return {side: list(sut.trials) for side, sut in suts.items()}
 
 
-def _doubtful(seen: SeenOfBoth) -> bool:
-    before, after = (seen.get(side, []) for side in SIDES)
-    return not before or not after or memory_may_have_changed(before[-1], after[-1], JUDGED_OF_SEVERAL_CPUS)
+def _doubtful(made: TrialsOfBoth) -> bool:
+    before, after = (memory_of(made.get(side, ())) for side in SIDES)
+    if not before or not after or memory_may_have_changed(before[-1], after[-1], JUDGED_OF_SEVERAL_CPUS):
+        return True
+    found = results_of(made, 1)
+    changes = scaling_changes(found.get("baseline"), found.get("candidate"))
+    return any(2.0 * abs(one.change) > one.tolerance for one in changes)
 
 
 def _worse(found: OnSeveralCpus) -> bool:
-    changes = memory_changes(found.get("baseline"), found.get("candidate"), {}, JUDGED_OF_SEVERAL_CPUS)
+    both = found.get("baseline"), found.get("candidate")
+    changes = (*memory_changes(*both, {}, JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both))
     return any(one.verdict is Verdict.REGRESSION for one in changes)

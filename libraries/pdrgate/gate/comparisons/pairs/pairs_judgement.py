@@ -19,6 +19,7 @@ from pdrgate.measurands.estimated_cycles import estimate_in_words
 from pdrgate.measurands.function_changes import function_changes
 from pdrgate.measurands.memory_changes import memory_changes, told_changes
 from pdrgate.measurands.renamed import renamed
+from pdrgate.measurands.scaling import scaling_changes
 from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
 from pdrgate.measurands.thunks import thunk_changes
 from pdrgate.replication import PairsRule, Samples, Standing
@@ -149,5 +150,6 @@ def counted_changes(baseline: Findings, candidate: Findings) -> tuple[ChangeResu
         *thunk_changes(*costs),
         *memory_changes(baseline.memory, candidate.memory, names),
         *memory_changes(baseline.several_cpus, candidate.several_cpus, names, JUDGED_OF_SEVERAL_CPUS),
+        *scaling_changes(baseline.several_cpus, candidate.several_cpus),
         *told_changes(baseline.several_cpus, candidate.several_cpus, names, TOLD_OF_SEVERAL_CPUS),
     )

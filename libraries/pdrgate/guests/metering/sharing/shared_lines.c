@@ -12,6 +12,8 @@
  * A trial is slow, and the guest's clock is not: it ticks every few packets. So what an instruction writes no more often
  * than the clock ticks, such as the time of the last packet, would be taken for written by each of them. It is no write.
  *
+ * A timed trial tells only how many packets the CPUs take up in what time, see times.h.
+ *
  * The CPUs execute in turn while a trial is under way. While none is, no code is instrumented.
  */
 #include "../qemu_interface.h"
@@ -19,7 +21,7 @@
 #include "../memory/seen_lines.h"
 #include "../memory/x86_traits.h"
 #include "sharing.h"
-#include "turns.h"
+#include "times.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
@@ -210,7 +212,11 @@ static void heed(unsigned cpu, int mark)
 		if (mark == packet_mark) {
 			doing[cpu].step++;
 			record->packets += counts(cpu);
+			if (record->timed)
+				note_taken(record, cpu);
 		}
+		if (record->timed)
+			rest();
 		break;
 	case STEP:
 		doing[cpu].step++;
@@ -229,6 +235,8 @@ static void heed(unsigned cpu, int mark)
 		break;
 	case POLL:
 		atomic_fetch_and(&elsewhere, ~(1u << cpu));
+		if (record->timed) /* also where a tick ends with them */
+			doing[cpu].interrupted = 0;
 		break;
 	}
 }
@@ -246,10 +254,24 @@ static void executed(unsigned cpu, void *data)
 		place->count[RAN]++;
 }
 
+static void executed_in_time(unsigned cpu, void *data)
+{
+	struct counted_place *place = data;
+	if (cpu >= (unsigned)turns.cpus)
+		return;
+	take_turn(cpu, place->length, record->turn);
+	if (mark_at[place - record->place] != 0)
+		heed(cpu, mark_at[place - record->place] - 1);
+	if (!doing[cpu].interrupted && !is_elsewhere(cpu))
+		time_passes(record, cpu, place->length);
+}
+
 static void executed_by_program(unsigned cpu, void *data)
 {
-	if (cpu < (unsigned)turns.cpus)
-		take_turn(cpu, (uintptr_t)data, record->turn);
+	if (cpu >= (unsigned)turns.cpus)
+		return;
+	take_turn(cpu, (uintptr_t)data, record->turn);
+	record->by_programs += (uintptr_t)data;
 }
 
 /* --- Translation --------------------------------------------------------------------------------------------------- */
@@ -303,6 +325,10 @@ static void translated(struct qemu_plugin_tb *tb)
 	if (block == NULL)
 		return;
 	mark_at[block - record->place] = mark_of(address);
+	if (record->timed) {
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, executed_in_time, NO_REGISTERS, block);
+		return;
+	}
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
 	for (size_t number = 0; number < length; number++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
@@ -337,6 +363,7 @@ static int begin_trial(void)
 	kinds_forget(&kinds);
 	all_calls = record->packets = record->places = record->untold = record->ticks = turns.slips = 0;
 	packet_mark = -1;
+	begin_time(record);
 	for (int cpu = 0; cpu < turns.cpus; cpu++) {
 		doing[cpu].interrupted = 0;
 		doing[cpu].step = 1;

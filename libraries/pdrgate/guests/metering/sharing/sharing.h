@@ -4,6 +4,7 @@
 #define SHARING_H
 
 #include "../memory/record.h"
+#include "turns.h"
 
 #define SHARING_MAGIC 0x35676e6972616873ULL /* "sharing5" */
 enum { SHARED_TOLD = 1 << 16 };
@@ -35,6 +36,12 @@ enum {
 	TICK = 8 /* the kernel's clock goes on */
 };
 
+/* A packet that was taken up in a timed trial: by which CPU, and when, by the time of each. */
+enum { TAKEN = 1 << 12 };
+struct taken {
+	uint64_t time[MOST_CPUS], idle[MOST_CPUS], cpu;
+};
+
 struct sharing {
 	uint64_t magic;
 	/* Written by the reader, while no trial is under way. */
@@ -42,6 +49,7 @@ struct sharing {
 	uint64_t cpus; /* of the guest: 2 to MOST_CPUS; stays as it is */
 	uint64_t turn; /* instructions that a CPU executes before it is the next one's turn */
 	uint64_t window; /* instructions of all CPUs: what another touched longer ago is not shared */
+	uint64_t timed; /* whether the trial is to tell what the CPUs do in what time, and nothing of memory */
 	uint64_t marks, areas;
 	struct mark mark[MARKS];
 	struct area area[AREAS];
@@ -52,8 +60,12 @@ struct sharing {
 	uint64_t slips; /* turns that were taken, for the CPU that had one did not end it */
 	uint64_t untold; /* what there was no room for */
 	uint64_t ticks; /* of the kernel's clock */
+	uint64_t taken_up; /* packets; in a timed trial */
+	uint64_t by_programs; /* instructions; the same */
+	uint64_t time[MOST_CPUS], idle[MOST_CPUS]; /* instructions so far; idle: those of another CPU */
 	struct counted_place place[PLACES];
 	struct told_line told[SHARED_TOLD];
+	struct taken taken[TAKEN];
 };
 
 #endif

@@ -19,9 +19,10 @@ _MAGIC = 0x35676E6972616873
 _TOLD = 1 << 16
 _HEAD = np.dtype(
     [
-        ("magic", "<u8"), ("asked", "<u8"), ("cpus", "<u8"), ("turn", "<u8"), ("window", "<u8"), ("marks", "<u8"),
-        ("areas", "<u8"), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS), ("heeded", "<u8"), ("places", "<u8"),
-        ("packets", "<u8"), ("slips", "<u8"), ("untold", "<u8"), ("ticks", "<u8"),
+        ("magic", "<u8"), ("asked", "<u8"), ("cpus", "<u8"), ("turn", "<u8"), ("window", "<u8"), ("timed", "<u8"),
+        ("marks", "<u8"), ("areas", "<u8"), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS), ("heeded", "<u8"),
+        ("places", "<u8"), ("packets", "<u8"), ("slips", "<u8"), ("untold", "<u8"), ("ticks", "<u8"),
+        ("taken_up", "<u8"), ("by_programs", "<u8"), ("time", "<u8", MOST_CPUS), ("idle", "<u8", MOST_CPUS),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(
@@ -31,6 +32,8 @@ _PLACE = np.dtype(
         ("writer", "<u8"),
     ]
 )  # fmt: skip
+_TAKEN = 1 << 12
+_TAKEN_UP = np.dtype([("time", "<u8", MOST_CPUS), ("idle", "<u8", MOST_CPUS), ("cpu", "<u8")])
 PROGRAM_BEGINS, STEP_BEGINS, CLOCK_TICKS = 6, 7, 8
 """What a mark is beside a `Role`: a BPF program begins, perhaps once for each packet; a packet's next step begins; the
 kernel's clock goes on."""
@@ -62,7 +65,7 @@ class SharingMeter(TrialMemory):
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self, cpus: int) -> None:
-        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _TOLD * TOLD_LINE.itemsize
+        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _TOLD * TOLD_LINE.itemsize + _TAKEN * _TAKEN_UP.itemsize
         super().__init__("pdrgate-sharing-meter", size, _MAGIC)
         self.cpus = cpus
         self._put("cpus", cpus)
@@ -76,7 +79,25 @@ class SharingMeter(TrialMemory):
         """
         self._put("turn", turn)
         self._put("window", window)
+        self._put("timed", 0)
         self._begin(marks)
+
+    def begin_timed(self, marks: Sequence[tuple[int, int]], turn: int) -> None:
+        """Ask for a trial that tells only how many packets the CPUs take up in what time; else as `begin`."""
+        self._put("turn", turn)
+        self._put("timed", 1)
+        self._begin(marks)
+
+    def taken(self) -> npt.NDArray[np.void]:
+        """The packets that a timed trial's CPUs took up, once its end is `heeded`: which ``cpu`` each, and the ``time``
+        of all CPUs by then, of which they were ``idle``; both in instructions."""
+        at = _HEAD.itemsize + PLACES * _PLACE.itemsize + _TOLD * TOLD_LINE.itemsize
+        return self._table(at, _TAKEN_UP, min(self._get("taken_up"), _TAKEN))
+
+    @property
+    def by_programs(self) -> int:
+        """Instructions that programs executed in it."""
+        return self._get("by_programs")
 
     def shared(self) -> SharedByPlaces:
         """What the trial counted, once its end is `heeded`."""

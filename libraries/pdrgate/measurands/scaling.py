@@ -1,0 +1,130 @@
+"""Scaling: how many times as many packets several CPUs handle at saturation as one of them does.
+
+It is of trials in which the CPUs of an emulated guest execute in turn, so many instructions each. Time is instructions
+there. What a CPU spends by waiting for a lock, for interrupts of another CPU, or without packets while another has
+some, is time that passes. Atomics and lines that go from CPU to CPU take an emulator no time: `SharedLines` counts
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import ClassVar, Final, Self
+
+from pdrgate.measurands.description import Description, MeasurandRole, SelfDescribed, Tolerance
+from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.phase import IN_LOCKSTEP, Phase
+from pdrgate.results.model import ChangeResult, FunctionChange, MemoryResult
+from pdrgate.results.verdict import Verdict
+from pdrgate.stretch import by_boot
+from pdrgate.trial import Trial
+
+LOCKSTEP_TRIALS: Final = (Phase.ALL_CPUS, Phase.ONE_CPU, Phase.ALL_CPUS)
+"""The trials of a boot. One CPU alone repeats to less than a thousandth."""
+_WHOLE, _BUSY = 0.1, 0.01
+"""The share of a trial's packets that the generator may fail to send, and that of the time in which CPUs may have
+nothing to do where it fails to send more: then nobody knows for whose fault they had nothing."""
+_LOST = 0.02
+"""The share of the packets that may be lost: a packet that is dropped takes less time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimesOfOne:
+    """A change of scaling in a sentence: *all CPUs handle 1.43 times what one does, and 1.99 times before*."""
+
+    whole: bool = True
+    says_worse: bool = True
+
+    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
+        return f"all CPUs handle {change.candidate:.2f} times what one does, and {change.baseline:.2f} times before"
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling(SelfDescribed):
+    """Packets that all CPUs of a guest handle in the time in which the first one alone handles one packet."""
+
+    about: ClassVar[Description] = Description(
+        "scaling", Unit("x", metric="scaling", prefixed=False), "higher",
+        "packets that all CPUs handle at saturation while one CPU handles one",
+        role=MeasurandRole.TOLD, tolerance=Tolerance(0.05, ""), sentence=TimesOfOne(),
+        slows="CPUs that wait for each other handle no more packets than fewer CPUs do.",
+    )  # fmt: skip
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        return None
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return None
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        found = scalings(trials)
+        return median(found) if found else None
+
+
+def tells_rate(trial: Trial) -> bool:
+    """Whether a trial in which CPUs executed in turn tells what they handle."""
+    told = [one for one in trial.seen.counter_changes.values() if one.get("turn_instructions")]
+    whole = trial.unsent <= _WHOLE * (trial.offered + trial.unsent)
+    busy = all(one.get("idle_instructions", 0) <= _BUSY * one["turn_instructions"] for one in told)
+    handled = trial.loss_ratio <= _LOST
+    return trial.occasion.phase in IN_LOCKSTEP and (whole or busy) and handled and rate_in_turns(trial) > 0
+
+
+def rate_in_turns(trial: Trial) -> float:
+    """Packets that the CPUs handle for each instruction of their time; 0 where a trial does not tell."""
+    told = [one for one in trial.seen.counter_changes.values() if one.get("turn_instructions")]
+    return sum(one.get("packets", 0) / one["turn_instructions"] for one in told)
+
+
+def scalings(trials: Sequence[Trial]) -> tuple[float, ...]:
+    """A value of each trial on all CPUs, against one CPU of the same boot."""
+    found: list[float] = []
+    for own in by_boot([one for one in trials if tells_rate(one)]).values():
+        rates = {phase: [rate_in_turns(one) for one in own if one.occasion.phase == phase] for phase in IN_LOCKSTEP}
+        if rates[Phase.ONE_CPU]:
+            found += [rate / median(rates[Phase.ONE_CPU]) for rate in rates[Phase.ALL_CPUS]]
+    return tuple(found)
+
+
+def scaling_changes(before: MemoryResult | None, after: MemoryResult | None) -> tuple[ChangeResult, ...]:
+    """The change, where both builds' guests of several CPUs tell; its interval is what trials lie apart.
+
+    It is a REGRESSION where each of the candidate's trials lies below each of the baseline's by more than the
+    tolerance, which is larger where the baseline's CPUs wait for each other already.
+    """
+    values = [one.values.get(Scaling.name, ()) for one in (before, after) if one is not None]
+    if len(values) < _BUILDS or not all(values):
+        return ()
+    old, new = values
+    change, lower, upper = (
+        now / then - 1.0
+        for now, then in ((median(new), median(old)), (min(new), max(old)), (max(new), min(old)))
+    )  # fmt: skip
+    about = Scaling.about
+    # How long CPUs wait for each other depends on which of them comes first, by chance.
+    tolerance = max(about.tolerance.default, _OF_WAITING * (_PERFECT - median(old)))
+    return (
+        ChangeResult(
+            measurand=about.name, change=change, lower=lower, upper=upper, confidence=1.0, tolerance=tolerance,
+            baseline=median(old), candidate=median(new), unit=about.unit, better=about.better,
+            verdict=Verdict.REGRESSION if upper < -tolerance else Verdict.PASS,
+        ),
+    )  # fmt: skip
+
+
+_BUILDS = 2
+_PERFECT = 2.0
+"""What two CPUs come to that never wait for each other."""
+_OF_WAITING = 1 / 3
+"""The share of what a baseline lacks of it that the candidate may lack more: equal builds of which two CPUs handled 1.4
+to 1.6 times what one does were seen to differ by a tenth from trial to trial."""
+
+
+def with_scaling(result: MemoryResult, trials: Sequence[Trial]) -> Mapping[str, tuple[float, ...]]:
+    """The values of a result with those of the scaling, where its trials tell it."""
+    found = scalings(trials)
+    return {**result.values, Scaling.name: found} if found else result.values
