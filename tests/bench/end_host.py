@@ -36,7 +36,7 @@ from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.knobs import KnobSet, rps_knobs
 from pdrgate.knobs.file_knob import threaded_napi
-from pdrgate.measurands.tcp import kernel_cost
+from pdrgate.measurands.transfers.tcp import kernel_cost
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching

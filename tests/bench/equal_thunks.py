@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from pdrgate.history.results import read_result
-from pdrgate.measurands.thunks import OF_THUNKS, OfThunks, thunk_changes
+from pdrgate.measurands.counted.thunks import OF_THUNKS, OfThunks, thunk_changes
 from pdrgate.results.model import CostResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 

@@ -29,7 +29,7 @@ from pdrgate.guests.metering.memory.memory_observer import MemoryObserver
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.measurands.memory_trials import SENT_AT_ONCE
+from pdrgate.measurands.memory.memory_trials import SENT_AT_ONCE
 from pdrgate.observers.watching import Observation
 from pdrgate.phase import Phase
 from pdrgate.safety.journal import Journal

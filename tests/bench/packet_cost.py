@@ -27,7 +27,7 @@ from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.measurands import replicate_of
-from pdrgate.measurands.function_changes import function_changes
+from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal

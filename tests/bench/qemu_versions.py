@@ -27,9 +27,9 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import cost_result
+from pdrgate.guests.emulator.qemu import qemu_version
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
-from pdrgate.guests.qemu import qemu_version
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.phase import Phase

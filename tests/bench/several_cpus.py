@@ -32,9 +32,9 @@ from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.gate.run.session import Session
 from pdrgate.guests.metering.sharing import FEWEST_CPUS, MOST_CPUS
 from pdrgate.measurands import described
-from pdrgate.measurands.memory_changes import memory_changes, told_changes
-from pdrgate.measurands.scaling import scaling_changes
-from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.memory_changes import memory_changes, told_changes
+from pdrgate.measurands.memory.scaling import scaling_changes
+from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm

@@ -9,7 +9,7 @@ from configurations import compared
 from machine_noise import UNDECIDED
 
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.measurands.latency import MedianLatency
+from pdrgate.measurands.rates.latency import MedianLatency
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds import Testbed as AnyTestbed
 

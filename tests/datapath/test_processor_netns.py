@@ -13,7 +13,7 @@ from flat_values import flat_trial
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.sut.cost_counting import uncounted_reason
 from pdrgate.hosts.host import local_host
-from pdrgate.measurands.cost import packet_cost
+from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.observers.function_names import OTHERS
 from pdrgate.observers.processor import WHOLE_KERNEL, ProcessorWatch, busy
 from pdrgate.observers.watching import Observation, watching

@@ -23,7 +23,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands.load_cost import MapMemory, VerifiedInstructions
+from pdrgate.measurands.counted.load_cost import MapMemory, VerifiedInstructions
 from pdrgate.reports.words.frame_words import frames_tables
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds import load_testbed

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
-from pdrgate.measurands.tcp import LoadedRoundTrip, TcpThroughput, Transmissions
+from pdrgate.measurands.transfers.tcp import LoadedRoundTrip, TcpThroughput, Transmissions
 from pdrgate.replication import NoiseFloor, NoiseObservation, ObservedBoot
 
 DAY = 86400.0

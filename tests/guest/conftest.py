@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+from pdrgate.guests.emulator.qemu import QEMU
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
-from pdrgate.guests.qemu import QEMU
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.guests import guest_console
-from pdrgate.guests.confinement import confine, sandboxes
+from pdrgate.guests.emulator.confinement import confine, sandboxes
 from pdrgate.guests.guest import GuestError
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]

@@ -14,7 +14,7 @@ import pytest
 from pdrgate.builds.kernel_build import BuildError, kernel_build
 from pdrgate.crashes.kernel_log import read_kernel_log
 from pdrgate.errors import TestbedError
-from pdrgate.guests import qemu
+from pdrgate.guests.emulator import qemu
 from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.hosts.host import CommandError, HostError
 from pdrgate.observers.environment import capture_environment

@@ -13,9 +13,9 @@ from knob_snapshot import setting, snapshot
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.errors import TestbedError
+from pdrgate.guests.emulator.qemu import NetworkPort
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
-from pdrgate.guests.qemu import NetworkPort
 from pdrgate.knobs import (
     InterruptAffinity,
     Knob,

@@ -20,9 +20,9 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.knobs import Knob, offloads, sysctl
-from pdrgate.measurands.answered_requests import RequestCost
-from pdrgate.measurands.tcp import ByteCost
-from pdrgate.measurands.tcp_growth import AdvertisedWindow, UsedWindow
+from pdrgate.measurands.transfers.answered_requests import RequestCost
+from pdrgate.measurands.transfers.tcp import ByteCost
+from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, UsedWindow
 from pdrgate.results.verdict import Verdict
 
 pytestmark = pytest.mark.guest

@@ -13,7 +13,7 @@ from pdrgate.data_paths.catalogue import SetUp, data_path
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
-from pdrgate.measurands.cost import packet_cost
+from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.phase import Phase
 from pdrgate.stability.trial_files import read_trials
 from pdrgate.stretch import Belonging, MemoryCounts, MemorySeen

@@ -14,8 +14,8 @@ from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.gate.verdicts.packet_cost import cost_result, notice_of_calls
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
-from pdrgate.measurands.cost import packet_cost
-from pdrgate.measurands.function_changes import function_changes
+from pdrgate.measurands.counted.cost import packet_cost
+from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.stretch import CALLER, USER_SPACE, Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed

@@ -26,8 +26,8 @@ from pdrgate.gate.sut.probe import probe_path
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet, batching
-from pdrgate.measurands.cost import on_path, packet_cost
-from pdrgate.measurands.replacement import per_replacement
+from pdrgate.measurands.counted.cost import on_path, packet_cost
+from pdrgate.measurands.rates.replacement import per_replacement
 from pdrgate.observers.replacing_observer import ReplacingObserver
 from pdrgate.phase import Phase
 from pdrgate.stretch import Belonging

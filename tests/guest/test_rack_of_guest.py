@@ -12,9 +12,9 @@ from knob_snapshot import snapshot
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
+from pdrgate.guests.emulator.qemu import NetworkPort
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
-from pdrgate.guests.qemu import NetworkPort
 from pdrgate.hosts.cpus import parse_cpu_list, plan_cpus
 from pdrgate.knobs import InterruptAffinity, device_interrupts
 from pdrgate.knobs.knob import ANY

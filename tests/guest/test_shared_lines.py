@@ -17,9 +17,9 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.measurands.memory_changes import memory_changes
-from pdrgate.measurands.scaling import scaling_changes
-from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.memory_changes import memory_changes
+from pdrgate.measurands.memory.scaling import scaling_changes
+from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability.trial_files import read_trials

@@ -10,7 +10,7 @@ from machine_noise import UNDECIDED
 
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import PartialDropRate
-from pdrgate.measurands.starvation import LeastDelivered
+from pdrgate.measurands.rates.starvation import LeastDelivered
 from pdrgate.results.verdict import Verdict
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs")]

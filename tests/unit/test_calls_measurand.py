@@ -9,7 +9,7 @@ from flat_values import changed, flat_trial
 from test_packet_cost import PLAIN, RT, STEADY, boots, compared
 
 from pdrgate.measurands import described
-from pdrgate.measurands.calls import Calls
+from pdrgate.measurands.counted.calls import Calls
 from pdrgate.phase import Phase
 from pdrgate.reports.ci.exports.benchstat import go_benchmarks
 from pdrgate.reports.ci.exports.bmf import bencher_metrics

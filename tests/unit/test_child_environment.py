@@ -16,8 +16,8 @@ from pdrgate.child_environment import PROXIES, bounded, child_environment
 from pdrgate.crashes import source_lines
 from pdrgate.crashes.faults import Crash
 from pdrgate.crashes.source_lines import SourceLines
-from pdrgate.guests import qemu
-from pdrgate.guests.accelerator import ProbeError, probe_time
+from pdrgate.guests.emulator import qemu
+from pdrgate.guests.emulator.accelerator import ProbeError, probe_time
 from pdrgate.guests.initramfs import _applets
 from pdrgate.hosts.host import ShellHost
 from pdrgate.safety.journal import MARK, Journal

@@ -9,7 +9,7 @@ from causes import because
 from flat_values import changed, flat_trial
 
 from pdrgate.measurands import Cost, replicate_of
-from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
+from pdrgate.measurands.counted.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
 from pdrgate.measurands.measurand import Ask
 from pdrgate.phase import Phase
 from pdrgate.stretch import USER_SPACE

@@ -7,7 +7,7 @@ from flat_values import changed, flat_trial
 from made_results import result, scenario
 
 from pdrgate.measurands import described
-from pdrgate.measurands.cycles import Cycles
+from pdrgate.measurands.counted.cycles import Cycles
 from pdrgate.observers.processor import ProcessorCounts, ProcessorObserver
 from pdrgate.observers.reading import Place, nested
 from pdrgate.phase import Phase

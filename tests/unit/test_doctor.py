@@ -21,7 +21,7 @@ from pdrgate.doctor import Examination, Finding, Status, here, machine, ports, w
 from pdrgate.doctor.finding import Check
 from pdrgate.doctor.traffic import self_test
 from pdrgate.errors import GeneratorError, TestbedError, closed_on_error
-from pdrgate.guests.accelerator import KvmFinding, KvmRecord
+from pdrgate.guests.emulator.accelerator import KvmFinding, KvmRecord
 from pdrgate.hosts.cpus import CpuPlan
 from pdrgate.hosts.host import CommandError, Completed, HostError, local_host
 from pdrgate.knobs import KnobSet
@@ -359,9 +359,9 @@ def test_cpus_that_are_in_each_others_way() -> None:
 def test_guests(
     wanted: Any, found: KvmFinding, status: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pdrgate.guests.accelerator.DEVICE", "/dev/null")
-    monkeypatch.setattr("pdrgate.guests.accelerator.compare_accelerators", lambda qemu: found)
-    monkeypatch.setattr("pdrgate.guests.accelerator.find_qemu", lambda: "/usr/bin/qemu")
+    monkeypatch.setattr("pdrgate.guests.emulator.accelerator.DEVICE", "/dev/null")
+    monkeypatch.setattr("pdrgate.guests.emulator.accelerator.compare_accelerators", lambda qemu: found)
+    monkeypatch.setattr("pdrgate.guests.emulator.accelerator.find_qemu", lambda: "/usr/bin/qemu")
     monkeypatch.setattr("pdrgate.doctor.here.qemu_version", lambda: "7.2")
     assert told(here.guests(wanted, tmp_path))[:2] == (status, words)
     if wanted == "auto":

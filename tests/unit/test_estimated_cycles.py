@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import UsageError
-from pdrgate.measurands.estimated_cycles import (
+from pdrgate.measurands.counted.estimated_cycles import (
     PRICED_CPU,
     CycleWeights,
     PricedEvents,
@@ -19,7 +19,7 @@ from pdrgate.measurands.estimated_cycles import (
     priced_events,
     read_weights,
 )
-from pdrgate.measurands.memory_changes import memory_result
+from pdrgate.measurands.memory.memory_changes import memory_result
 from pdrgate.results.model import MemoryResult
 from pdrgate.stretch import MemoryCounts, MemorySeen
 

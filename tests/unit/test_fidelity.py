@@ -22,7 +22,7 @@ from weighing import (  # noqa: E402
 )
 
 from pdrgate.builds.bpf_build import bpf_build  # noqa: E402
-from pdrgate.measurands.estimated_cycles import PricedEvents  # noqa: E402
+from pdrgate.measurands.counted.estimated_cycles import PricedEvents  # noqa: E402
 
 TRUE = PricedEvents(0.5, 10.0, 40.0, 200.0, 20.0, 0.0, 0.0)
 EVENTS = [PricedEvents(100.0 * one, one % 3, one % 4, one % 5, one % 7, 0.0, 0.0) for one in range(1, 25)]

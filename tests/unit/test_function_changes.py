@@ -12,8 +12,8 @@ from made_results import result, scenario
 
 from pdrgate.gate.verdicts.change_verdict import comparison, judged
 from pdrgate.gate.verdicts.packet_cost import cost_result, notice_of_calls
-from pdrgate.measurands.function_changes import function_changes
-from pdrgate.measurands.renamed import renamed
+from pdrgate.measurands.functions.function_changes import function_changes
+from pdrgate.measurands.functions.renamed import renamed
 from pdrgate.phase import Phase
 from pdrgate.reports.ci.junit import junit
 from pdrgate.reports.ci.markdown import run_markdown

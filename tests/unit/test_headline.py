@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_results import compared, result, scenario
 
 from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee, described
-from pdrgate.measurands.shared_lines import TOLD_OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.shared_lines import TOLD_OF_SEVERAL_CPUS
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen

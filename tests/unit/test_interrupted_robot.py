@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.guests.emulator.qemu_threads import QemuThreads
 from pdrgate.guests.guest import Guest
-from pdrgate.guests.qemu_threads import QemuThreads
 from pdrgate.hosts.host import local_host
 from pdrgate.safety.processes import ProcessId
 from pdrgate.safety.recovery import recover_stale

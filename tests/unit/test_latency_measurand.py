@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
 from pdrgate.gate.verdicts.change_verdict import told
 from pdrgate.measurands import LATENCY, Ask, LatencyTrials
-from pdrgate.measurands.latency import MedianLatency, TailLatency, probe_rate
 from pdrgate.measurands.measurand import is_counted
+from pdrgate.measurands.rates.latency import MedianLatency, TailLatency, probe_rate
 from pdrgate.reports.words.latencies import latency_cells, latency_lines
 from pdrgate.results.model import ChangeResult, LatencyResult, PdrResult, ScenarioResult
 from pdrgate.results.verdict import Verdict

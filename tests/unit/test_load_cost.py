@@ -9,7 +9,7 @@ import pytest
 from flat_values import flat_trial
 
 from pdrgate.bpf.programs import LoadCost
-from pdrgate.measurands.load_cost import (
+from pdrgate.measurands.counted.load_cost import (
     LOAD_COSTS,
     MapMemory,
     ProgramSize,

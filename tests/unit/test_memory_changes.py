@@ -13,10 +13,10 @@ from made_results import result, scenario
 
 from pdrgate.gate.verdicts.change_verdict import comparison
 from pdrgate.measurands import described
-from pdrgate.measurands.cache_lines import CacheLines
-from pdrgate.measurands.memory_changes import OF_MEMORY, memory_changes, memory_result
-from pdrgate.measurands.memory_trials import MemoryTrials, memory_of
-from pdrgate.measurands.more_by_function import limits_of, more_of
+from pdrgate.measurands.functions.more_by_function import limits_of, more_of
+from pdrgate.measurands.memory.cache_lines import CacheLines
+from pdrgate.measurands.memory.memory_changes import OF_MEMORY, memory_changes, memory_result
+from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
 from pdrgate.phase import Phase
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdrgate.measurands.memory_doubt import memory_may_have_changed
+from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.stretch import MemoryCounts, MemorySeen
 
 WINDOWS = 500

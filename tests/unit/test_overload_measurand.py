@@ -10,7 +10,7 @@ from flat_values import flat_trial
 
 from pdrgate.gate.scenarios.load_plan import overloads
 from pdrgate.measurands import Ask, OverloadThroughput
-from pdrgate.measurands.overload import LivelockThreshold
+from pdrgate.measurands.rates.overload import LivelockThreshold
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 

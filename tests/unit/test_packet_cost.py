@@ -31,8 +31,8 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.gate.verdicts.packet_cost import at_odds, cost_result
 from pdrgate.history.results import read_result
-from pdrgate.measurands.cost import cost_change_in_words
-from pdrgate.measurands.function_changes import function_changes
+from pdrgate.measurands.counted.cost import cost_change_in_words
+from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.reports import plots
 from pdrgate.reports.pages import html_tables

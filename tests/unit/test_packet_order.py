@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pdrgate.measurands.packet_order import PacketsInOrder
+from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict

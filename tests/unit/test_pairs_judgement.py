@@ -10,7 +10,7 @@ import pytest
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, PairsSamples, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
-from pdrgate.measurands.load_cost import VerifiedInstructions, load_changes
+from pdrgate.measurands.counted.load_cost import VerifiedInstructions, load_changes
 from pdrgate.replication import Contradiction, PairsRule, Samples
 from pdrgate.results.model import SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict

@@ -10,7 +10,7 @@ import made_results
 from flat_values import changed
 
 from pdrgate.gate.run.slower_paths import decisive_scenario
-from pdrgate.measurands.load_cost import MapMemory, load_changes
+from pdrgate.measurands.counted.load_cost import MapMemory, load_changes
 from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pdrgate.guests import confinement, qemu
-from pdrgate.guests.confinement import SANDBOX, confine
+from pdrgate.guests.emulator import confinement, qemu
+from pdrgate.guests.emulator.confinement import SANDBOX, confine
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from pdrgate.data_paths.replacing import Replacement, replaced
 from pdrgate.errors import SutError, UsageError
-from pdrgate.measurands.replacement import (
+from pdrgate.measurands.rates.replacement import (
     ReplacementLoss,
     Replacements,
     ReplacementTime,

@@ -9,7 +9,7 @@ from trials_in_turns import in_turns, trial
 from pdrgate.guests.metering.sharing.lockstep_observer import taken_in_time
 from pdrgate.guests.metering.sharing.sharing_meter import MOST_CPUS
 from pdrgate.measurands import described
-from pdrgate.measurands.scaling import scaling_changes, scalings, tells_rate
+from pdrgate.measurands.memory.scaling import scaling_changes, scalings, tells_rate
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.phase import Phase
 from pdrgate.results.model import MemoryResult

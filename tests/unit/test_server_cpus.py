@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import pdrgate
-from pdrgate.guests import qemu
-from pdrgate.guests.server_cpus import SERVER_CPUS, ServerCpu, known_flags
+from pdrgate.guests.emulator import qemu
+from pdrgate.guests.emulator.server_cpus import SERVER_CPUS, ServerCpu, known_flags
 
 OLD = frozenset({"fsrm", "ibpb", "ibrs", "stibp", "spec-ctrl", "ssbd", "amd-ssbd", "md-clear", "svm", "mpx", "3dnow"})
 NEW = OLD | {"fsrs", "fzrm", "fsrc", "auto-ibrs", "bhi-ctrl", "sbpb"}

@@ -26,9 +26,14 @@ from pdrgate.guests.metering.sharing.sharing_meter import (
 )
 from pdrgate.guests.metering.sharing.sharing_observer import sharing_marks, sharing_seen
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
-from pdrgate.measurands.memory_changes import memory_changes, memory_result, told_changes
-from pdrgate.measurands.memory_trials import memory_of
-from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS, OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS, SharedLines
+from pdrgate.measurands.memory.memory_changes import memory_changes, memory_result, told_changes
+from pdrgate.measurands.memory.memory_trials import memory_of
+from pdrgate.measurands.memory.shared_lines import (
+    JUDGED_OF_SEVERAL_CPUS,
+    OF_SEVERAL_CPUS,
+    TOLD_OF_SEVERAL_CPUS,
+    SharedLines,
+)
 from pdrgate.results.model import MemoryResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import MemoryCounts, MemorySeen

@@ -11,7 +11,7 @@ from flat_values import flat_trial
 from pdrgate.gate.run.profile import BOOT_GRID
 from pdrgate.gate.scenarios.load_plan import ends, past_the_pdr
 from pdrgate.measurands import Ask
-from pdrgate.measurands.starvation import LeastDelivered
+from pdrgate.measurands.rates.starvation import LeastDelivered
 from pdrgate.phase import Phase
 from pdrgate.trial import LOOKS, Trial
 

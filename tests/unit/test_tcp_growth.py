@@ -6,7 +6,7 @@ import pytest
 from flat_values import flat_transfer
 
 from pdrgate.measurands import TransferSetting, of_transfers
-from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
+from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
 from pdrgate.phase import Phase
 from pdrgate.transfer import Look, Transfer
 

@@ -10,7 +10,7 @@ from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import TransferSetting, of_transfers
-from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, RequestRate
+from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.phase import Phase
 from pdrgate.stretch import USER_SPACE, Occasion, Seen
 from pdrgate.transfer import Look, Senders, Transfer

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.errors import TestbedError
-from pdrgate.guests.qemu import RINGS
+from pdrgate.guests.emulator.qemu import RINGS
 from pdrgate.testbeds import LocalVm, load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
 

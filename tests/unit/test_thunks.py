@@ -13,8 +13,8 @@ from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, summarised
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import Cost, described
-from pdrgate.measurands.more_by_function import limits_of
-from pdrgate.measurands.thunks import ThunkBranches, ThunkReturns, thunk_changes
+from pdrgate.measurands.counted.thunks import ThunkBranches, ThunkReturns, thunk_changes
+from pdrgate.measurands.functions.more_by_function import limits_of
 from pdrgate.observers.function_names import branches_by, is_thunk, returns_by
 from pdrgate.phase import Phase
 from pdrgate.reports.words.measurands import change_told

@@ -36,7 +36,7 @@ from pdrgate.gate.verdicts.baseline import Baselines, BaselineSource, HistoryBas
 from pdrgate.history.address import Address
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import TcpThroughput, WindowCurve
-from pdrgate.measurands.tcp import ByteCost, LoadedRoundTrip, Transmissions
+from pdrgate.measurands.transfers.tcp import ByteCost, LoadedRoundTrip, Transmissions
 from pdrgate.phase import Phase
 from pdrgate.reports.pages.scenario_parts import fragments, pictures
 from pdrgate.results.model import ScenarioResult

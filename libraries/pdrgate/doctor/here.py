@@ -11,8 +11,8 @@ from typing import Literal
 
 from pdrgate.doctor.finding import Check, Outcome, fail, ok, warn
 from pdrgate.errors import TestbedError
-from pdrgate.guests.accelerator import KvmRecord, choose_accelerator
-from pdrgate.guests.qemu import qemu_version
+from pdrgate.guests.emulator.accelerator import KvmRecord, choose_accelerator
+from pdrgate.guests.emulator.qemu import qemu_version
 from pdrgate.history.results import ROOM_OF_A_RUN
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host

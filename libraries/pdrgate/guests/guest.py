@@ -27,8 +27,10 @@ from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.crashes.faults import Crash, gravest_crash
 from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests import guest_bridge, guest_console
-from pdrgate.guests.accelerator import AcceleratorChoice, choose_accelerator
-from pdrgate.guests.confinement import confine
+from pdrgate.guests.emulator.accelerator import AcceleratorChoice, choose_accelerator
+from pdrgate.guests.emulator.confinement import confine
+from pdrgate.guests.emulator.qemu import NetworkPort
+from pdrgate.guests.emulator.qemu_threads import QemuThreads
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.guest_memory import GuestMemory
@@ -36,9 +38,7 @@ from pdrgate.guests.initramfs import initramfs
 from pdrgate.guests.metering import VcpuMeter
 from pdrgate.guests.metering.memory import MemoryMeter
 from pdrgate.guests.metering.sharing import SharingMeter
-from pdrgate.guests.qemu import NetworkPort
 from pdrgate.guests.qemu_start import QemuStart, Starting
-from pdrgate.guests.qemu_threads import QemuThreads
 from pdrgate.guests.watched_shell import WatchedShell
 from pdrgate.hosts.host import HostError, NoJsonError, NoShellError, ShellHost
 

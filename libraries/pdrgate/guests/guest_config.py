@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pdrgate.guests.emulator.server_cpus import ServerCpu
 from pdrgate.guests.metering.memory.cache_levels import SERVER, CacheLevels
-from pdrgate.guests.server_cpus import ServerCpu
 
 
 @dataclass(frozen=True, slots=True)

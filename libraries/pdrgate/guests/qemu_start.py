@@ -15,7 +15,10 @@ from typing import Any, Protocol
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests import guest_console
-from pdrgate.guests.confinement import SANDBOX, Confinement, sandboxes
+from pdrgate.guests.emulator.confinement import SANDBOX, Confinement, sandboxes
+from pdrgate.guests.emulator.qemu import Accelerator, NetworkPort, command_line, qemu_version
+from pdrgate.guests.emulator.server_cpus import SERVER_CPUS
+from pdrgate.guests.emulator.taps import open_tap
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.guest_memory import GuestMemory
@@ -23,9 +26,6 @@ from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL
 from pdrgate.guests.metering import MEMORY_TRIAL, SHARED_LINES, VCPU_METER, VcpuMeter, plugin
 from pdrgate.guests.metering.memory import MemoryMeter
 from pdrgate.guests.metering.sharing import SharingMeter
-from pdrgate.guests.qemu import Accelerator, NetworkPort, command_line, qemu_version
-from pdrgate.guests.server_cpus import SERVER_CPUS
-from pdrgate.guests.taps import open_tap
 from pdrgate.hosts.cpus import format_cpu_list
 
 _CMDLINE = "console=ttyS0 panic=-1 oops=panic cryptomgr.notests"

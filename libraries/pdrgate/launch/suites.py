@@ -25,7 +25,7 @@ def default_testbed(builds: bool) -> tuple[Path, str]:
     Args:
         builds: whether kernel builds are handed over.
     """
-    from pdrgate.guests.qemu import QEMU
+    from pdrgate.guests.emulator.qemu import QEMU
 
     folder = Path("resources/testbeds")
     if builds:

@@ -1,9 +1,7 @@
 """What is measured (floor 3): each measurand says which trials it needs, and what they come to."""
 
-from pdrgate.measurands.cost import Cost
+from pdrgate.measurands.counted.cost import Cost
 from pdrgate.measurands.description import Description, MeasurandRole, TolerancesAsked
-from pdrgate.measurands.knee import AT_THE_KNEE, agree_at_the_knee, told_once
-from pdrgate.measurands.latency import LatencyTrials
 from pdrgate.measurands.measurand import (
     LATENCY,
     PAST_TRIALS,
@@ -14,9 +12,13 @@ from pdrgate.measurands.measurand import (
     Setting,
     replicate_of,
 )
-from pdrgate.measurands.overload import OverloadThroughput
-from pdrgate.measurands.pdr import PartialDropRate
-from pdrgate.measurands.receive_rate import RECEIVE_RATE
+from pdrgate.measurands.rates.knee import AT_THE_KNEE, agree_at_the_knee, told_once
+from pdrgate.measurands.rates.latency import LatencyTrials
+from pdrgate.measurands.rates.overload import OverloadThroughput
+from pdrgate.measurands.rates.pdr import PartialDropRate
+from pdrgate.measurands.rates.receive_rate import RECEIVE_RATE
+from pdrgate.measurands.rates.saturation import SaturationThroughput
+from pdrgate.measurands.rates.sweep import Sweep
 from pdrgate.measurands.registry import (
     DESCRIPTIONS,
     OF_TRANSFERS,
@@ -29,10 +31,15 @@ from pdrgate.measurands.registry import (
     told_of,
     unit_of,
 )
-from pdrgate.measurands.saturation import SaturationThroughput
-from pdrgate.measurands.sweep import Sweep
-from pdrgate.measurands.tcp import AtRest, TcpThroughput, TransferAsk, TransferMeasurand, TransferSetting, TransferStep
-from pdrgate.measurands.window_curve import WindowCurve
+from pdrgate.measurands.transfers.tcp import (
+    AtRest,
+    TcpThroughput,
+    TransferAsk,
+    TransferMeasurand,
+    TransferSetting,
+    TransferStep,
+)
+from pdrgate.measurands.transfers.window_curve import WindowCurve
 
 __all__ = [
     "AT_THE_KNEE", "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask",

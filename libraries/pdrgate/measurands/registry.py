@@ -8,27 +8,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, RequestRate
-from pdrgate.measurands.atomics import Atomics
-from pdrgate.measurands.cache_lines import CacheLines
-from pdrgate.measurands.cache_misses import LastLevelMisses, SecondLevelMisses
-from pdrgate.measurands.calls import Calls
-from pdrgate.measurands.cost import Cost
-from pdrgate.measurands.cycles import Cycles
+from pdrgate.measurands.counted.calls import Calls
+from pdrgate.measurands.counted.cost import Cost
+from pdrgate.measurands.counted.cycles import Cycles
+from pdrgate.measurands.counted.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
+from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.description import Description, MeasurandRole
-from pdrgate.measurands.latency import MedianLatency, TailLatency
-from pdrgate.measurands.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.measurand import Described, Measurand, Setting
-from pdrgate.measurands.overload import LivelockThreshold, OverloadThroughput
-from pdrgate.measurands.packet_order import PacketsInOrder
-from pdrgate.measurands.pdr import PartialDropRate
-from pdrgate.measurands.receive_rate import RECEIVE_RATE
-from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
-from pdrgate.measurands.saturation import SaturationThroughput
-from pdrgate.measurands.scaling import Scaling
-from pdrgate.measurands.shared_lines import OF_SEVERAL_CPUS
-from pdrgate.measurands.starvation import LeastDelivered
-from pdrgate.measurands.tcp import (
+from pdrgate.measurands.memory.atomics import Atomics
+from pdrgate.measurands.memory.cache_lines import CacheLines
+from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
+from pdrgate.measurands.memory.scaling import Scaling
+from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
+from pdrgate.measurands.rates.latency import MedianLatency, TailLatency
+from pdrgate.measurands.rates.overload import LivelockThreshold, OverloadThroughput
+from pdrgate.measurands.rates.packet_order import PacketsInOrder
+from pdrgate.measurands.rates.pdr import PartialDropRate
+from pdrgate.measurands.rates.receive_rate import RECEIVE_RATE
+from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
+from pdrgate.measurands.rates.saturation import SaturationThroughput
+from pdrgate.measurands.rates.starvation import LeastDelivered
+from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
+from pdrgate.measurands.transfers.tcp import (
     ByteCost,
     LoadedRoundTrip,
     TcpThroughput,
@@ -36,8 +37,7 @@ from pdrgate.measurands.tcp import (
     TransferSetting,
     Transmissions,
 )
-from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
-from pdrgate.measurands.thunks import OF_THUNKS
+from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better
 

@@ -27,7 +27,7 @@ from this_cpu import caches, cpu_name
 from weighing import Measured, changes, error_of_change, estimate, split, weights_of, worth_of
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.measurands.estimated_cycles import PricedEvents
+from pdrgate.measurands.counted.estimated_cycles import PricedEvents
 
 RUNNER = Path(__file__).parent / "repeat.c"
 

@@ -19,7 +19,7 @@ from pdrgate.guests.metering.memory.memory_observer import WARM, memory_marks, m
 from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.sent_program import sent
-from pdrgate.measurands.estimated_cycles import PricedEvents, priced_events
+from pdrgate.measurands.counted.estimated_cycles import PricedEvents, priced_events
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.safety.journal import Journal
 from pdrgate.stretch import MemoryCounts

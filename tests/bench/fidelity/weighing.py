@@ -12,7 +12,7 @@ from programs import Program
 from scipy.optimize import nnls
 from scipy.stats import spearmanr
 
-from pdrgate.measurands.estimated_cycles import PricedEvents, WeightsWorth
+from pdrgate.measurands.counted.estimated_cycles import PricedEvents, WeightsWorth
 
 
 @dataclass(frozen=True)

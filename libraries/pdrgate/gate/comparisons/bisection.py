@@ -32,8 +32,8 @@ from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands import Ask, Cost
-from pdrgate.measurands.cost import cost_change_in_words, idle_of, on_path, saturated
-from pdrgate.measurands.function_changes import function_changes
+from pdrgate.measurands.counted.cost import cost_change_in_words, idle_of, on_path, saturated
+from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.noise import KNOWN

@@ -20,8 +20,8 @@ from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import OF_TRIALS, Description, compared_of, told_of
-from pdrgate.measurands.memory_changes import memory_result
-from pdrgate.measurands.memory_trials import memory_of
+from pdrgate.measurands.memory.memory_changes import memory_result
+from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.observers.accounting import total
 from pdrgate.phase import SPECIAL
 from pdrgate.results.model import ScenarioResult, Side, SideResult

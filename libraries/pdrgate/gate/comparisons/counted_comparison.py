@@ -26,15 +26,15 @@ from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.verdicts.packet_cost import replacement_cost
 from pdrgate.measurands import Cost, Description
-from pdrgate.measurands.answered_requests import RequestCost, RequestLatency, RequestRate
-from pdrgate.measurands.calls import Calls
-from pdrgate.measurands.load_cost import LOAD_COSTS
-from pdrgate.measurands.memory_changes import OF_MEMORY
-from pdrgate.measurands.packet_order import PacketsInOrder
-from pdrgate.measurands.replacement import ReplacementLoss, ReplacementTime
-from pdrgate.measurands.tcp import ByteCost, TcpThroughput, Transmissions
-from pdrgate.measurands.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
-from pdrgate.measurands.thunks import OF_THUNKS
+from pdrgate.measurands.counted.calls import Calls
+from pdrgate.measurands.counted.load_cost import LOAD_COSTS
+from pdrgate.measurands.counted.thunks import OF_THUNKS
+from pdrgate.measurands.memory.memory_changes import OF_MEMORY
+from pdrgate.measurands.rates.packet_order import PacketsInOrder
+from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
+from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
+from pdrgate.measurands.transfers.tcp import ByteCost, TcpThroughput, Transmissions
+from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
 from pdrgate.results.model import SideResult
 from pdrgate.stats.pooled import Deviation
 from pdrgate.stretch import AnyStretch, by_boot

@@ -31,7 +31,7 @@ from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
-from pdrgate.measurands.load_cost import LOAD_COSTS, load_changes
+from pdrgate.measurands.counted.load_cost import LOAD_COSTS, load_changes
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,

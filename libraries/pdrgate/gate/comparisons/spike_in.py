@@ -31,7 +31,7 @@ from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.history.whole_file import write_whole
 from pdrgate.hosts.host import CommandError
 from pdrgate.measurands import Ask
-from pdrgate.measurands.cost import packet_cost
+from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.phase import Phase
 from pdrgate.results.model import SpikeInResult
 from pdrgate.results.verdict import Verdict

@@ -37,8 +37,8 @@ from pdrgate.measurands import (
 from pdrgate.measurands import (
     TolerancesAsked as AskedTolerances,
 )
-from pdrgate.measurands.starvation import LeastDelivered
-from pdrgate.measurands.tcp import transfers_of_replicates
+from pdrgate.measurands.rates.starvation import LeastDelivered
+from pdrgate.measurands.transfers.tcp import transfers_of_replicates
 from pdrgate.phase import OF_CURVE, Phase
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.fingerprint import conditions

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pdrgate.measurands import described
 from pdrgate.measurands.description import Parts
-from pdrgate.measurands.function_changes import function_changes
+from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.results.model import CostResult
 from pdrgate.trend import Move, Point, Series
 

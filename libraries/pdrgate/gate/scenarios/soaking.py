@@ -11,7 +11,7 @@ from itertools import groupby
 from statistics import median
 
 from pdrgate.cause import causes_in_words
-from pdrgate.measurands.latency import told_by
+from pdrgate.measurands.rates.latency import told_by
 from pdrgate.observers.accounting import total
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict

@@ -35,7 +35,7 @@ from pdrgate.measurands import (
     WindowCurve,
     of_transfers,
 )
-from pdrgate.measurands.tcp import loaded_transfers, rest_rtt
+from pdrgate.measurands.transfers.tcp import loaded_transfers, rest_rtt
 from pdrgate.phase import Phase
 from pdrgate.results.model import CheckResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict

@@ -14,8 +14,8 @@ from pdrgate.fate import Fate
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.sut.measurer import Measurer, seen_by
 from pdrgate.history.trials import TrialFile
-from pdrgate.measurands.latency import probe_rate
 from pdrgate.measurands.measurand import LATENCY, is_counted
+from pdrgate.measurands.rates.latency import probe_rate
 from pdrgate.observers.fates import by_fate
 from pdrgate.observers.tap_counts import taken_from_taps
 from pdrgate.observers.watching import Observer

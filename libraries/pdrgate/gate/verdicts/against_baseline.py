@@ -25,8 +25,8 @@ from pdrgate.gate.verdicts.change_verdict import (
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.noise_floor import as_observed, noise_floor, remember
 from pdrgate.measurands import MeasurandRole, described
-from pdrgate.measurands.function_changes import function_changes
-from pdrgate.measurands.load_cost import load_changes
+from pdrgate.measurands.counted.load_cost import load_changes
+from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult, ScenarioResult

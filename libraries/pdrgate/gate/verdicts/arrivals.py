@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from pdrgate.measurands.cost import packets_per_poll
+from pdrgate.measurands.counted.cost import packets_per_poll
 from pdrgate.phase import Phase
 from pdrgate.results.model import ArrivalsResult
 from pdrgate.trial import Trial

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from pdrgate.measurands import LatencyTrials
-from pdrgate.measurands.cost import idle_of, packet_cost
-from pdrgate.measurands.latency import SHARES, told_by
+from pdrgate.measurands.counted.cost import idle_of, packet_cost
+from pdrgate.measurands.rates.latency import SHARES, told_by
 from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.trial import Trial
 

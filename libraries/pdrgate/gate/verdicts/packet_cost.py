@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from pdrgate.measurands import Cost, PartialDropRate
-from pdrgate.measurands.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
-from pdrgate.measurands.replacement import per_replacement, replacing_trials
+from pdrgate.measurands.counted.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
+from pdrgate.measurands.rates.replacement import per_replacement, replacing_trials
 from pdrgate.observers.function_names import condensed_stacks, with_callees, with_callers
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionChange, FunctionResult

@@ -16,7 +16,7 @@ from pdrgate.measurands import (
     described,
     unit_of,
 )
-from pdrgate.measurands.more_by_function import before_and_after, limits_of, more_of, share_of
+from pdrgate.measurands.functions.more_by_function import before_and_after, limits_of, more_of, share_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Ratio, change_in_words

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdrgate.measurands.line_kinds import kinds_changed
+from pdrgate.measurands.functions.line_kinds import kinds_changed
 from pdrgate.reports.markup.columns import aligned
 from pdrgate.reports.words.costs import ChangesTable
 from pdrgate.results.model import ChangeResult, PartChange, ScenarioResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.measurands.renamed import renamed
+from pdrgate.measurands.functions.renamed import renamed
 from pdrgate.printable import printable
 from pdrgate.results.model import CostResult, FrameResult, ScenarioResult
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import DESCRIPTIONS, Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
-from pdrgate.measurands.more_by_function import before_and_after
+from pdrgate.measurands.functions.more_by_function import before_and_after
 from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.costs import total_change
 from pdrgate.reports.words.measurands import change_told, tolerance_told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pdrgate.errors import TestbedError
-from pdrgate.guests.qemu import TX_RING
+from pdrgate.guests.emulator.qemu import TX_RING
 from pdrgate.hosts.host import Host
 
 

@@ -9,8 +9,8 @@ from ipaddress import IPv4Network, IPv6Network
 
 from pdrgate.data_paths.catalogue import NETWORKS, Port, Station, segment
 from pdrgate.errors import TestbedError
-from pdrgate.guests.qemu import NetworkPort
-from pdrgate.guests.taps import take_first_queues
+from pdrgate.guests.emulator.qemu import NetworkPort
+from pdrgate.guests.emulator.taps import take_first_queues
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import KnobSet, sysctl
 from pdrgate.observers.counters import parse_net_dev

@@ -22,8 +22,8 @@ from pdrgate.testbeds.yaml_lines import Key
 
 # What opens a testbed is imported when one is opened: it takes a while to load, and reading a file needs none of it.
 if TYPE_CHECKING:
+    from pdrgate.guests.emulator.server_cpus import ServerCpu
     from pdrgate.guests.metering import CpuSpeed
-    from pdrgate.guests.server_cpus import ServerCpu
     from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 

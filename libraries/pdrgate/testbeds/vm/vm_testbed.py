@@ -20,6 +20,7 @@ from typing import Any, Self
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import Hop
 from pdrgate.errors import TestbedError, closed_on_error
+from pdrgate.guests.emulator.qemu import RINGS, cpu_told, qemu_version
 from pdrgate.guests.furnishing import Furnished
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest
 from pdrgate.guests.guest_clock import GuestClock, WrongClockError
@@ -28,7 +29,6 @@ from pdrgate.guests.metering import CpuSpeed, SpeedRecord
 from pdrgate.guests.metering.function_counts import BusyProgram
 from pdrgate.guests.metering.memory.cache_levels import SERVER
 from pdrgate.guests.metering.symbols import read_symbols
-from pdrgate.guests.qemu import RINGS, cpu_told, qemu_version
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import Host

@@ -16,10 +16,10 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands.memory_changes import memory_result
-from pdrgate.measurands.memory_trials import memory_of
-from pdrgate.measurands.scaling import LOCKSTEP_TRIALS, tells_rate, with_scaling
-from pdrgate.measurands.shared_lines import OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.memory_changes import memory_result
+from pdrgate.measurands.memory.memory_trials import memory_of
+from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, tells_rate, with_scaling
+from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.phase import Phase
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.trial import Trial

@@ -15,7 +15,7 @@ from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands import TransferMeasurand, TransferSetting, of_transfers
 from pdrgate.measurands.measurand import Described
-from pdrgate.measurands.tcp import ByteCost
+from pdrgate.measurands.transfers.tcp import ByteCost
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.testbeds import Testbed

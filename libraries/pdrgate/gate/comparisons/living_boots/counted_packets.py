@@ -23,14 +23,14 @@ from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep
-from pdrgate.measurands.calls import Calls
-from pdrgate.measurands.load_cost import LOAD_COSTS
+from pdrgate.measurands.counted.calls import Calls
+from pdrgate.measurands.counted.load_cost import LOAD_COSTS
+from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.measurand import Described
-from pdrgate.measurands.memory_changes import OF_MEMORY
-from pdrgate.measurands.memory_doubt import memory_may_have_changed
-from pdrgate.measurands.memory_trials import MemoryTrials, memory_of
-from pdrgate.measurands.packet_order import PacketsInOrder
-from pdrgate.measurands.thunks import OF_THUNKS
+from pdrgate.measurands.memory.memory_changes import OF_MEMORY
+from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
+from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
+from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.phase import Phase
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement

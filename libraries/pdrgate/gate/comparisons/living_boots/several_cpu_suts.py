@@ -23,11 +23,11 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands.memory_changes import memory_changes
-from pdrgate.measurands.memory_doubt import memory_may_have_changed
-from pdrgate.measurands.memory_trials import memory_of
-from pdrgate.measurands.scaling import scaling_changes
-from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.memory_changes import memory_changes
+from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
+from pdrgate.measurands.memory.memory_trials import memory_of
+from pdrgate.measurands.memory.scaling import scaling_changes
+from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
 from pdrgate.phase import Phase
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict

@@ -20,9 +20,9 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.gate.verdicts.packet_cost import PathCost, functions_of
 from pdrgate.measurands import Cost
-from pdrgate.measurands.cost import PARTS_OF_COST
-from pdrgate.measurands.function_changes import function_changes
-from pdrgate.measurands.load_cost import load_changes, load_values
+from pdrgate.measurands.counted.cost import PARTS_OF_COST
+from pdrgate.measurands.counted.load_cost import load_changes, load_values
+from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.replication import Samples
 from pdrgate.results.model import ChangeResult, CostResult, FunctionChange, Side
 from pdrgate.results.vectors import VectorFunction, VectorResult

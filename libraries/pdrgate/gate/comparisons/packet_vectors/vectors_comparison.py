@@ -21,7 +21,7 @@ from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.gate.verdicts.change_verdict import comparison, summarised
 from pdrgate.hosts.answers import understood
 from pdrgate.measurands import Cost
-from pdrgate.measurands.load_cost import LOAD_COSTS
+from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.observers.environment import Environment
 from pdrgate.results.model import (
     ComparedBuilds,

@@ -15,13 +15,13 @@ from pdrgate.gate.verdicts.baseline import differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told
 from pdrgate.gate.verdicts.disturbance import Disturbance
-from pdrgate.measurands.estimated_cycles import estimate_in_words
-from pdrgate.measurands.function_changes import function_changes
-from pdrgate.measurands.memory_changes import memory_changes, told_changes
-from pdrgate.measurands.renamed import renamed
-from pdrgate.measurands.scaling import scaling_changes
-from pdrgate.measurands.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
-from pdrgate.measurands.thunks import thunk_changes
+from pdrgate.measurands.counted.estimated_cycles import estimate_in_words
+from pdrgate.measurands.counted.thunks import thunk_changes
+from pdrgate.measurands.functions.function_changes import function_changes
+from pdrgate.measurands.functions.renamed import renamed
+from pdrgate.measurands.memory.memory_changes import memory_changes, told_changes
+from pdrgate.measurands.memory.scaling import scaling_changes
+from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, Findings, Side, SideResult, SpikeInResult

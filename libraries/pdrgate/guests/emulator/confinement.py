@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.child_environment import child_environment
-from pdrgate.guests.qemu import Accelerator, find_qemu
+from pdrgate.guests.emulator.qemu import Accelerator, find_qemu
 
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 

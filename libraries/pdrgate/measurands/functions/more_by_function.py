@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdrgate.measurands.line_kinds import kinds_changed
+from pdrgate.measurands.functions.line_kinds import kinds_changed
 from pdrgate.results.model import ChangeResult, FunctionChange
 
 

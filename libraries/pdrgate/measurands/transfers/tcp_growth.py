@@ -13,7 +13,7 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
-from pdrgate.measurands.tcp import TransferSetting, loaded_transfers
+from pdrgate.measurands.transfers.tcp import TransferSetting, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.transfer import Look, Transfer
 

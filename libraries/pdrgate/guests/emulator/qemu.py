@@ -13,7 +13,7 @@ from typing import Literal
 from pdrgate.checkout import how_to_install
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
-from pdrgate.guests.server_cpus import SERVER_CPUS, ServerCpu, known_flags
+from pdrgate.guests.emulator.server_cpus import SERVER_CPUS, ServerCpu, known_flags
 
 Accelerator = Literal["kvm", "tcg"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pdrgate.measurands.tcp import TransferAsk
+from pdrgate.measurands.transfers.tcp import TransferAsk
 from pdrgate.phase import Phase
 from pdrgate.transfer import Transfer
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.cost import saturated
+from pdrgate.measurands.counted.cost import saturated
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.observed import gained_by_places

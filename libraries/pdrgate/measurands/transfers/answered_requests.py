@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.cost import TOLERANCE_OF_COST
+from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
-from pdrgate.measurands.tcp import TransferSetting, kernel_instructions, loaded_transfers
+from pdrgate.measurands.transfers.tcp import TransferSetting, kernel_instructions, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.transfer import Transfer
 

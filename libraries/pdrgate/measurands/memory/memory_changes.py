@@ -13,13 +13,13 @@ from dataclasses import replace
 from statistics import median
 from typing import Final, NamedTuple
 
-from pdrgate.measurands.atomics import Atomics
-from pdrgate.measurands.cache_lines import CacheLines
-from pdrgate.measurands.cache_misses import LastLevelMisses, SecondLevelMisses
-from pdrgate.measurands.estimated_cycles import priced_of
-from pdrgate.measurands.line_kinds import lines_by_kind, names_of
-from pdrgate.measurands.memory_trials import OfMemory
-from pdrgate.measurands.more_by_function import share_of
+from pdrgate.measurands.counted.estimated_cycles import priced_of
+from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
+from pdrgate.measurands.functions.more_by_function import share_of
+from pdrgate.measurands.memory.atomics import Atomics
+from pdrgate.measurands.memory.cache_lines import CacheLines
+from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
+from pdrgate.measurands.memory.memory_trials import OfMemory
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
 from pdrgate.results.verdict import Verdict
 from pdrgate.stretch import MemorySeen

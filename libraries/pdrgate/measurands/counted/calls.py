@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.cost import idle_of, on_path, saturated
+from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
 from pdrgate.measurands.description import Description, MeasurandRole, Parts, ToldByOthers
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.unit_spelling import Unit

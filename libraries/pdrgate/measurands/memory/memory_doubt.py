@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pdrgate.measurands.memory_changes import OF_MEMORY, SURE
-from pdrgate.measurands.memory_trials import OfMemory
+from pdrgate.measurands.memory.memory_changes import OF_MEMORY, SURE
+from pdrgate.measurands.memory.memory_trials import OfMemory
 from pdrgate.stretch import MemorySeen
 
 _BY_BOOT = "clear_page"

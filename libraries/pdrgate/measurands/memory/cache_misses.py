@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
-from pdrgate.measurands.memory_trials import OfMemory
-from pdrgate.measurands.more_by_function import MoreByFunction
+from pdrgate.measurands.functions.more_by_function import MoreByFunction
+from pdrgate.measurands.memory.memory_trials import OfMemory
 from pdrgate.measurands.unit_spelling import Unit
 
 

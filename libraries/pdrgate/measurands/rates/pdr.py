@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from pdrgate.measurands.description import Description, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting, rounded
-from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.measurands.rates.saturation import SaturationThroughput
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from pdrgate.measurands.pdr import PartialDropRate
-from pdrgate.measurands.saturation import SaturationThroughput
+from pdrgate.measurands.rates.pdr import PartialDropRate
+from pdrgate.measurands.rates.saturation import SaturationThroughput
 from pdrgate.results.model import ChangeResult
 
 AT_THE_KNEE: Final = f"{PartialDropRate.name} (at the knee)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar, Final, Self
 
 from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
+from pdrgate.measurands.functions.more_by_function import MoreByFunction
 from pdrgate.measurands.measurand import Setting
-from pdrgate.measurands.memory_trials import OfMemory
-from pdrgate.measurands.more_by_function import MoreByFunction
+from pdrgate.measurands.memory.memory_trials import OfMemory
 from pdrgate.measurands.unit_spelling import Unit
 
 _BY_CHANCE = "it depends on when the CPUs meet"

@@ -12,7 +12,7 @@ from statistics import median
 from typing import ClassVar, Protocol, Self
 
 from pdrgate.data_paths.tcp_streams import Buffers
-from pdrgate.measurands.cost import TOLERANCE_OF_COST as COST_TOLERANCE
+from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST as COST_TOLERANCE
 from pdrgate.measurands.description import Description, MeasurandRole, SelfDescribed, ToldByOthers, Tolerance
 from pdrgate.measurands.measurand import Compared, Described
 from pdrgate.measurands.unit_spelling import SECONDS, Unit

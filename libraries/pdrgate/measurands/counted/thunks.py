@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.cost import idle_of, on_path, saturated
+from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
-from pdrgate.measurands.function_changes import explained_by_batches
+from pdrgate.measurands.functions.function_changes import explained_by_batches
+from pdrgate.measurands.functions.more_by_function import MoreByFunction, share_of
 from pdrgate.measurands.measurand import Setting
-from pdrgate.measurands.more_by_function import MoreByFunction, share_of
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.function_names import branches_by, returns_by
 from pdrgate.results.model import ChangeResult, CostResult, FunctionResult, PartChange

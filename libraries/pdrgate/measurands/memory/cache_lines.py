@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
+from pdrgate.measurands.functions.more_by_function import MoreByFunction
 from pdrgate.measurands.measurand import Ask
-from pdrgate.measurands.memory_trials import MemoryTrials, OfMemory
-from pdrgate.measurands.more_by_function import MoreByFunction
+from pdrgate.measurands.memory.memory_trials import MemoryTrials, OfMemory
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.trial import Trial
 

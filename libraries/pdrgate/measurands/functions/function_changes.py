@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pdrgate.measurands.renamed import renamed
+from pdrgate.measurands.functions.renamed import renamed
 from pdrgate.observers.function_names import OTHERS, is_thunk
 from pdrgate.results.model import CostResult, FunctionChange, FunctionResult
 

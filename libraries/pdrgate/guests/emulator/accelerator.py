@@ -18,7 +18,7 @@ from typing import Literal
 
 from pdrgate.child_environment import child_environment
 from pdrgate.errors import TestbedError
-from pdrgate.guests.qemu import Accelerator, find_qemu
+from pdrgate.guests.emulator.qemu import Accelerator, find_qemu
 from pdrgate.guests.remembered import Remembered
 
 DEVICE = "/dev/kvm"

@@ -1,0 +1,1 @@
+"""Measurands of what the SUT's CPU does for a packet."""

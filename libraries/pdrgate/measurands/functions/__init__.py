@@ -1,0 +1,1 @@
+"""What has changed, function by function."""

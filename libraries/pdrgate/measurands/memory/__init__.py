@@ -1,0 +1,1 @@
+"""Measurands of what memory a packet touches, and of who else touches it."""

@@ -1,0 +1,1 @@
+"""Measurands of packets/s, losses and delays."""

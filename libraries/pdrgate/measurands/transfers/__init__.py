@@ -1,0 +1,1 @@
+"""Measurands of a closed loop: TCP transfers, and requests that are answered."""
