@@ -138,3 +138,36 @@ def test_a_guest_is_ended_whatever_interrupts_its_close() -> None:
             guest.close()
         assert guest._closed
         assert process.returncode == -signal.SIGKILL
+
+
+STARTED = """
+import sys
+from robot.run import run
+from pdrgate.launch.stopping import Stopping
+
+stopping = Stopping()
+with stopping.watching():
+    run("suite.robot", listener=[stopping, "interrupting"], output="NONE", log="NONE", report="NONE", console="none")
+print(stopping.heard.count, stopping.heard.first)
+"""
+KEYWORD = """
+*** Test Cases ***
+Makes A File
+    Evaluate    pathlib.Path("made").touch()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_robot_imports_listeners_is_heard(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "interrupting.py").write_text(f"import os\nos.kill(os.getpid(), {int(number)})\n")
+    (tmp_path / "suite.robot").write_text(KEYWORD)
+    (tmp_path / "start.py").write_text(STARTED)
+    robot = subprocess.run(
+        (sys.executable, "start.py"), cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": f"{LIBRARIES}:{tmp_path}"},
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )  # fmt: skip
+    assert robot.stdout.splitlines()[-1] == f"1 {int(number)}"
+    assert "Second signal" not in robot.stderr
+    assert "pdrgate: stopping" in robot.stderr
+    assert not (tmp_path / "made").exists()

@@ -22,11 +22,9 @@ class StoppedError(BaseException):
 class Stopping:
     """A listener of Robot that answers the signals in its place, and has it do what it does at one.
 
-    Robot takes two of the signals when it begins with the suites, so they are taken from it when the first of them
-    begins. It puts back what was there before when it is through.
+    Robot takes two of the signals before it begins with the suites, so they are taken from it as soon as it asks its
+    listeners anything. It puts back what was there before when it is through.
     """
-
-    ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self) -> None:
         self.heard = Heard()
@@ -38,10 +36,19 @@ class Stopping:
         with answered(self._outside):
             yield
 
+    @property
+    def ROBOT_LISTENER_API_VERSION(self) -> int:  # noqa: N802
+        """The interface that this listener has; Robot asks for it before it imports others, which takes a while."""
+        self._take_from_robot()
+        return 3
+
     def start_suite(self, data: object, result: object) -> None:
         """Called by Robot for each suite."""
+        self._take_from_robot()
+
+    def _take_from_robot(self) -> None:
         handler = signal.getsignal(signal.SIGTERM)
-        if self._robots is None and callable(handler):
+        if self._robots is None and callable(handler) and handler != self._outside:
             self._robots = handler
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, self._inside)
