@@ -24,8 +24,8 @@ from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory.line_areas import LineArea
-from pdrgate.guests.metering.memory.line_names import LineName, NamesLines
 from pdrgate.guests.metering.memory.memory_observer import MemoryObserver
+from pdrgate.guests.metering.memory.naming.line_names import LineName, NamesLines
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus

@@ -12,8 +12,8 @@ import pytest
 from pdrgate.bpf.btf import Types
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.guests.guest_memory import GuestMemory
-from pdrgate.guests.metering.memory.kernel_structs import KernelStructs
-from pdrgate.guests.metering.memory.maps.bpf_maps import MapAreas, MapOwner, known_maps
+from pdrgate.guests.metering.memory.naming.kernel_structs import KernelStructs
+from pdrgate.guests.metering.memory.naming.maps.bpf_maps import MapAreas, MapOwner, known_maps
 
 CODE = """
 struct xarray { unsigned lock, flags; void *xa_head; } xarray;

@@ -13,9 +13,9 @@ from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering import stacks as calls
 from pdrgate.guests.metering.memory.cache_levels import CacheLevel, CacheLevels
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind, told_areas
-from pdrgate.guests.metering.memory.line_names import GuestLineNames
 from pdrgate.guests.metering.memory.memory_meter import MemoryMeter
 from pdrgate.guests.metering.memory.memory_observer import memory_seen
+from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames
 from pdrgate.guests.metering.meter import Executed, Followed, VcpuMeter
 from pdrgate.guests.metering.plugin_memory import PluginMemory
 from pdrgate.guests.metering.sharing.sharing_meter import SharingMeter

@@ -7,7 +7,7 @@ import pytest
 
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.line_names import GuestLineNames, LineName, by_function
+from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames, LineName, by_function
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.static_data import StaticData
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols

@@ -15,7 +15,6 @@ from qemu_stubs import QEMU_STUBS, said_by
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
 from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
-from pdrgate.guests.metering.memory.line_names import LineName
 from pdrgate.guests.metering.memory.memory_meter import (
     _PLACE,
     BLOCK,
@@ -24,6 +23,7 @@ from pdrgate.guests.metering.memory.memory_meter import (
     Touched,
 )
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
+from pdrgate.guests.metering.memory.naming.line_names import LineName
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols

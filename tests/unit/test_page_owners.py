@@ -6,7 +6,7 @@ import pytest
 
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.page_owners import PAGES, PageOwner, kernel_notes, page_owners
+from pdrgate.guests.metering.memory.naming.page_owners import PAGES, PageOwner, kernel_notes, page_owners
 from pdrgate.guests.metering.static_data import StaticData
 from pdrgate.guests.metering.symbols import KernelSymbols
 

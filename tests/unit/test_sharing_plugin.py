@@ -11,9 +11,9 @@ import pytest
 from qemu_stubs import QEMU_STUBS, said_by
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
-from pdrgate.guests.metering.memory.line_names import LineName
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
-from pdrgate.guests.metering.memory.slab_objects import StructPart
+from pdrgate.guests.metering.memory.naming.line_names import LineName
+from pdrgate.guests.metering.memory.naming.slab_objects import StructPart
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import SHARED_LINES
 from pdrgate.guests.metering.sharing.sharing_meter import (

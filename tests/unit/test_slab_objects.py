@@ -12,11 +12,11 @@ import pytest
 from pdrgate.bpf.btf import Types
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.guests.metering.memory import slab_objects
 from pdrgate.guests.metering.memory.line_areas import LineKind
-from pdrgate.guests.metering.memory.line_names import LineName, fields_by_function
-from pdrgate.guests.metering.memory.page_owners import PageOwner
-from pdrgate.guests.metering.memory.slab_objects import SlabObjects, StructPart
+from pdrgate.guests.metering.memory.naming import slab_objects
+from pdrgate.guests.metering.memory.naming.line_names import LineName, fields_by_function
+from pdrgate.guests.metering.memory.naming.page_owners import PageOwner
+from pdrgate.guests.metering.memory.naming.slab_objects import SlabObjects, StructPart
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 
 CODE = """

@@ -11,12 +11,6 @@ import numpy.typing as npt
 from pdrgate.guests.metering.function_counts import FunctionObserver
 from pdrgate.guests.metering.memory.cache_levels import CacheLevel, CacheLevels
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.line_names import (
-    LineName,
-    NamesLines,
-    by_function,
-    fields_by_function,
-)
 from pdrgate.guests.metering.memory.memory_meter import (
     BLOCK,
     GOES_INDIRECTLY,
@@ -25,6 +19,12 @@ from pdrgate.guests.metering.memory.memory_meter import (
     MemoryMeter,
     Role,
     Touched,
+)
+from pdrgate.guests.metering.memory.naming.line_names import (
+    LineName,
+    NamesLines,
+    by_function,
+    fields_by_function,
 )
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import HostError

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineArea
-from pdrgate.guests.metering.memory.line_names import LineName, NamesLines, by_function, fields_by_function
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
 from pdrgate.guests.metering.memory.memory_observer import KIND_FIELDS, TAKES_UP, memory_marks
+from pdrgate.guests.metering.memory.naming.line_names import LineName, NamesLines, by_function, fields_by_function
 from pdrgate.guests.metering.sharing.sharing_meter import (
     CLOCK_TICKS,
     PROGRAM_BEGINS,

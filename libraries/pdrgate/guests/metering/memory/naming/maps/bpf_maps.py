@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.guests.metering.memory.kernel_structs import KernelStructs
-from pdrgate.guests.metering.memory.maps.map_elements import KnownMap, MapPart, parts_of_map
+from pdrgate.guests.metering.memory.naming.kernel_structs import KernelStructs
+from pdrgate.guests.metering.memory.naming.maps.map_elements import KnownMap, MapPart, parts_of_map
 
 _MAPS = 1024
 """The most maps that are looked at."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.guests.metering.memory.kernel_structs import ADDRESSES, KernelStructs
+from pdrgate.guests.metering.memory.naming.kernel_structs import ADDRESSES, KernelStructs
 
 _MOST = 1 << 14
 """Elements that are looked for one by one, of a map whose elements are allocated one by one."""

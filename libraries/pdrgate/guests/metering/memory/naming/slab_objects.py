@@ -13,8 +13,8 @@ from pdrgate.bpf.btf import Types
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import module_places
 from pdrgate.guests.guest_memory import GuestMemory
-from pdrgate.guests.metering.memory.kernel_types import kernel_types, module_types
-from pdrgate.guests.metering.memory.page_owners import PageOwner
+from pdrgate.guests.metering.memory.naming.kernel_types import kernel_types, module_types
+from pdrgate.guests.metering.memory.naming.page_owners import PageOwner
 
 _OBJECTS: Mapping[str, tuple[str, str]] = {
     "skbuff_head_cache": ("sk_buff", ""), "skbuff_fclone_cache": ("sk_buff_fclones", ""),

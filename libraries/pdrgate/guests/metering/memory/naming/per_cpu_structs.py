@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.bpf.btf import Types
-from pdrgate.guests.metering.memory.slab_objects import StructPart
+from pdrgate.guests.metering.memory.naming.slab_objects import StructPart
 
 _SECTION = ".data..percpu"
 

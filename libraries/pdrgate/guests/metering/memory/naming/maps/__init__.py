@@ -1,5 +1,5 @@
 """The BPF maps of a guest, read in its memory."""
 
-from pdrgate.guests.metering.memory.maps.bpf_maps import MapAreas, MapOwner
+from pdrgate.guests.metering.memory.naming.maps.bpf_maps import MapAreas, MapOwner
 
 __all__ = ["MapAreas", "MapOwner"]

@@ -20,13 +20,13 @@ from pdrgate.bpf.btf import Types
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest_memory import PAGE, GuestMemory
 from pdrgate.guests.metering.memory.cache_levels import LINE
-from pdrgate.guests.metering.memory.kernel_structs import KernelStructs
-from pdrgate.guests.metering.memory.kernel_types import kernel_types
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.maps import MapAreas, MapOwner
-from pdrgate.guests.metering.memory.page_owners import KernelNotes, kernel_notes, page_owners
-from pdrgate.guests.metering.memory.per_cpu_structs import PerCpuStructs
-from pdrgate.guests.metering.memory.slab_objects import SlabObjects, StructPart
+from pdrgate.guests.metering.memory.naming.kernel_structs import KernelStructs
+from pdrgate.guests.metering.memory.naming.kernel_types import kernel_types
+from pdrgate.guests.metering.memory.naming.maps import MapAreas, MapOwner
+from pdrgate.guests.metering.memory.naming.page_owners import KernelNotes, kernel_notes, page_owners
+from pdrgate.guests.metering.memory.naming.per_cpu_structs import PerCpuStructs
+from pdrgate.guests.metering.memory.naming.slab_objects import SlabObjects, StructPart
 from pdrgate.guests.metering.static_data import CPU_AREAS, CPU_BEGIN, CPU_END, MAPS
 from pdrgate.guests.metering.symbols import KernelSymbols
 
