@@ -18,6 +18,7 @@ from pdrgate.guests.metering.memory.memory_observer import memory_seen
 from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames
 from pdrgate.guests.metering.meter import Executed, Followed, VcpuMeter
 from pdrgate.guests.metering.plugin_memory import PluginMemory
+from pdrgate.guests.metering.sharing.lockstep_observer import taken_in_time
 from pdrgate.guests.metering.sharing.sharing_meter import SharingMeter
 from pdrgate.guests.metering.sharing.sharing_observer import sharing_seen
 from pdrgate.guests.metering.stacks import stacks
@@ -116,6 +117,7 @@ def test_whatever_stands_in_the_memory_of_a_plugin_is_told_or_is_the_guests_faul
             one._put("untold", 0)
             one._put("packets", 1 << 63 if one is shared else 0)
             one._put("places", 1 << 63)
+        shared._put("taken_up", 1 << 63)
         seen._put("windows", 1 << 63)
         meter._put("blocks", 1 << 63)
         meter._put("traced", 2)
@@ -125,6 +127,7 @@ def test_whatever_stands_in_the_memory_of_a_plugin_is_told_or_is_the_guests_faul
             for ask in (
                 lambda: memory_seen(seen.touched(), TWO, LEVELS, names(TWO, AREAS, seen.touched().told)),
                 lambda: sharing_seen(shared.shared(), TWO, names(TWO, AREAS, shared.shared().told)),
+                lambda: taken_in_time(shared.taken(), 2, shared.by_programs),
                 lambda: TWO.functions(meter.executed()),
                 lambda: stacks(meter.followed(), TWO),
                 lambda: meter.starved(0.0),

@@ -7,7 +7,7 @@ import pytest
 from trials_in_turns import in_turns, trial
 
 from pdrgate.guests.metering.sharing.lockstep_observer import taken_in_time
-from pdrgate.guests.metering.sharing.sharing_meter import MOST_CPUS
+from pdrgate.guests.metering.sharing.sharing_meter import MOST_CPUS, SharingMeter
 from pdrgate.measurands import described
 from pdrgate.measurands.memory.scaling import scaling_changes, scalings, tells_rate
 from pdrgate.observers.reading import Counter, Place
@@ -67,9 +67,9 @@ def test_all_cpus_are_told_against_one_of_the_same_boot() -> None:
     assert scalings([perfect]) == ()
 
 
-def result(*scaling: float) -> MemoryResult:
-    """What a guest of two CPUs tells."""
-    return MemoryResult(trials=2, values={"scaling": scaling} if scaling else {}, functions=())
+def result(*scaling: float, cpus: int = 2) -> MemoryResult:
+    """What a guest of so many CPUs tells."""
+    return MemoryResult(trials=2, values={"scaling": scaling} if scaling else {}, functions=(), cpus=cpus)
 
 
 def test_less_is_a_regression_where_all_trials_lie_apart_by_more_than_the_tolerance() -> None:
@@ -98,3 +98,21 @@ def test_what_trials_do_not_show_for_sure_is_told_and_no_regression(now: tuple[f
 def test_nothing_is_told_where_a_build_does_not_tell() -> None:
     assert scaling_changes(result(2.0), None) == ()
     assert scaling_changes(result(2.0), result()) == ()
+
+
+def test_what_four_cpus_lack_is_lacking_of_four() -> None:
+    (change,) = scaling_changes(result(3.1, 3.1, cpus=4), result(2.4, 2.5, cpus=4))
+    assert (change.verdict, change.tolerance) == (Verdict.PASS, pytest.approx(0.3))
+
+
+def test_guests_of_different_numbers_of_cpus_are_not_compared() -> None:
+    assert scaling_changes(result(2.0, cpus=2), result(3.9, cpus=4)) == ()
+
+
+def test_a_cpu_that_the_guest_does_not_have_is_believed_by_nobody() -> None:
+    with SharingMeter(2) as meter:
+        meter._put("taken_up", 1)
+        assert meter.taken()["cpu"].tolist() == [0]
+        meter._memory[:] = meter._memory[:].replace(b"\0", b"\xff")
+        with pytest.raises(ValueError, match="does not have"):
+            meter.taken()

@@ -96,17 +96,18 @@ def scaling_changes(before: MemoryResult | None, after: MemoryResult | None) -> 
     It is a REGRESSION where each of the candidate's trials lies below each of the baseline's by more than the
     tolerance, which is larger where the baseline's CPUs wait for each other already.
     """
-    values = [one.values.get(Scaling.name, ()) for one in (before, after) if one is not None]
-    if len(values) < _BUILDS or not all(values):
+    if before is None or after is None or before.cpus != after.cpus:
         return ()
-    old, new = values
+    old, new = (one.values.get(Scaling.name, ()) for one in (before, after))
+    if not old or not new:
+        return ()
     change, lower, upper = (
         now / then - 1.0
         for now, then in ((median(new), median(old)), (min(new), max(old)), (max(new), min(old)))
     )  # fmt: skip
     about = Scaling.about
     # How long CPUs wait for each other depends on which of them comes first, by chance.
-    tolerance = max(about.tolerance.default, _OF_WAITING * (_PERFECT - median(old)))
+    tolerance = max(about.tolerance.default, _OF_WAITING * (before.cpus - median(old)))
     return (
         ChangeResult(
             measurand=about.name, change=change, lower=lower, upper=upper, confidence=1.0, tolerance=tolerance,
@@ -116,12 +117,9 @@ def scaling_changes(before: MemoryResult | None, after: MemoryResult | None) -> 
     )  # fmt: skip
 
 
-_BUILDS = 2
-_PERFECT = 2.0
-"""What two CPUs come to that never wait for each other."""
 _OF_WAITING = 1 / 3
-"""The share of what a baseline lacks of it that the candidate may lack more: equal builds of which two CPUs handled 1.4
-to 1.6 times what one does were seen to differ by a tenth from trial to trial."""
+"""The share of what a baseline lacks of as many as there are CPUs that the candidate may lack more: equal builds of
+which two CPUs handled 1.4 to 1.6 times what one does were seen to differ by a tenth from trial to trial."""
 
 
 def with_scaling(result: MemoryResult, trials: Sequence[Trial]) -> Mapping[str, tuple[float, ...]]:

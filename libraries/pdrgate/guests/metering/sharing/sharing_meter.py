@@ -90,9 +90,16 @@ class SharingMeter(TrialMemory):
 
     def taken(self) -> npt.NDArray[np.void]:
         """The packets that a timed trial's CPUs took up, once its end is `heeded`: which ``cpu`` each, and the ``time``
-        of all CPUs by then, of which they were ``idle``; both in instructions."""
+        of all CPUs by then, of which they were ``idle``; both in instructions.
+
+        Raises:
+            ValueError: the memory names a CPU that the guest does not have.
+        """
         at = _HEAD.itemsize + PLACES * _PLACE.itemsize + _TOLD * TOLD_LINE.itemsize
-        return self._table(at, _TAKEN_UP, min(self._get("taken_up"), _TAKEN))
+        found = self._table(at, _TAKEN_UP, min(self._get("taken_up"), _TAKEN))
+        if np.any(found["cpu"] >= self.cpus):
+            raise ValueError(f"the memory of the plugin names CPUs that a guest of {self.cpus} does not have")
+        return found
 
     @property
     def by_programs(self) -> int:
