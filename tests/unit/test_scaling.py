@@ -78,7 +78,7 @@ def test_less_is_a_regression_where_all_trials_lie_apart_by_more_than_the_tolera
     assert (change.lower, change.change, change.upper) == pytest.approx(
         (1.42 / 2 - 1, 1.44 / 1.99 - 1, 1.46 / 1.98 - 1)
     )
-    assert described("scaling").told(change) == "all CPUs handle 1.44 times what one does, and 1.99 times before"
+    assert described("scaling").told(change) == "all CPUs handle 1.44 times what one does (1.99 before)"
 
 
 @pytest.mark.parametrize(("now", "verdict"), [((1.40, 1.43), Verdict.PASS), ((1.2, 1.22), Verdict.REGRESSION)])

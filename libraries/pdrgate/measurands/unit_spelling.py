@@ -46,7 +46,7 @@ class Unit:
         return self.axis or self.name
 
 
-_WHOLE = (1e4, 1e6)
+_WHOLE = (1e4, 1e15)
 """Numbers that are written in whole, and not as 1.056e+04."""
 
 

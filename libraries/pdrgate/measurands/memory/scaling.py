@@ -33,13 +33,13 @@ _LOST = 0.02
 
 @dataclass(frozen=True, slots=True)
 class TimesOfOne:
-    """A change of scaling in a sentence: *all CPUs handle 1.43 times what one does, and 1.99 times before*."""
+    """A change of scaling in a sentence: *all CPUs handle 1.43 times what one does (1.99 before)*."""
 
     whole: bool = True
     says_worse: bool = True
 
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        return f"all CPUs handle {change.candidate:.2f} times what one does, and {change.baseline:.2f} times before"
+        return f"all CPUs handle {change.candidate:.2f} times what one does ({change.baseline:.2f} before)"
 
 
 @dataclass(frozen=True, slots=True)
