@@ -59,7 +59,7 @@ static void each(int first, int first_word, int second, int second_word, int tim
     place->count[WROTE] = writes_before;
     for (int time = 0; time < times; time++) {{
         accessed(0, first, address + 8 * first_word, place);
-        now += later;
+        lines.now += later;
         accessed(1, second, address + 8 * second_word, place);
     }}
     printf("%d/%d ", (int)place->count[SHARED], (int)place->count[SHARED_FALSELY]);
@@ -87,7 +87,7 @@ int main(void)
     /* CPU 0 wrote once, and both read ever since. */
     each(WRITES, 0, READS, 0, 1, 1);
     for (int packet = 0; packet < 5; packet++) {{
-        now += 60;
+        lines.now += 60;
         doing[0].step++;
         doing[1].step++;
         accessed(0, READS, FIRST_KERNEL_ADDRESS + AT + (7 << LINE_SHIFT), &record->place[0]);
@@ -150,7 +150,7 @@ static uint64_t line = FIRST_KERNEL_ADDRESS + (1 << 20);
 static void each(int times, const int (*touched)[3])
 {{
     line += 1 << LINE_SHIFT;
-    now += 1000;
+    lines.now += 1000;
     memset(place->count, 0, sizeof place->count);
     place->count[WROTE] = 1000;
     for (int at = 0; at < times; at++)

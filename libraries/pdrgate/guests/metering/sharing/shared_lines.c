@@ -4,10 +4,8 @@
  * trial wants it, and counts by instruction which lines several CPUs touch. It is loaded by `-plugin FILE,memory=PATH`,
  * where PATH is the memory of sharing.h.
  *
- * A line is shared where another CPU touched it not long ago, and one of the two wrote to it: on hardware it then goes
- * from one core to another. Where each CPU that shares it touches other bytes of it, it is shared falsely. It counts once for each
- * step of a packet's way, however many CPUs share it, and while all CPUs handle packets: what a kernel does with one of
- * them idle, in a tick, or for itself, does not.
+ * What a shared line is stands in line_uses.h. It counts once for each step of a packet's way, however many CPUs share
+ * it, and while all CPUs handle packets: what a kernel does with one of them idle, in a tick, or for itself, does not.
  *
  * A trial is slow, and the guest's clock is not: it ticks every few packets. So what an instruction writes no more often
  * than the clock ticks, such as the time of the last packet, would be taken for written by each of them. It is no write.
@@ -18,8 +16,8 @@
  */
 #include "../qemu_interface.h"
 #include "../memory/line_kinds.h"
-#include "../memory/seen_lines.h"
 #include "../memory/x86_traits.h"
+#include "line_uses.h"
 #include "sharing.h"
 #include "times.h"
 
@@ -31,23 +29,9 @@ static struct sharing *record;
 static plugin_id self;
 static _Atomic uint64_t requested; /* of what was asked for, the last that the emulator was asked to make so */
 
-/* What a CPU did to a line. */
-struct use {
-	uint64_t touched, written; /* bytes */
-	uint64_t at, written_at; /* when it was touched last, and written to: instructions of all CPUs */
-	uint64_t step; /* the last for which it counted as shared */
-};
-struct line {
-	uint64_t line; /* 0: a free entry */
-	uint64_t writer; /* where it was written to last */
-	uint64_t tick, since; /* when it was written last, and the bytes that were since the clock ticked */
-	struct use cpu[]; /* one for each of the guest */
-};
-static char *lines;
-static size_t line_size; /* bytes of an entry */
+static struct line_table lines;
 static struct kinds kinds;
 static uint32_t known_at[KNOWN]; /* index of a place + 1 */
-static uint64_t now; /* instructions of all CPUs */
 static struct {
 	int interrupted;
 	uint64_t step;
@@ -88,19 +72,6 @@ static void learn(int mark)
 
 /* --- Lines --------------------------------------------------------------------------------------------------------- */
 
-static struct line *line_at(uint64_t number)
-{
-	uint64_t slot = mixed(number) % LINES;
-	for (int tried = 0; tried < TRIED; tried++, slot = (slot + 1) % LINES) {
-		struct line *found = (struct line *)(lines + slot * line_size);
-		if (found->line == 0)
-			found->line = number;
-		if (found->line == number)
-			return found;
-	}
-	return NULL;
-}
-
 /* Of what is written now, the bytes that count as written: not what is written as the clock ticks. */
 static uint64_t not_by_the_clock(struct line *line, const struct counted_place *place, uint64_t bytes)
 {
@@ -112,55 +83,21 @@ static uint64_t not_by_the_clock(struct line *line, const struct counted_place *
 	return place->count[WROTE] * 4 > record->ticks * 5 ? bytes : again;
 }
 
-/* What was written not long ago: one that reads on for long has taken the line back. */
-static uint64_t written(const struct use *use)
-{
-	return now - use->written_at <= record->window ? use->written : 0;
-}
-
-/* What a CPU shares of a line with others. */
-struct sharing_of_line {
-	int shared, truly;
-	uint64_t written; /* bytes, by one or the other */
-};
-
-static struct sharing_of_line shared_with_others(const struct line *line, unsigned cpu)
-{
-	const struct use *own = &line->cpu[cpu];
-	struct sharing_of_line found = { 0 };
-	for (int number = 0; number < turns.cpus; number++) {
-		const struct use *other = &line->cpu[number];
-		uint64_t either = written(own) | written(other);
-		if (other == own || now - other->at > record->window || either == 0)
-			continue;
-		found.shared = 1;
-		found.truly |= (written(other) & own->touched) != 0 || (written(own) & other->touched) != 0;
-		found.written |= either;
-	}
-	return found;
-}
-
 static void touch(unsigned cpu, struct counted_place *place, uint64_t number, uint64_t bytes, int store)
 {
-	struct line *line = line_at(number);
+	struct line *line = line_at(&lines, number);
 	if (line == NULL) {
 		record->untold++;
 		return;
 	}
 	struct use *own = &line->cpu[cpu];
-	if (now - own->at > record->window)
-		own->touched = 0;
-	own->touched |= bytes;
-	own->at = now;
 	uint64_t wrote = store ? not_by_the_clock(line, place, bytes) : 0;
-	if (wrote != 0) {
+	if (wrote != 0)
 		line->writer = place->address;
-		own->written = wrote | written(own);
-		own->written_at = now;
-	}
+	note_use(&lines, own, bytes, wrote);
 	if (own->step == doing[cpu].step || !counts(cpu))
 		return;
-	struct sharing_of_line found = shared_with_others(line, cpu);
+	struct sharing_of_line found = shared_with_others(&lines, line, cpu);
 	if (found.shared) {
 		own->step = doing[cpu].step;
 		place->count[SHARED]++;
@@ -247,7 +184,7 @@ static void executed(unsigned cpu, void *data)
 	if (cpu >= (unsigned)turns.cpus)
 		return;
 	take_turn(cpu, place->length, record->turn);
-	now += place->length;
+	lines.now += place->length;
 	if (mark_at[place - record->place] != 0)
 		heed(cpu, mark_at[place - record->place] - 1);
 	if (counts(cpu))
@@ -350,7 +287,6 @@ static int takes_cpus(uint64_t cpus)
 		return 0;
 	}
 	turns.cpus = cpus;
-	line_size = sizeof(struct line) + cpus * sizeof(struct use);
 	return 1;
 }
 
@@ -370,9 +306,7 @@ static int begin_trial(void)
 	}
 	atomic_store(&elsewhere, (1u << turns.cpus) - 1);
 	atomic_store(&turns.whose, NOBODY);
-	now = record->window + 1;
-	lines = calloc(LINES, line_size);
-	return lines != NULL;
+	return lines_make(&lines, turns.cpus, record->window);
 }
 
 static void idle(unsigned cpu);
@@ -422,8 +356,7 @@ static void begin_or_end(void)
 {
 	TELL(idle, on_idle);
 	TELL(resume, on_resume);
-	free(lines);
-	lines = NULL;
+	lines_free(&lines);
 	record->slips = turns.slips;
 	if (requested % 2 == 1) {
 		if (begin_trial())
