@@ -26,7 +26,7 @@ from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 from pdrgate.reports.words.headline import fault_in_words, scenario_fault, scenario_headline, scenario_in_lines
-from pdrgate.reports.words.measurands import measurand_rows
+from pdrgate.reports.words.measurands import MeasurandLine, measurand_rows
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -469,3 +469,18 @@ def test_a_stored_result_makes_the_same_page_twice(tmp_path: Path) -> None:
     again = read_result(tmp_path)
     assert again == made
     assert summary_page(again, {}) == summary_page(made, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "title"),
+    [
+        ("shared lines", "shared lines/packet", "shared lines (per packet)"),
+        ("cache lines", "lines/packet", "cache lines (lines/packet)"),
+        ("PDR", "", "PDR"),
+    ],
+)
+def test_a_title_says_nothing_twice(name: str, unit: str, title: str) -> None:
+    line = MeasurandLine(
+        name=name, unit=unit, value="1", interval="", baseline="", change="", confidence="", verdict=None
+    )
+    assert line.title == title

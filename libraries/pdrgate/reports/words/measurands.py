@@ -84,8 +84,10 @@ class MeasurandLine:
 
     @property
     def title(self) -> str:
-        """The same with its unit."""
-        return f"{self.named} ({self.unit})" if self.unit else self.named
+        """The same with its unit, without what both have: *shared lines (per packet)*."""
+        rest = self.unit.removeprefix(self.name)
+        unit = f"per {rest[1:]}" if rest.startswith("/") else self.unit
+        return f"{self.named} ({unit})" if unit else self.named
 
 
 def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
