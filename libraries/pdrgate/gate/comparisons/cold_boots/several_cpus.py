@@ -62,7 +62,7 @@ def on_several_cpus(task: ComparisonTask) -> OnSeveralCpus:
             for _ in range(_TRIALS):
                 for sut in suts:
                     see_packets(sut, cpus)
-            take_turns(suts, cpus, session.observer.said)
+            run_in_lockstep(suts, cpus, session.observer.said)
         except PdrGateError as error:
             session.observer.said(f"what several CPUs share is not told: {error}")
             return {}
@@ -89,7 +89,7 @@ def see_packets(sut: OpenLoopSut, cpus: int, trials: int = 1) -> None:
                 break
 
 
-def take_turns(
+def run_in_lockstep(
     suts: Sequence[OpenLoopSut], cpus: int, said: Callable[[str], None], phases: Sequence[Phase] = LOCKSTEP_TRIALS
 ) -> None:
     """Trials in which the CPUs of SUTs execute in turn. What goes wrong is said, and the scaling not told."""

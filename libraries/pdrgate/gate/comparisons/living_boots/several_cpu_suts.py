@@ -14,8 +14,8 @@ from pdrgate.gate.comparisons.cold_boots.several_cpus import (
     OnSeveralCpus,
     await_all,
     results_of,
+    run_in_lockstep,
     see_packets,
-    take_turns,
 )
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
@@ -153,7 +153,7 @@ class SeveralCpuSuts:
         """Make trials of both at once, beside nothing else: the slower one is, the more often its clock ticks."""
         await_all([self._workers[side].submit(see_packets, sut, self._cpus, trials) for side, sut in suts.items()])
         said, cpus = self._session.observer.said, self._cpus
-        await_all([self._workers[side].submit(take_turns, [sut], cpus, said, turns) for side, sut in suts.items()])
+        await_all([self._workers[side].submit(run_in_lockstep, [sut], cpus, said, turns) for side, sut in suts.items()])
 
     def _put_back(self) -> None:
         """Have both put back to what they were before the scenario, while other things are done."""

@@ -20,7 +20,7 @@ from pdrgate.hosts.host import HostError
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
 
-TURN = 1_000
+LOCKSTEP_TURN = 1_000
 """Instructions that a CPU executes before it is the next one's turn. Shorter turns are more like two CPUs at once; with
 200 a busy machine needed so long for a trial that the guest's kernel took its CPU for stuck, and ended."""
 _DEVICES = ("asm_common_interrupt", "common_interrupt")
@@ -60,7 +60,7 @@ class LockstepObserver:
     def begin(self) -> None:
         self._lead(self._cpus)
         devices = [(at, int(Role.INTERRUPT)) for name in _DEVICES for at in self._symbols.entries(name)]
-        self._meter.begin_timed([*sharing_marks(self._symbols), *devices], TURN)
+        self._meter.begin_timed([*sharing_marks(self._symbols), *devices], LOCKSTEP_TURN)
         self._wait()
 
     def end(self) -> Observation:
