@@ -181,6 +181,18 @@ def test_what_boots_of_one_build_differ_by_is_no_change() -> None:
     assert not changed(scattered, lines({"rcv": 25.0, "lookup": 11.2}, {"rcv": 23.9, "lookup": 11.2}))
 
 
+def test_pages_that_are_cleared_more_often_are_told_and_judged_by_nobody() -> None:
+    # Of two equal kernels: so many packets wait at once that twice as many pages are needed.
+    before, after = {"forward": 60.0, "clear_page_rep": 4.1}, {"forward": 61.0, "clear_page_rep": 7.8}
+    change = changed(lines(before, before), lines(after, after))["cache lines"]
+    assert [one.function for one in change.parts] == ["clear_page_rep", "forward"]
+    assert change.verdict is Verdict.PASS
+    slower = lines({**after, "forward": 66.0}, {**after, "forward": 66.0})
+    assert changed(lines(before, before), slower)["cache lines"].verdict is Verdict.REGRESSION
+    fewer = {"forward": 66.0, "clear_page_rep": 1.0}
+    assert changed(lines(before, before), lines(fewer, fewer))["cache lines"].verdict is Verdict.REGRESSION
+
+
 def test_code_that_moved_between_functions_is_no_regression() -> None:
     moved = changed(BASE, lines({"rcv": 31.2, "lookup": 0.0}, {"rcv": 31.3, "lookup": 0.0}))["cache lines"]
     assert moved.verdict is Verdict.PASS

@@ -34,6 +34,9 @@ SURE = 0.15
 """The least that a function must have changed by, for a packet."""
 _NEEDED = 2
 """Trials of each build, for anything to be sure."""
+CLEARS_PAGES = "clear_page"
+"""What functions begin with that clear pages: how often one is needed, a boot's free pages decide, and how many packets
+wait at once. Their lines are told, and judged by nobody."""
 _LEAST = 0.02
 """Of any of these for a packet, for a function to be told of."""
 
@@ -109,7 +112,8 @@ def _change(
     allowed = max(kind.about.tolerance.default, kind.least / whole)
     # Where the whole does not follow, it was somewhere else before, as far as the whole's scatter lets that be seen.
     room = max(kind.least / 2, *(max(one.values[name]) - min(one.values[name]) for one in (before, after)))
-    worse = min(by, candidate - base + room) / whole > allowed
+    cleared = sum(one.change for one in parts if one.function.startswith(CLEARS_PAGES))
+    worse = (min(by, candidate - base + room) - cleared) / whole > allowed
     return ChangeResult(
         measurand=name, change=by / whole, lower=sum(one.least for one in found) / whole,
         upper=sum(one.most for one in found) / whole, confidence=1.0, tolerance=allowed, baseline=base,

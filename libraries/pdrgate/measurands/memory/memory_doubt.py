@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pdrgate.measurands.memory.memory_changes import OF_MEMORY, SURE
+from pdrgate.measurands.memory.memory_changes import CLEARS_PAGES, OF_MEMORY, SURE
 from pdrgate.measurands.memory.memory_trials import OfMemory
 from pdrgate.stretch import MemorySeen
-
-_BY_BOOT = "clear_page"
-"""What functions begin with that clear pages: how often one is needed, a boot's free pages decide."""
 
 
 def memory_may_have_changed(
@@ -32,5 +29,5 @@ def _moved(kind: type[OfMemory], before: MemorySeen, after: MemorySeen) -> bool:
 
 
 def _changes(old: Mapping[str, float], new: Mapping[str, float]) -> list[float]:
-    names = (name for name in old.keys() | new.keys() if not name.startswith(_BY_BOOT))
+    names = (name for name in old.keys() | new.keys() if not name.startswith(CLEARS_PAGES))
     return [new.get(name, 0.0) - old.get(name, 0.0) for name in names]
