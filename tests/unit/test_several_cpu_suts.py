@@ -69,11 +69,13 @@ def _told(
     ahead: bool = False,
     asked: bool = True,
     scaling: dict[str, float] | None = None,
+    made: list[Phase] | None = None,
 ) -> list[dict[str, Any]]:
     """What each scenario comes to, where trials of a build see so many shared lines for a packet, one after the other.
 
     A number below 0 ends the guest, and NaN is a trial of too few packets. The first guest of a side that is `stuck`
-    cannot be put back. Several CPUs handle `scaling` times what one does.
+    cannot be put back. Several CPUs handle `scaling` times what one does. The phases of trials that were made are added
+    to `made`.
     """
 
     class Sut:
@@ -95,6 +97,8 @@ def _told(
         def abandon(self) -> None: ...
 
         def measure(self, load: float, duration: float, phase: Phase) -> Trial:
+            if made is not None:
+                made.append(phase)
             seen = Seen() if phase in IN_LOCKSTEP else Seen(memory=self.memory())
             if phase in IN_LOCKSTEP:
                 times = (scaling or {}).get(self.side, 2.0) if phase is Phase.ALL_CPUS else 1.0
@@ -206,3 +210,11 @@ def test_a_testbed_without_such_guests_tells_nothing(monkeypatch: pytest.MonkeyP
     session = _Session(cpus=0)
     assert _told(monkeypatch, session, {}) == [{}]
     assert (session.begun, session.said) == (0, [])
+
+
+def test_where_nothing_tells_the_scaling_it_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Phase] = []
+    shared = {side: [0.0] for side in SIDES}
+    (found,) = _told(monkeypatch, _Session(), shared, scaling=dict.fromkeys(SIDES, math.inf), made=made)
+    assert not any("scaling" in one.values for one in found.values())
+    assert sorted(made) == sorted([Phase.MEMORY] * len(SIDES) + [Phase.ALL_CPUS] * 3 * len(SIDES))
