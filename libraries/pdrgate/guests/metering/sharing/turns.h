@@ -62,12 +62,13 @@ static inline struct timespec patience_ends(void)
  * A CPU that waits for all others to stand still, as the emulator sometimes does, would wait for one that waits here. So
  * a CPU takes its turn where the one whose turn it is has not passed it on for long.
  */
-static __attribute__((noinline)) void await_turn(int cpu, uint64_t instructions)
+static __attribute__((noinline)) void await_turn(int cpu, uint64_t length, uint64_t instructions)
 {
 	pthread_mutex_lock(&turns.lock);
 	turns.each = instructions;
 	int next = next_of(cpu);
-	if (atomic_load(&turns.whose) == cpu && next != NOBODY)
+	/* One that was given the turn just now has not used it. */
+	if (atomic_load(&turns.whose) == cpu && turns.left < length && next != NOBODY)
 		turn_passes_to(next);
 	struct timespec until = patience_ends();
 	uint64_t passes = turns.passes;
@@ -89,7 +90,7 @@ static __attribute__((noinline)) void await_turn(int cpu, uint64_t instructions)
 static inline void take_turn(int cpu, uint64_t length, uint64_t instructions)
 {
 	if (atomic_load_explicit(&turns.whose, memory_order_relaxed) != cpu || turns.left < length)
-		await_turn(cpu, instructions);
+		await_turn(cpu, length, instructions);
 	turns.left -= turns.left < length ? turns.left : length;
 }
 
