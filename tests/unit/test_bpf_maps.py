@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import subprocess
 from collections.abc import Iterator
 
 import pytest
+from compiled_types import types_of
 
 from pdrgate.bpf.btf import Types
-from pdrgate.builds.elf_file import ElfFile
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.naming.kernel_structs import KernelStructs
 from pdrgate.guests.metering.memory.naming.maps.bpf_maps import MapAreas, MapOwner, known_maps
@@ -61,14 +59,7 @@ class MadeUp(GuestMemory):
 
 @pytest.fixture(scope="module")
 def types(tmp_path_factory: pytest.TempPathFactory) -> Types:
-    if shutil.which("clang") is None:
-        pytest.skip("clang is not installed")
-    folder = tmp_path_factory.mktemp("types")
-    source, made = folder / "types.c", folder / "types.o"
-    source.write_text(CODE)
-    subprocess.run(("clang", "-g", "-O2", "-target", "bpf", "-c", source, "-o", made), check=True)
-    with made.open("rb") as file:
-        return Types(ElfFile(file))
+    return types_of(CODE, tmp_path_factory.mktemp("types"))
 
 
 @pytest.fixture

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from compiled_types import types_of
 
 from pdrgate.bpf.btf import Types
-from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.metering.memory.line_areas import LineKind
 from pdrgate.guests.metering.memory.naming import slab_objects
@@ -33,14 +31,7 @@ OWNER = PageOwner("entry", 0x100, 0x10000)
 
 @pytest.fixture(scope="module")
 def types(tmp_path_factory: pytest.TempPathFactory) -> Types:
-    if shutil.which("clang") is None:
-        pytest.skip("clang is not installed")
-    folder = tmp_path_factory.mktemp("types")
-    source, made = folder / "types.c", folder / "types.o"
-    source.write_text(CODE)
-    subprocess.run(("clang", "-g", "-O2", "-target", "bpf", "-c", source, "-o", made), check=True)
-    with made.open("rb") as file:
-        return Types(ElfFile(file))
+    return types_of(CODE, tmp_path_factory.mktemp("types"))
 
 
 def test_a_byte_is_of_the_member_that_holds_it_also_within_parts_without_a_name(types: Types) -> None:

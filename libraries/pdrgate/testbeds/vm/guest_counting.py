@@ -78,7 +78,7 @@ class GuestCounting:
         guest, symbols = self._guest, self._symbols
         if guest.sharing_meter is None or symbols is None:
             return {}
-        told = partial(LockstepObserver, guest.sharing_meter, lambda: guest.run("true"), symbols, self._lead)
+        told = partial(LockstepObserver, guest.sharing_meter, partial(guest.exists, "/"), symbols, self._lead)
         return {Phase.ALL_CPUS: (told(self._vcpus),), Phase.ONE_CPU: (told(1),)}
 
     def programs(self) -> tuple[Observer, ...]:
