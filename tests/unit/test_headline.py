@@ -183,11 +183,10 @@ def test_of_what_memory_trials_count_no_share_is_told() -> None:
     [
         ((11.6, 13.2), "+1.6", "each packet takes 1.6 more atomic instructions (11.6 -> 13.2), in f"),
         ((11.6, 13.31), "+1.7", "each packet takes 1.7 more atomic instructions (11.6 -> 13.3), in f"),
-        ((11.6, 12.4), "+0.8, by function +1.6", "each packet takes 0.8 more atomic instructions (11.6 -> 12.4), +1.6 in f"),
-        (
-            (11.6, 11.4), "-0.2, by function +1.6",
-            "each packet takes 0.2 fewer atomic instructions (11.6 -> 11.4), though +1.6 in f",
-        ),
+        ((11.6, 12.4), "+0.8, by function +1.6",
+         "each packet takes 0.8 more atomic instructions (11.6 -> 12.4), +1.6 in f"),
+        ((11.6, 11.4), "-0.2, by function +1.6",
+         "each packet takes 0.2 fewer atomic instructions (11.6 -> 11.4), though +1.6 in f"),
     ],
 )  # fmt: skip
 def test_a_packets_numbers_are_said_first_and_those_of_functions_where_they_come_to_others(
