@@ -48,7 +48,7 @@ def _place(change: ChangeResult, first: PartChange) -> str:
     kinds = [(kind, by) for kind, by in kinds_changed(change.parts) if (by > 0) == more]
     of = f", {abs(kinds[0][1]):.1f} of {kinds[0][0]}" if kinds else ""
     of += f" ({first.fields[kinds[0][0]]})" if kinds and kinds[0][0] in first.fields else ""
-    return first.function + of + (f", written by {first.writer}" if first.writer else "")
+    return first.label + of + (f", written by {first.writer}" if first.writer else "")
 
 
 def share_of(baseline: float) -> float:

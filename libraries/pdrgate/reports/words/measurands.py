@@ -239,7 +239,7 @@ def _where(change: ChangeResult | None) -> str:
 def in_functions(change: ChangeResult) -> str:
     """``in lookup and 1 more``: the functions that a change of what is counted by function is in; it has parts."""
     first = max(change.parts, key=lambda one: abs(one.change))
-    return f"in {first.function}" + (f" and {len(change.parts) - 1} more" if len(change.parts) > 1 else "")
+    return f"in {first.label}" + (f" and {len(change.parts) - 1} more" if len(change.parts) > 1 else "")
 
 
 def tolerance_told(change: ChangeResult) -> str:
