@@ -18,7 +18,7 @@ from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.measurands.counted.estimated_cycles import estimate_in_words
 from pdrgate.measurands.counted.thunks import thunk_changes
 from pdrgate.measurands.functions.function_changes import function_changes
-from pdrgate.measurands.functions.renamed import renamed
+from pdrgate.measurands.functions.moved_work import MovedWork, moved_work
 from pdrgate.measurands.memory.memory_changes import memory_changes, told_changes
 from pdrgate.measurands.memory.scaling import scaling_changes
 from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
@@ -113,8 +113,9 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
         assert failure is not None
         return failure, None
     baseline, candidate = (context.sides[side] for side in SIDES)
-    functions = function_changes(baseline.findings.cost, candidate.findings.cost)
-    counted = () if context.planted else counted_changes(baseline.findings, candidate.findings)
+    moved = moved_between(baseline.findings, candidate.findings)
+    functions = function_changes(baseline.findings.cost, candidate.findings.cost, moved)
+    counted = () if context.planted else counted_changes(baseline.findings, candidate.findings, moved)
     changes = (*samples.rule.told(standing, samples.all, earlier.pairs), *context.loads, *counted)
     builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
@@ -142,14 +143,19 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     return accepted.remarked(estimate, *context.remarks(found.verdict), earlier.in_words()), change
 
 
-def counted_changes(baseline: Findings, candidate: Findings) -> tuple[ChangeResult, ...]:
+def moved_between(baseline: Findings, candidate: Findings) -> tuple[MovedWork, ...]:
+    """The work of packets that moved between functions."""
+    return moved_work(baseline.cost, candidate.cost, (baseline.memory, candidate.memory))
+
+
+def counted_changes(
+    baseline: Findings, candidate: Findings, moved: Sequence[MovedWork] = ()
+) -> tuple[ChangeResult, ...]:
     """What surely changed that is counted by function: thunks, memory, and what several CPUs do to each other."""
-    costs = baseline.cost, candidate.cost
-    names = renamed(costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else {}
     return (
-        *thunk_changes(*costs),
-        *memory_changes(baseline.memory, candidate.memory, names),
-        *memory_changes(baseline.several_cpus, candidate.several_cpus, names, JUDGED_OF_SEVERAL_CPUS),
+        *thunk_changes(baseline.cost, candidate.cost),
+        *memory_changes(baseline.memory, candidate.memory, moved),
+        *memory_changes(baseline.several_cpus, candidate.several_cpus, moved, JUDGED_OF_SEVERAL_CPUS),
         *scaling_changes(baseline.several_cpus, candidate.several_cpus),
-        *told_changes(baseline.several_cpus, candidate.several_cpus, names, TOLD_OF_SEVERAL_CPUS),
+        *told_changes(baseline.several_cpus, candidate.several_cpus, moved, TOLD_OF_SEVERAL_CPUS),
     )

@@ -190,7 +190,11 @@ def memory_seen(
         sums(ran["executed"], returns),
         *(sums(ran["lines_of"][:, kind], ~code) for kind in KIND_FIELDS),
     )
-    found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
+    pages = sums(ran["filled_page"], ~code)
+    found = {
+        name: MemoryCounts(*row)._replace(filled_pages=filled)
+        for name, filled, row in zip(functions, pages, zip(*columns, strict=True), strict=True)
+    }
     kept = _condensed(found, _LEAST * touched.windows)
     touching = symbols.names(touched.places["address"][touched.told["place"]])
     functions = [one if one in kept else OTHERS for one in touching]

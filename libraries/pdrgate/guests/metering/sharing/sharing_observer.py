@@ -123,15 +123,18 @@ def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols, line_names: Seq
 
     calls = sums(np.where(begins, places["ran"], 0))
     ran = sums(places["ran"] * places["length"])
-    columns = zip(functions, calls, ran, *(sums(places[one]) for one in ("locked", "shared", "falsely")), strict=True)
+    columns = zip(
+        functions, calls, ran, *(sums(places[one]) for one in ("locked", "shared", "falsely", "filled")), strict=True
+    )  # fmt: skip
     kinds = {field: sums(places["shared_of"][:, kind]) for kind, field in KIND_FIELDS.items()}
     found = {
         name: MemoryCounts(
             atomics=locked, shared=lines, falsely_shared=falsely,
             ipis=called if name in _IPIS else 0, wakeups=called if name in _WAKES else 0,
-            waited=executed if name in _WAITS else 0, **{field: own[at] for field, own in kinds.items()},
+            waited=executed if name in _WAITS else 0, filled_pages=pages,
+            **{field: own[at] for field, own in kinds.items()},
         )
-        for at, (name, called, executed, locked, lines, falsely) in enumerate(columns)
+        for at, (name, called, executed, locked, lines, falsely, pages) in enumerate(columns)
     }  # fmt: skip
     touching = symbols.names(shared.places["address"][shared.told["place"]])
     return MemorySeen(
