@@ -11,6 +11,7 @@ from typing import Final
 from pdrgate.measurands.counted.calls import Calls
 from pdrgate.measurands.counted.cost import Cost
 from pdrgate.measurands.counted.cycles import Cycles
+from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.description import Description, MeasurandRole
@@ -45,7 +46,7 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
     CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS, Scaling,
-    Calls, *OF_THUNKS, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
+    Calls, *OF_THUNKS, IdleWork, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
     ReplacementLoss, PacketsInOrder,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""

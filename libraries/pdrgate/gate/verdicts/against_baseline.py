@@ -25,6 +25,7 @@ from pdrgate.gate.verdicts.change_verdict import (
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.noise_floor import as_observed, noise_floor, remember
 from pdrgate.measurands import MeasurandRole, described
+from pdrgate.measurands.counted.idle_work import idle_changes
 from pdrgate.measurands.counted.load_cost import load_changes
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.replication import NoiseFloor, Samples
@@ -195,7 +196,7 @@ class AgainstBaseline:
         boots = (1, self._baseline.boots)
         changes = unpaired_changes(samples, self._baseline.source, self._floor, boots, baseline_tells=False)
         ours = {one.name: one.samples for one in measurands}
-        return *changes, *load_changes(theirs, ours, options.load_tolerance)
+        return *changes, *load_changes(theirs, ours, options.load_tolerance), *idle_changes(theirs, ours)
 
     @property
     def _builds(self) -> BuildPair:
