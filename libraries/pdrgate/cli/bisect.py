@@ -93,7 +93,7 @@ def bisect(
     from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest
     from pdrgate.gate.run.profile import profile as named_profile
     from pdrgate.history.noise_file import NOISE_FILE
-    from pdrgate.launch import default_testbed, followed
+    from pdrgate.launch import default_testbed
 
     beside = noise or output / NOISE_FILE
     builds = builds if bpf else commits_named(builds)
@@ -104,7 +104,7 @@ def bisect(
         for option in ("bpf", "each", "testbed", "scenario", "profile", "tolerance", "cost_tolerance"):
             if context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
                 raise UsageError(f"--ends has the terms of that run; leave out --{option.replace('_', '-')}")
-        known = BisectionEnds.kept(followed(ends))
+        known = BisectionEnds.kept(ends)
         _look_at(builds, bpf=known.asked.bpf)
         if context.get_parameter_source("wait") is not click.core.ParameterSource.COMMANDLINE:
             wait = PATIENT

@@ -14,6 +14,7 @@ from pdrgate.cli.parameters import (
     PathType,
     declared_options,
     echo_json,
+    followed,
     note,
     output_option,
 )
@@ -66,7 +67,7 @@ def gate(
     GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.history.noise_file import NOISE_FILE
-    from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, run_gate
+    from pdrgate.launch import Telling, check, default_testbed, new_folder, refuse_linked, run_gate
 
     telling = Telling(form, quiet)
     given = {
@@ -82,11 +83,11 @@ def gate(
             named = next(iter(given.values()))
             raise UsageError(f"--resume takes the options of the run that it continues; leave out {named}")
         folder = followed(resume if resume.exists() else output / resume)
+        refuse_linked(folder)
         options = RunOptions.of_run(folder)
         check(options, note)
         return run_gate(options, folder, resume=True, telling=telling)
     why = ""
-    asked["baseline"] = asked["baseline"] and followed(asked["baseline"])
     if asked["bisect"] and "wait" not in given:
         asked["wait"] = PATIENT
     asked["noise"] = asked["noise"] or output / NOISE_FILE

@@ -17,6 +17,7 @@ from pdrgate.errors import UnitError, UsageError
 from pdrgate.gate.run.declaration import By, declarations, plain
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.history.results import LATEST
 from pdrgate.units import Duration, Ratio
 
 _LONGEST = 36525 * 86400.0
@@ -71,8 +72,23 @@ def _too_long(path: str | Path) -> bool:
     return False
 
 
+def followed(path: Path) -> Path:
+    """The path, and what ``latest`` in it stands for by now: it will be another run soon.
+
+    A ``latest`` that leads out of its folder is none of ours, and stays a link.
+    """
+    for one in (path, path.parent):
+        if one.name == LATEST and one.is_symlink():
+            target = one.readlink()
+            beside = target.parts == (target.name,) and target.name != ".."
+            return one.parent / target / path.relative_to(one) if beside else path
+    return path
+
+
 class PathType(_FileCompletion, click.ParamType[Path]):
-    """A path. Empty text names none: pathlib would take it for the working directory."""
+    """A path, with a run's own folder in place of ``latest``. Empty text names none: pathlib would take it for the
+    working directory.
+    """
 
     name = "path"
 
@@ -82,7 +98,7 @@ class PathType(_FileCompletion, click.ParamType[Path]):
             self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
         if _too_long(value):
             self.fail(f"{len(value)} characters are too many for the name of a file", param, ctx)
-        return Path(value)
+        return followed(Path(value))
 
 
 class AddressType(_FileCompletion, click.ParamType[Address]):

@@ -18,13 +18,17 @@ import msgspec
 
 from pdrgate.builds.program_setup import Attach
 from pdrgate.checkout import GATE_COMMAND
-from pdrgate.errors import DataError, StorageError, UsageError, without_value
+from pdrgate.errors import DataError, UsageError, without_value
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
 from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.history.whole_file import write_whole
+from pdrgate.no_follow import read_no_follow
 from pdrgate.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
 from pdrgate.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
+_LARGEST_OPTIONS = 1 << 20
+"""Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
 _GONE = ("reading",)
@@ -393,7 +397,7 @@ class RunOptions(Options):
         """The options of an earlier run. Raises DataError when the folder holds none, or a value that is none."""
         file = folder / OPTIONS_FILE
         try:
-            record = json.loads(file.read_text(encoding="utf-8-sig"))
+            record = json.loads(read_no_follow(file, _LARGEST_OPTIONS).decode("utf-8-sig"))
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(
                 f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
@@ -412,11 +416,7 @@ class RunOptions(Options):
 
     def keep(self, folder: Path) -> None:
         """Write the options into the folder of the run. Raises StorageError."""
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / OPTIONS_FILE).write_text(json.dumps(self.written(), indent=1) + "\n")
-        except OSError as error:
-            raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another with --output") from error
+        write_whole(folder / OPTIONS_FILE, f"{json.dumps(self.written(), indent=1)}\n".encode())
 
     @property
     def command(self) -> str:
