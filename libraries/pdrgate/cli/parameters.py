@@ -18,6 +18,7 @@ from pdrgate.gate.run.declaration import By, declarations, plain
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.history.results import LATEST
+from pdrgate.own_files import beside_own
 from pdrgate.units import Duration, Ratio
 
 _LONGEST = 36525 * 86400.0
@@ -72,17 +73,21 @@ def _too_long(path: str | Path) -> bool:
     return False
 
 
-def followed(path: Path) -> Path:
-    """The path, and what ``latest`` in it stands for by now: it will be another run soon.
+def _is_typed(param: click.Parameter | None, ctx: click.Context | None) -> bool:
+    """Whether the command line itself says it, and no default or variable of the environment."""
+    source = ctx.get_parameter_source(param.name) if ctx and param and param.name else None
+    return source is ParameterSource.COMMANDLINE
 
-    A ``latest`` that leads out of its folder is none of ours, and stays a link.
+
+def _named(path: Path, typed: bool) -> Path:
+    """The path of what is there now: ``latest`` will be another run soon, and a file that somebody typed may have the
+    name of one of pdrgate's own.
     """
-    for one in (path, path.parent):
-        if one.name == LATEST and one.is_symlink():
-            target = one.readlink()
-            beside = target.parts == (target.name,) and target.name != ".."
-            return one.parent / target / path.relative_to(one) if beside else path
-    return path
+    if LATEST in path.parts[-2:]:
+        from pdrgate.launch import followed
+
+        return followed(path)
+    return beside_own(path) if typed else path
 
 
 class PathType(_FileCompletion, click.ParamType[Path]):
@@ -98,7 +103,7 @@ class PathType(_FileCompletion, click.ParamType[Path]):
             self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
         if _too_long(value):
             self.fail(f"{len(value)} characters are too many for the name of a file", param, ctx)
-        return followed(Path(value))
+        return _named(Path(value), _is_typed(param, ctx))
 
 
 class AddressType(_FileCompletion, click.ParamType[Address]):
@@ -109,8 +114,7 @@ class AddressType(_FileCompletion, click.ParamType[Address]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
         """The address; a usage error when it is none."""
         try:
-            source = ctx.get_parameter_source(param.name) if ctx and param and param.name else None
-            address = Address.known(value) if source is ParameterSource.COMMANDLINE else Address.parse(value)
+            address = Address.known(value) if _is_typed(param, ctx) else Address.parse(value)
         except UsageError as error:
             self.fail(str(error), param, ctx)
         if address.file is not None and _too_long(address.file):

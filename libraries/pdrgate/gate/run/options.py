@@ -21,6 +21,7 @@ from pdrgate.checkout import GATE_COMMAND
 from pdrgate.errors import DataError, UsageError, without_value
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
 from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.history.seal import seal
 from pdrgate.history.whole_file import write_whole
 from pdrgate.no_follow import read_no_follow
 from pdrgate.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
@@ -145,6 +146,7 @@ class Options:
             "builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the environment names "
             "it. A URL with a password belongs there, because the command line refuses it",
             environment=HISTORY_VARIABLE,
+            commands=True,
         ),
     ] = None
     noise: Annotated[
@@ -154,6 +156,7 @@ class Options:
             "the file of the noise floor, [what boots deviate by](method-noise.md#what-boots-deviate-by). `--history` "
             "keeps it too",
             default="noise.jsonl in the folder of --output; none where Robot runs a suite",
+            commands=True,
         ),
     ] = None
     """The file of the tries of builds lies beside it. None: neither is kept."""
@@ -226,6 +229,7 @@ class RunOptions(Options):
             "A testbed file.",
             by=EVERYBODY,
             default="steady-guest.yaml; with --kernel local-vm.yaml; without QEMU local-netns.yaml",
+            commands=True,
         ),
     ]
     kernel: Annotated[
@@ -245,6 +249,7 @@ class RunOptions(Options):
             "the candidate: an eBPF object to load; with `--kernel`, that kernel is booted under both objects",
             EVERYBODY,
             "OBJECT",
+            commands=True,
         ),
     ] = ""
     program: Annotated[
@@ -276,6 +281,7 @@ class RunOptions(Options):
             "ports. `--maps` and `--rodata` apply to it too. Without `/FUNCTION`, the program's "
             '`SEC("freplace/FUNCTION")` names it',
             form="OBJECT:PROGRAM/FUNCTION",
+            commands=True,
         ),
     ] = ""
     maps: Annotated[
@@ -283,6 +289,7 @@ class RunOptions(Options):
         Said(
             "What maps of the eBPF programs hold before packets come, in YAML.",
             "what maps of the eBPF programs hold before packets come: [maps](#maps-of-ebpf-programs)",
+            commands=True,
         ),
     ] = None
     rodata: Annotated[
@@ -292,6 +299,7 @@ class RunOptions(Options):
             "what a global variable of the eBPF programs is, such as a `volatile const` one, or a YAML file of them; "
             "may be repeated",
             form="NAME=VALUE",
+            commands=True,
         ),
     ] = ()
     beneath: Annotated[
@@ -318,6 +326,7 @@ class RunOptions(Options):
             by=EVERYBODY,
             form="BUILD",
             default="for --kernel TREE@REV, the commit where its branch began",
+            commands=True,
         ),
     ] = ""
     boots: Annotated[
@@ -355,11 +364,12 @@ class RunOptions(Options):
             "a scenario of your own in a YAML file: [set-up of the SUT](reference.md#a-scenario-of-your-own)",
             EVERYBODY,
             "FILE",
+            commands=True,
         ),
     ] = None
     suites: Annotated[
         tuple[Path, ...],
-        Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite"),
+        Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite", commands=True),
     ] = (Path("robot/gate"),)
     order: Annotated[
         int | None,
@@ -416,7 +426,7 @@ class RunOptions(Options):
 
     def keep(self, folder: Path) -> None:
         """Write the options into the folder of the run. Raises StorageError."""
-        write_whole(folder / OPTIONS_FILE, f"{json.dumps(self.written(), indent=1)}\n".encode())
+        seal(write_whole(folder / OPTIONS_FILE, f"{json.dumps(self.written(), indent=1)}\n".encode()))
 
     @property
     def command(self) -> str:
