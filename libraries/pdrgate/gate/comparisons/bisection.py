@@ -30,6 +30,7 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity, fingerprint_differences
 from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.gate.verdicts.packet_cost import cost_result
+from pdrgate.history.seal import seal
 from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands import Ask, Cost
 from pdrgate.measurands.counted.cost import cost_change_in_words, idle_of, on_path, saturated
@@ -133,7 +134,7 @@ class BisectionEnds:
 
     def keep(self, folder: Path) -> None:
         """Write them for other processes. Raises StorageError."""
-        write_whole(folder / ENDS_FILE, msgspec.json.format(msgspec.json.encode(self), indent=1))
+        seal(write_whole(folder / ENDS_FILE, msgspec.json.format(msgspec.json.encode(self), indent=1)))
 
     @classmethod
     def kept(cls, folder: Path) -> BisectionEnds:
