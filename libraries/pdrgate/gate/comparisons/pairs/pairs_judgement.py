@@ -15,6 +15,7 @@ from pdrgate.gate.verdicts.baseline import differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told
 from pdrgate.gate.verdicts.disturbance import Disturbance
+from pdrgate.measurands.counted.cost_by_function import decided_by_functions
 from pdrgate.measurands.counted.estimated_cycles import estimate_in_words
 from pdrgate.measurands.counted.thunks import thunk_changes
 from pdrgate.measurands.functions.function_changes import function_changes
@@ -116,7 +117,8 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     moved = moved_between(baseline.findings, candidate.findings)
     functions = function_changes(baseline.findings.cost, candidate.findings.cost, moved)
     counted = () if context.planted else counted_changes(baseline.findings, candidate.findings, moved)
-    changes = (*samples.rule.told(standing, samples.all, earlier.pairs), *context.besides, *counted)
+    rates = decided_by_functions(samples.rule.told(standing, samples.all, earlier.pairs), functions)
+    changes = (*rates, *context.besides, *counted)
     builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
     veto = context.failure or context.veto(standing)
