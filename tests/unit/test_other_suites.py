@@ -148,6 +148,21 @@ def test_a_kernel_of_which_the_archive_has_only_a_part_names_the_rest(tmp_path: 
     )
 
 
+def test_a_package_that_holds_the_whole_kernel_needs_no_other_whatever_it_depends_on(
+    tmp_path: Path, archive: LocalArchive
+) -> None:
+    """Debian's linux-image of 6.18 depends on a linux-base that holds nothing of the kernel, and soon was gone."""
+    whole = {
+        f"boot/vmlinuz-{NEW}": image(NEW), f"usr/lib/modules/{NEW}/modules.builtin": b"",
+        f"usr/lib/modules/{NEW}/kernel/virtio_net.ko": module("virtio_net", release=NEW),
+    }  # fmt: skip
+    (tmp_path / "debs").mkdir()
+    package = deb(tmp_path / "debs", f"linux-image-{NEW}", whole, f"Depends: linux-base-{NEW}, linux-modules-{NEW}\n")
+    archive.publish("new", package)
+    for named in (f"new/linux-image-{NEW}", str(package)):
+        assert named_build(named, tmp_path / "cache").release == NEW
+
+
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="needs gpg")
 def test_signatures_are_checked_with_the_keyring_of_the_machines_source(
     tmp_path: Path, sources: Callable[[str, str], None]

@@ -24,7 +24,7 @@ from typing import Protocol
 from pdrgate.builds.apt_archive import AptArchive, ArchivePackage, NamedPackage, named_package
 from pdrgate.builds.handed_over import BuildError, files_below, new_place, opened_build_file
 from pdrgate.builds.kernel_archives import is_package, unpack_kernel
-from pdrgate.builds.package_fields import PackageFields, role_of
+from pdrgate.builds.package_fields import PackageFields, Role, role_of
 from pdrgate.errors import StorageError
 
 _LARGEST = 16 << 30
@@ -34,6 +34,8 @@ _DAY = 86_400.0
 _FIELDS = "pdrgate.json"
 """Where an unpacked package's fields are."""
 _IMAGES = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz")
+_LISTS = ("lib/modules/*/modules.builtin", "usr/lib/modules/*/modules.builtin")
+_MODULES = ("lib/modules/*/kernel/*", "usr/lib/modules/*/kernel/*")
 _PARTS = (*_IMAGES, "lib/modules/*", "usr/lib/modules/*")
 
 
@@ -66,6 +68,16 @@ class _Package:
     @property
     def holds_image(self) -> bool:
         return _holds(self.folder, _IMAGES)
+
+    @property
+    def holds(self) -> Iterator[Role]:
+        """What it holds of the kernel. The modules of a package of modules may not be all of them."""
+        if self.holds_image:
+            yield "image"
+        if _holds(self.folder, _LISTS):
+            yield "base"
+        if role_of(self.fields.name) != "modules" and _holds(self.folder, _MODULES):
+            yield "modules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +166,12 @@ def _complete(packages: list[_Package], cache: Path) -> None:
 def _lacking(packages: Sequence[_Package]) -> list[tuple[str, _Package]]:
     """The packages with other parts of the kernel that are not among these, each with one that needs it."""
     names = {package.fields.name for package in packages}
-    # The image may be in a package of another name, such as linux-image-unsigned-R.
-    complete = any(package.holds_image for package in packages)
+    # Another package may hold the same: linux-image-unsigned-R is an image, and that of Debian's 6.18 a whole kernel.
+    held = {role for package in packages for role in package.holds}
     lacking: dict[str, _Package] = {}
     for package in packages:
         for name in package.fields.parts:
-            if name not in names and not (complete and role_of(name) == "image"):
+            if name not in names and role_of(name) not in held:
                 lacking.setdefault(name, package)
     return list(lacking.items())
 
