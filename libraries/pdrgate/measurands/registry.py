@@ -21,6 +21,7 @@ from pdrgate.measurands.memory.cache_lines import CacheLines
 from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.memory.scaling import Scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
+from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.latency import MedianLatency, TailLatency
 from pdrgate.measurands.rates.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
@@ -47,7 +48,7 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     TailLatency, Cost,
     CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS, Scaling,
     Calls, *OF_THUNKS, IdleWork, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
-    ReplacementLoss, PacketsInOrder,
+    ReplacementLoss, PacketsInOrder, PacketsTwice, PacketsNever,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (

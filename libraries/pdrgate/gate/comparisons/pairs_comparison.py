@@ -33,6 +33,7 @@ from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.measurands.counted.idle_work import IdleWork, idle_changes
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS, load_changes
+from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice, copies_changes
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -262,15 +263,19 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         return any(build.planted for build in self.builds.values())
 
     def _besides(self) -> tuple[ChangeResult, ...]:
-        """How the cost of the programs' loads changed, by the run's tolerance, and what the kernels do without packets.
-        A planted slowdown proves nothing of either."""
+        """How the cost of the programs' loads changed, by the run's tolerance, what the kernels do without packets, and
+        which packets came twice or never. A planted slowdown proves nothing of these."""
         if self._is_planted:
             return ()
         found = self.loop.found
         known = [one.name for one in found.everywhere([*(kind.about for kind in LOAD_COSTS), IdleWork.about])]
         baseline, candidate = ({name: found.values(name, side) for name in known} for side in SIDES)
         loads = load_changes(baseline, candidate, self.session.options.load_tolerance)
-        return *loads, *idle_changes(baseline, candidate)
+        old, new = (
+            {one.about.name: found.values_or_none(one.about.name, side) for one in (PacketsTwice, PacketsNever)}
+            for side in SIDES
+        )
+        return *loads, *idle_changes(baseline, candidate), *copies_changes(old, new)
 
     def _failure(self) -> Judgement | None:
         """Why no verdict rests on the pairs, whatever they show; the machine, where it explains that."""
