@@ -55,7 +55,8 @@ static inline size_t opcode_at(const uint8_t *code, size_t size, int *repeats)
 
 /*
  * Whether an x86 instruction accesses memory by itself: moves, sums, comparisons, push, pop, call and return. Others are
- * left out, of which QEMU has functions of its own do the access: it hands out some of these as another instruction's.
+ * left out, of which QEMU has functions of its own do the access: before version 8 it goes on to report what such
+ * functions access when the instruction is done, and aborts where what was registered is gone by then.
  */
 static inline int accesses_plainly(const uint8_t *code, size_t size)
 {

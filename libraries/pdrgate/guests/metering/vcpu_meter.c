@@ -620,9 +620,12 @@ static void firmware_accesses(unsigned number, plugin_access access, uint64_t ad
 
 static void translated_firmware(struct qemu_plugin_tb *tb)
 {
-	for (size_t number = 0; !firmware_was_seen && number < qemu_plugin_tb_n_insns(tb); number++)
-		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, number), firmware_accesses, NO_REGISTERS,
-						 READS_AND_WRITES, NULL);
+	for (size_t number = 0; !firmware_was_seen && number < qemu_plugin_tb_n_insns(tb); number++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
+		uint8_t code[CODE_MAX];
+		if (accesses_plainly(code, code_of(insn, code)))
+			qemu_plugin_register_vcpu_mem_cb(insn, firmware_accesses, NO_REGISTERS, READS_AND_WRITES, NULL);
+	}
 }
 
 /* Has the first plain access of a block below the kernel's addresses show whose it is. */
