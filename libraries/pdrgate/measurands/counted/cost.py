@@ -19,6 +19,7 @@ from typing import ClassVar, Self
 from pdrgate.measurands.description import Description, MeasurandRole, Parts, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
@@ -26,10 +27,6 @@ from pdrgate.stretch import USER_SPACE, Functions
 from pdrgate.tolerances import COST_TOLERANCE
 from pdrgate.trial import Trial
 
-_TICK = "update_process_times"
-"""Called once by each tick of the kernel's clock."""
-_POLLS = ("virtnet_poll", "__napi_poll")
-"""What takes packets from a driver, one batch by each call; the first that is there."""
 _WHOLE = 0.97
 """A share of the largest batch: equal trials on a quiet machine lie within it."""
 _ALIKE = 0.005
@@ -226,7 +223,7 @@ def _whole(path: Mapping[str, tuple[float, float]]) -> float:
 
 def packets_per_poll(trial: Trial) -> float | None:
     """How many packets a poll of the driver took; None where it is not known what polls."""
-    polls = next((calls for name in _POLLS if (calls := trial.seen.functions.get(name, (0, 0))[1])), 0)
+    polls = POLL_OF_DRIVER.calls(trial.seen.functions)
     return trial.forwarded / polls if polls else None
 
 
@@ -234,7 +231,7 @@ def _share(trial: Trial, idle: Trial | None) -> float:
     """How much of what was executed without packets falls on a trial: by ticks, which a halted CPU has fewer of."""
     if idle is None:
         return 0.0
-    ticks, own = (one.seen.functions.get(_TICK, (0, 0))[1] for one in (trial, idle))
+    ticks, own = (TICK.calls(one.seen.functions) for one in (trial, idle))
     if ticks and own:
         return ticks / own
     return trial.seen.counted / idle.seen.counted if idle.seen.counted else 0.0
