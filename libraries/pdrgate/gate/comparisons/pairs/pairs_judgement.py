@@ -67,8 +67,8 @@ class PairsContext:
     """What else the machine did, in words."""
     remedy: str = ""
     """What a user can do where the machine disturbs."""
-    loads: Sequence[ChangeResult] = ()
-    """How what loading the programs costs changed, where that is judged; see `load_changes`."""
+    besides: Sequence[ChangeResult] = ()
+    """How what no packet costs changed, where that is judged; see `load_changes` and `idle_changes`."""
     planted: bool = False
     """Whether something was planted to see whether it is found."""
     spike_in: SpikeInResult | None = None
@@ -118,7 +118,7 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     functions = function_changes(baseline.findings.cost, candidate.findings.cost, moved)
     counted = () if context.planted else counted_changes(baseline.findings, candidate.findings, moved)
     rates = decided_by_functions(samples.rule.told(standing, samples.all, earlier.pairs), functions)
-    changes = (*rates, *context.loads, *counted)
+    changes = (*rates, *context.besides, *counted)
     builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
     veto = context.failure or context.veto(standing)

@@ -28,8 +28,16 @@ enum { EVENTS = 10 };
 
 enum kind { INSTRUCTION = 1, BLOCK = 2 };
 
-/* What code does beside touching memory. */
-enum trait { ATOMIC = 1, GOES_INDIRECTLY = 2, RETURNS = 4, ON_STACK = 8, OF_CPU = 16 };
+/* What code does beside touching memory, and where it touches it. */
+enum trait {
+	ATOMIC = 1 << 0,
+	GOES_INDIRECTLY = 1 << 1,
+	RETURNS = 1 << 2,
+	ON_STACK = 1 << 3, /* it loads or stores by the stack pointer: all that it does, unless a trait below says otherwise */
+	OF_CPU = 1 << 4, /* its operand is what the CPU has for itself */
+	LOADS_ELSEWHERE = 1 << 5,
+	STORES_ELSEWHERE = 1 << 6,
+};
 
 /* What a line of data is. Instructions tell stacks and what each CPU has for itself, and areas of addresses the rest. */
 enum line_kind { UNKNOWN = 0, STACK = 1, PER_CPU = 2 /* others are the reader's */ };

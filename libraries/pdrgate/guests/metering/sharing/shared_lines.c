@@ -130,10 +130,7 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 		return;
 	if (store && place->traits & ATOMIC && counts(cpu))
 		place->count[LOCKED]++;
-	if (place->traits & ON_STACK)
-		kinds_learn_stack(&kinds, address >> LINE_SHIFT);
-	if (place->traits & OF_CPU)
-		kinds_learn_cpu(&kinds, address >> LINE_SHIFT);
+	kinds_learn(&kinds, place->traits, store, address >> LINE_SHIFT);
 	place->count[WROTE] += store;
 	if (!store)
 		filling_loads(&doing[cpu].filling);
@@ -246,7 +243,7 @@ static struct counted_place *place_at(uint64_t address, uint16_t kind, uint32_t 
 static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn)
 {
 	uint8_t code[CODE_MAX];
-	return traits_of(code, code_of(insn, code)) & (ATOMIC | ON_STACK | OF_CPU);
+	return traits_of(code, code_of(insn, code));
 }
 
 static int mark_of(uint64_t address)
