@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pdrgate.builds.kernel_build import KernelBuild, kernel_build
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
@@ -19,26 +18,11 @@ from pdrgate.traffic.frames import Frames
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
-FOLDERS = "PDRGATE_TEST_KERNELS"
-"""Variable that names a folder in which kernels lie unpacked, each in one of its own that begins with its release."""
-
-
-@pytest.fixture(params=["6.1.", "6.12.", "6.18.", "7."])
-def released(request: pytest.FixtureRequest) -> KernelBuild:
-    """A kernel of each release, the newest of several; 6.1 is the distribution's where no folder is named."""
-    folder = os.environ.get(FOLDERS, "")
-    found = sorted(Path(folder).glob(f"{request.param}*"), key=lambda one: [*map(int, one.name.split("."))])
-    if folder and found:
-        return kernel_build(str(found[-1]))
-    if request.param == "6.1.":
-        return request.getfixturevalue("cloud")
-    pytest.skip(f"{FOLDERS} names no folder with a Linux {request.param}")
-
 
 def test_each_role_has_a_function_and_what_fills_pages_is_known(
-    released: KernelBuild, shared_testbed: Callable[..., VmTestbed], tmp_path: Path
+    matrix_kernel: KernelBuild, shared_testbed: Callable[..., VmTestbed], tmp_path: Path
 ) -> None:
-    testbed = shared_testbed(released, metered=True)
+    testbed = shared_testbed(matrix_kernel, metered=True)
     path = data_path("udp-delivery")
     path.apply(testbed.hops)
     generator, file = testbed.generator(path.family), TrialFile(tmp_path / "trials.jsonl")

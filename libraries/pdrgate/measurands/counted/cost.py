@@ -68,10 +68,10 @@ def _by_functions(change: ChangeResult, functions: Sequence[FunctionChange]) -> 
     """``by function +1.0 %``, where that decided for a build whose whole changed by more; else empty."""
     if change.verdict is not Verdict.PASS or change.change <= change.tolerance or not functions:
         return ""
-    return f"by function {100 * by_function(change, functions):+z.1f} %"
+    return f"by function {100 * change_by_function(change, functions):+z.1f} %"
 
 
-def by_function(change: ChangeResult, functions: Sequence[FunctionChange]) -> float:
+def change_by_function(change: ChangeResult, functions: Sequence[FunctionChange]) -> float:
     """What the cost changed by in all functions together, relative."""
     return sum(one.change for one in functions) / change.baseline
 
