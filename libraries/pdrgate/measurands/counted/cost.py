@@ -20,6 +20,7 @@ from typing import ClassVar, Self
 from pdrgate.measurands.description import Description, MeasurandRole, Parts, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
@@ -27,10 +28,6 @@ from pdrgate.stretch import USER_SPACE, AnyStretch
 from pdrgate.tolerances import COST_TOLERANCE
 from pdrgate.trial import Trial
 
-_TICK = "update_process_times"
-"""Called once by each tick of the kernel's clock."""
-_POLLS = ("virtnet_poll", "__napi_poll")
-"""What takes packets from a driver, one batch by each call; the first that is there."""
 _ONE_MORE = 1.0
 """Ticks that a trial may have more than its time holds: where it begins is chance."""
 _WHOLE = 0.97
@@ -71,10 +68,10 @@ def _by_functions(change: ChangeResult, functions: Sequence[FunctionChange]) -> 
     """``by function +1.0 %``, where that decided for a build whose whole changed by more; else empty."""
     if change.verdict is not Verdict.PASS or change.change <= change.tolerance or not functions:
         return ""
-    return f"by function {100 * by_function(change, functions):+z.1f} %"
+    return f"by function {100 * change_by_function(change, functions):+z.1f} %"
 
 
-def by_function(change: ChangeResult, functions: Sequence[FunctionChange]) -> float:
+def change_by_function(change: ChangeResult, functions: Sequence[FunctionChange]) -> float:
     """What the cost changed by in all functions together, relative."""
     return sum(one.change for one in functions) / change.baseline
 
@@ -246,7 +243,7 @@ def _whole(path: Mapping[str, tuple[float, float]]) -> float:
 
 def packets_per_poll(trial: Trial) -> float | None:
     """How many packets a poll of the driver took; None where it is not known what polls."""
-    polls = next((calls for name in _POLLS if (calls := trial.seen.functions.get(name, (0, 0))[1])), 0)
+    polls = POLL_OF_DRIVER.calls(trial.seen.functions)
     return trial.forwarded / polls if polls else None
 
 
@@ -275,4 +272,4 @@ def _by_itself(trial: Trial, idle: Sequence[Trial]) -> dict[str, tuple[float, fl
 
 
 def _ticks(trial: Trial) -> float:
-    return trial.seen.functions.get(_TICK, (0, 0))[1]
+    return TICK.calls(trial.seen.functions)

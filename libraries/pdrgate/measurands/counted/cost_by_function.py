@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pdrgate.measurands.counted.cost import Cost, by_function
+from pdrgate.measurands.counted.cost import Cost, change_by_function
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
 
@@ -27,7 +27,7 @@ def decided_by_functions(
         if one.measurand == Cost.name
         and one.verdict is Verdict.REGRESSION
         and functions
-        and one.lower <= by_function(one, functions) <= one.tolerance
+        and one.lower <= change_by_function(one, functions) <= one.tolerance
         else one
         for one in changes
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pdrgate.measurands.functions.renamed import Place, places_of, renamed
+from pdrgate.measurands.functions.renamed import Neighbours, neighbours_of, renamed
 from pdrgate.observers.function_names import OTHERS, is_thunk
 from pdrgate.results.model import CostResult, MemoryFunction, MemoryResult
 
@@ -136,8 +136,8 @@ def _ratio(one: float, other: float) -> float:
 class _Relations:
     """What is known of two builds' functions that tells which do the same."""
 
-    before: Mapping[str, Place]
-    after: Mapping[str, Place]
+    before: Mapping[str, Neighbours]
+    after: Mapping[str, Neighbours]
     lost: Mapping[str, Mapping[str, float]]
     """Lines by kind that functions do not touch any more;"""
     gained: Mapping[str, Mapping[str, float]]
@@ -152,7 +152,7 @@ class _Relations:
         old, new = ({one.name: one for one in seen.functions} if seen is not None else {} for seen in memory)
         names = old.keys() | new.keys()
         return cls(
-            places_of(before, every), places_of(after, every),
+            neighbours_of(before, every), neighbours_of(after, every),
             {name: _more_of(new.get(name), old.get(name)) for name in names},
             {name: _more_of(old.get(name), new.get(name)) for name in names},
         )  # fmt: skip

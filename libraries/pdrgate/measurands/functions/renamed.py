@@ -28,7 +28,7 @@ _BEGINNING = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Neighbours:
     """The callers and callees of a function, as far as they matter."""
 
     callers: frozenset[str]
@@ -44,7 +44,7 @@ def renamed(before: CostResult, after: CostResult) -> dict[str, str]:
     if not gone or not fresh:
         return {}
     both = old.keys() & new.keys()
-    there, here = places_of(before, both), places_of(after, both)
+    there, here = neighbours_of(before, both), neighbours_of(after, both)
     likeness = sorted(
         (
             (-likeness, earlier.name, later.name)
@@ -64,7 +64,7 @@ def _can_be_renamed(one: FunctionResult) -> bool:
     return one.calls > 0 and one.instructions > 0 and one.name != OTHERS and not is_thunk(one.name)
 
 
-def _likeness(one: FunctionResult, other: FunctionResult, before: Place | None, after: Place | None) -> float:
+def _likeness(one: FunctionResult, other: FunctionResult, before: Neighbours | None, after: Neighbours | None) -> float:
     """How like two functions are; 0 where they are not the same."""
     often = _ratio(one.calls, other.calls)
     code = _ratio(one.instructions / one.calls, other.instructions / other.calls)
@@ -94,7 +94,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(one & other) or not one or not other
 
 
-def places_of(cost: CostResult, known: Collection[str]) -> dict[str, Place]:
+def neighbours_of(cost: CostResult, known: Collection[str]) -> dict[str, Neighbours]:
     """The place of each function in the chains of callers, as far as they were followed.
 
     Args:
@@ -105,7 +105,7 @@ def places_of(cost: CostResult, known: Collection[str]) -> dict[str, Place]:
     for caller, function in _calls(cost):
         callers.setdefault(function, set()).update({caller}.intersection(known))
         callees.setdefault(caller, set()).update({function}.intersection(known))
-    return {name: Place(frozenset(found), frozenset(callees.get(name, ()))) for name, found in callers.items()}
+    return {name: Neighbours(frozenset(found), frozenset(callees.get(name, ()))) for name, found in callers.items()}
 
 
 def _calls(cost: CostResult) -> Iterator[tuple[str, str]]:
