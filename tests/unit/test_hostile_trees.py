@@ -270,7 +270,10 @@ def until(true: Callable[[], object]) -> None:
     pytest.fail("it never becomes true")
 
 
-def test_make_ends_with_a_build_that_is_killed_and_the_next_one_is_its_own(tree: Tree, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_make_ends_with_a_build_that_is_ended_and_the_next_one_is_its_own(
+    tree: Tree, tmp_path: Path, number: signal.Signals
+) -> None:
     waits = f"while :; do sleep 0.05; done # {tmp_path.name}"
     evil(tree, f"test -e /source/hurry || sh -c '{waits}'")
     into = str(tmp_path / "into")
@@ -282,7 +285,7 @@ def test_make_ends_with_a_build_that_is_killed_and_the_next_one_is_its_own(tree:
         return [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(path)]
 
     until(at_work)
-    os.kill(killed.pid, signal.SIGKILL)
+    os.kill(killed.pid, number)
     killed.wait()
     until(lambda: not at_work())
     place = next((tmp_path / "cache").rglob("source")).parent

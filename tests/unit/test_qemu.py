@@ -79,7 +79,7 @@ def root(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def words_of(found: Confinement) -> set[str]:
-    return set(found.command("qemu", told=7))
+    return set(found.command("qemu", namespace="tg"))
 
 
 def test_a_guest_has_a_user_of_its_own(root: pytest.MonkeyPatch) -> None:
@@ -87,8 +87,15 @@ def test_a_guest_has_a_user_of_its_own(root: pytest.MonkeyPatch) -> None:
     assert len(users) > 15 and None not in users
     # That it dies with its parent is said in the same step: a change of user takes it back.
     needed = {"setpriv", "--pdeathsig", "--reuid", "--regid", "--clear-groups", "--no-new-privs"}
-    assert needed | {"bwrap", "--unshare-net", "--info-fd", "7"} <= words_of(confine("tcg"))
+    assert needed | {"bwrap", "netns", "tg"} <= words_of(confine("tcg"))
+    assert "--unshare-net" not in words_of(confine("tcg"))
+    assert "--unshare-net" in confine("tcg").command("qemu", namespace=None)
     assert confine("tcg").sentence == ""
+
+
+def test_a_signal_that_ends_qemu_is_reported_as_one_whatever_it_runs_in(root: pytest.MonkeyPatch) -> None:
+    assert [confine("tcg").exit_code(code) for code in (0, 1, 128 + 9, -9)] == [0, 1, -9, -9]
+    assert Confinement().exit_code(137) == 137
 
 
 def test_where_no_sandbox_can_be_had_that_is_said_and_the_user_is_another_all_the_same(

@@ -297,19 +297,14 @@ class Guest(WatchedShell):
     # --- How ---
 
     def _end(self) -> None:
-        """Kill QEMU's process group and wait a little for its end, if it runs."""
-        if self._process.poll() is None:
-            with contextlib.ExitStack() as stack:
-                # QEMU, which has the TAPs, may take longer to end than the sandbox that it is in.
-                qemu: list[int] = []
+        """Kill QEMU, if it runs, and wait a little for its end."""
+        # What it was started in ends after it: QEMU first, as the TAPs are free once it has ended.
+        for kill, pid in ((os.kill, self.pid), (os.killpg, self._process.pid)):
+            if self._process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
-                    qemu.append(os.pidfd_open(self.pid))
-                    stack.callback(os.close, qemu[0])
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
+                    kill(pid, signal.SIGKILL)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(_GRACE)
-                select.select(qemu, [], [], _GRACE if qemu else 0)
 
     def _answers(self, patience: float) -> bool:
         """Say hello and wait for the answer, until it falls silent or QEMU ends."""
@@ -400,8 +395,9 @@ class Guest(WatchedShell):
             ) from cause
         if not self.running:
             said = self._qemu_says()
-            why = f"QEMU ended with exit code {self._process.returncode}" + (f": {said}" if said else "")
-            if self._process.returncode == 0:
+            code = self.confinement.exit_code(self._process.returncode)
+            why = f"QEMU ended with exit code {code}" + (f": {said}" if said else "")
+            if code == 0:
                 why += ", for the kernel reset the machine or powered it off"
             raise GuestError(f"{self.build.name}: {why}; {last}", self.console) from cause
         raise GuestError(f"{self.build.name} {what} and does not answer; {last}", self.console) from cause

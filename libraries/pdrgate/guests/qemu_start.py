@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
+import socket
 import stat
+import struct
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,10 @@ _UNMERGED = "slab_nomerge"
 its name, and objects of two kinds would share lines by chance."""
 CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
 """The guest's virtio-serial ports by the names of their sockets, in the order in which `guest_bridge` takes these."""
+
+
+_CREDENTIALS = struct.Struct("iII")
+"""Process, user and group, see unix(7)."""
 
 
 class Starting(Protocol):
@@ -129,19 +134,16 @@ class QemuStart:
             before = ["setpriv", "--pdeathsig", "KILL", *guest_console.OUTPUT_BOUND, "taskset", "-c", cpus]
             if self.config.isolate and not self.config.metered:
                 before += ["nice", "-n", "-20"]
-            if namespace is not None and self.confinement.sandbox is None:
-                before += ["ip", "netns", "exec", namespace]
             said = stack.enter_context(self.log.open("wb"))
-            heard, told = os.pipe()
-            answer, written = (stack.enter_context(FileIO(one, mode)) for one, mode in ((heard, "r"), (told, "w")))
-            started = journal.start(
-                [*before, *self.confinement.command(*command, told=told)],
-                stdout=said, stderr=said, pass_fds=(*inherited, *((told,) if self.confinement.sandbox else ())),
-            )  # fmt: skip
-            if self.confinement.sandbox is None:
-                return StartedQemu(started, started.pid)
-            written.close()
-            return StartedQemu(started, _process_id(answer) or started.pid)
+            heard, told = socket.socketpair()
+            stack.callback(heard.close)
+            heard.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            with told:
+                started = journal.start(
+                    [*before, *self.confinement.command(*command, namespace=namespace)],
+                    stdout=told, stderr=said, pass_fds=tuple(inherited),
+                )  # fmt: skip
+            return StartedQemu(started, _writer(heard) or started.pid)
 
     def _words(self) -> Iterator[str]:
         """The words of the kernel's command line; those of the testbed file are last, and so hold."""
@@ -155,13 +157,12 @@ class QemuStart:
         yield self.config.cmdline
 
 
-def _process_id(answer: FileIO) -> int | None:
-    """The process id that bwrap reports; None where it failed before."""
-    text = b""
-    while b"}" not in text and (chunk := answer.read(4096)):
-        text += chunk
-    found = re.search(rb'"child-pid":\s*(\d+)', text)
-    return None if found is None else int(found[1])
+def _writer(heard: socket.socket) -> int | None:
+    """The process id, as this process sees it, of who writes first; None where all end without a word."""
+    word, told, _, _ = heard.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+    found = [data for _, kind, data in told if kind == socket.SCM_CREDENTIALS]
+    pid: int = _CREDENTIALS.unpack(found[0])[0] if word and found else 0
+    return pid or None
 
 
 def _in_memory(name: str, content: bytes) -> int:

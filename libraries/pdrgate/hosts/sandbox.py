@@ -66,6 +66,7 @@ class Sandbox:
         writable: folders alike.
         devices: device files that it may use.
         scratch: bytes that its /tmp may hold; 0: it has none.
+        network: whether it is in the network namespace that it is started in; else in an empty one.
         variables: its environment, beside PATH and the language.
     """
 
@@ -74,6 +75,7 @@ class Sandbox:
     writable: Mapping[str, Path] = field(default_factory=dict)
     devices: tuple[Path, ...] = ()
     scratch: int = 0
+    network: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def command(self, *command: str, options: tuple[str, ...] = ()) -> list[str]:
@@ -83,8 +85,9 @@ class Sandbox:
             options: further ones of bwrap.
         """
         words = [
-            "bwrap", "--die-with-parent", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts",
-            "--unshare-cgroup-try", "--clearenv", *_system(), "--proc", "/proc", "--dev", "/dev", *options,
+            "bwrap", "--die-with-parent", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
+            *(() if self.network else ("--unshare-net",)), "--clearenv", *_system(), "--proc", "/proc", "--dev", "/dev",
+            *options,
         ]  # fmt: skip
         for name, value in {"PATH": SYSTEM_PATH, "LC_ALL": "C", **self.variables}.items():
             words += ["--setenv", name, value]

@@ -11,7 +11,7 @@ import functools
 import os
 import stat
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdrgate.child_environment import child_environment
@@ -22,6 +22,8 @@ from pdrgate.hosts.sandbox import DIES_WITH_PARENT, Sandbox, User, lacking, nobo
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
 _KVM = Path("/dev/kvm")
+_SIGNALLED = 128
+"""What bwrap adds to the number of a signal that ended its program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +40,21 @@ class Confinement:
     sandbox: Sandbox | None = None
     sentence: str = ""
 
-    def command(self, *command: str, told: int) -> list[str]:
-        """The words that start QEMU.
+    def command(self, *command: str, namespace: str | None) -> list[str]:
+        """The words that start QEMU, which writes a line to its standard output first, and else to its standard error.
 
         Args:
-            told: descriptor that gets QEMU's process id where a sandbox is between it and us, see bwrap's --info-fd.
+            namespace: the network namespace that it is in; None: one of its own, in a sandbox.
         """
+        enter = [] if namespace is None else ["ip", "netns", "exec", namespace]
+        command = ("sh", "-c", 'echo && exec "$@" >&2', "sh", *command)
         if self.sandbox is not None:
-            return self.sandbox.command(*command, options=("--as-pid-1", "--info-fd", str(told)))
-        return [*(DIES_WITH_PARENT if self.user is None else self.user.words), *command]
+            return [*enter, *replace(self.sandbox, network=namespace is not None).command(*command)]
+        return [*enter, *(DIES_WITH_PARENT if self.user is None else self.user.words), *command]
+
+    def exit_code(self, code: int) -> int:
+        """QEMU's exit code, negative for a signal as `subprocess` has it, from that of what it was started in."""
+        return _SIGNALLED - code if self.sandbox is not None and code > _SIGNALLED else code
 
 
 def confine(accelerator: Accelerator) -> Confinement:
