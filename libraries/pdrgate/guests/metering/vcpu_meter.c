@@ -30,6 +30,7 @@
 #include <time.h>
 
 #include "qemu_interface.h"
+#include "x86_code.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
@@ -449,29 +450,13 @@ static struct block *block_at(uint64_t address, uint64_t length)
 	return &cpus->block[known];
 }
 
-/* Where the opcode begins of an x86 instruction, behind its prefixes, and whether one of these says to repeat it. */
-static size_t opcode_at(const uint8_t *code, size_t size, int *repeats)
-{
-	size_t at = 0;
-	*repeats = 0;
-	for (; at < size; at++) {
-		if (code[at] == 0xf2 || code[at] == 0xf3)
-			*repeats = 1;
-		else if (code[at] != 0x66 && code[at] != 0x67 && code[at] != 0x2e && code[at] != 0x3e &&
-			 (code[at] & 0xf0) != 0x40)
-			break;
-	}
-	return at;
-}
-
 /* Which accesses of a string instruction tell what it moves; 0: it is none. */
 static int string_accesses(const uint8_t *code, size_t size)
 {
-	int repeats;
-	size_t at = opcode_at(code, size, &repeats);
-	if (at == size || !repeats)
+	struct x86_parts parts;
+	if (!x86_parts_of(code, size, &parts) || !parts.repeated || parts.map != ONE_BYTE)
 		return 0;
-	switch (code[at] & ~1) {
+	switch (parts.opcode & ~1) {
 	case 0x6c: /* ins */
 	case 0xa4: /* movs */
 	case 0xaa: /* stos */
@@ -489,21 +474,10 @@ static int string_accesses(const uint8_t *code, size_t size)
 /* How x86 code goes on after an instruction. */
 static enum flow flow_after(const uint8_t *code, size_t size)
 {
-	int repeats;
-	size_t at = opcode_at(code, size, &repeats);
-	if (at == size)
+	struct x86_parts parts;
+	if (!x86_parts_of(code, size, &parts))
 		return GOES_ON;
-	switch (code[at]) {
-	case 0xe8:
-		return CALLS;
-	case 0xff:
-		return at + 1 < size && (code[at + 1] >> 3 & 7) == 2 ? CALLS : GOES_ON;
-	case 0xc2:
-	case 0xc3:
-		return RETURNS;
-	default:
-		return GOES_ON;
-	}
+	return x86_calls(&parts) ? CALLS : x86_returns(&parts) ? RETURNS : GOES_ON;
 }
 
 static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)
