@@ -34,6 +34,7 @@
 
 #include "privilege.h"
 #include "qemu_interface.h"
+#include "x86_code.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
@@ -528,11 +529,10 @@ static struct block *block_at(uint64_t address, uint64_t length)
 /* Which accesses of a string instruction tell what it moves; 0: it is none. */
 static int string_accesses(const uint8_t *code, size_t size)
 {
-	int repeats;
-	size_t at = opcode_at(code, size, &repeats);
-	if (at == size || !repeats)
+	struct x86_parts parts;
+	if (!x86_parts_of(code, size, &parts) || !parts.repeated || parts.map != ONE_BYTE)
 		return 0;
-	switch (code[at] & ~1) {
+	switch (parts.opcode & ~1) {
 	case 0x6c: /* ins */
 	case 0xa4: /* movs */
 	case 0xaa: /* stos */
@@ -550,21 +550,10 @@ static int string_accesses(const uint8_t *code, size_t size)
 /* How x86 code goes on after an instruction. */
 static enum flow flow_after(const uint8_t *code, size_t size)
 {
-	int repeats;
-	size_t at = opcode_at(code, size, &repeats);
-	if (at == size)
+	struct x86_parts parts;
+	if (!x86_parts_of(code, size, &parts))
 		return GOES_ON;
-	switch (code[at]) {
-	case 0xe8:
-		return CALLS;
-	case 0xff:
-		return at + 1 < size && (code[at + 1] >> 3 & 7) == 2 ? CALLS : GOES_ON;
-	case 0xc2:
-	case 0xc3:
-		return RETURNS;
-	default:
-		return GOES_ON;
-	}
+	return x86_calls(&parts) ? CALLS : x86_returns(&parts) ? RETURNS : GOES_ON;
 }
 
 static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)
