@@ -16,6 +16,7 @@ from pdrgate.guests.metering.symbols import (
     UNNAMED,
     KernelSymbol,
     KernelSymbols,
+    own_symbols,
     parsed,
     read_symbols,
     tells_symbols,
@@ -92,6 +93,17 @@ def test_of_several_names_of_an_address_one_is_taken_whatever_their_order():
 def test_data_is_no_function():
     lines = ["ffffffff81000000 T f", "ffffffff82000000 D data", "ffffffffc0201000 t g\t[virtio_net]", "", "torn"]
     assert list(parsed(lines)) == [(KernelSymbol(BASE, "f"), ""), (KernelSymbol(MODULE, "g"), "virtio_net")]
+
+
+def test_what_lies_in_the_kernels_data_is_a_variable_though_its_type_is_text():
+    lines = [
+        "ffffffff81000000 T _text", "ffffffff81000100 t ip6_forward", "ffffffff82000000 T _sdata",
+        "ffffffff82000000 t init_stack", "ffffffff82000040 T slab_caches", "ffffffff82001000 T _edata",
+        "ffffffff82002000 T late_code", "ffffffff82003000 B jiffies", "ffffffffc0201000 t poll\t[virtio_net]",
+    ]  # fmt: skip
+    functions, variables = own_symbols(lines)
+    assert [one.name for one in functions] == ["_text", "ip6_forward", "_edata", "late_code"]
+    assert [name for _, name in sorted(variables)] == ["_sdata", "init_stack", "slab_caches", "jiffies"]
 
 
 def test_functions_of_hardly_any_instructions_are_told_as_one_and_the_sum_stays():

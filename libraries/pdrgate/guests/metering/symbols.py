@@ -33,6 +33,8 @@ from pdrgate.stretch import USER_SPACE
 UNNAMED = "code without a name"
 
 _TEXT = frozenset("tTwW")
+_DATA_BEGIN, _DATA_END = "_sdata", "_edata"
+"""Where the kernel's variables that have a value from the start begin and end."""
 _LATER = 8000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
@@ -197,6 +199,21 @@ def parsed_data(lines: Iterable[str]) -> Iterator[tuple[tuple[int, str], str]]:
             yield (int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
 
 
+def own_symbols(lines: Iterable[str]) -> tuple[list[KernelSymbol], list[tuple[int, str]]]:
+    """The functions and the variables of the kernel itself, without its modules, in lines of /proc/kallsyms.
+
+    From Linux 6.16 on, an x86 kernel's .data has code for kexec in it (.data..relocate_kernel), so that all of its
+    variables are of a type of text. What lies from ``_sdata`` to ``_edata`` is a variable, whatever its type.
+    """
+    told = list(lines)
+    code = [symbol for symbol, module in parsed(told) if not module]
+    variables = [variable for variable, module in parsed_data(told) if not module]
+    marks = {name: address for address, name in (*((one.address, one.name) for one in code), *variables)}
+    data = range(marks.get(_DATA_BEGIN, 0), marks.get(_DATA_END, 0))
+    functions = [symbol for symbol in code if symbol.address not in data]
+    return functions, variables + [(one.address, one.name) for one in code if one.address in data]
+
+
 def tells_symbols(guest: Host) -> bool:
     """Whether the kernel that runs there tells its functions' addresses (CONFIG_KALLSYMS). Raises TestbedError."""
     return _base(guest) > 0
@@ -243,12 +260,12 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
 def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
     """The file of the kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
     about = image.stat()
-    kept = cache / f"names-with-maps-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
+    kept = cache / f"names-with-data-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
     if not kept.exists():
         told = guest.run("grep", "-E", f" [tTwW{''.join(sorted(DATA))}] ", "/proc/kallsyms").stdout.splitlines()
-        own = (symbol for symbol, module in parsed(told) if not module)
-        symbols = KernelSymbols(symbol for symbol in own if symbol.address >= base)
-        symbols.data = StaticData.of(variable for variable, module in parsed_data(told) if not module)
+        functions, variables = own_symbols(told)
+        symbols = KernelSymbols(symbol for symbol in functions if symbol.address >= base)
+        symbols.data = StaticData.of(variables)
         partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         try:
             cache.mkdir(parents=True, exist_ok=True)
