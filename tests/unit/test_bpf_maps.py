@@ -9,7 +9,7 @@ import pytest
 from compiled_types import types_of
 
 from pdrgate.bpf.btf import Types
-from pdrgate.guests.guest_memory import GuestMemory
+from pdrgate.guests.guest_memory import GuestMemory, PageTables
 from pdrgate.guests.metering.memory.naming.kernel_structs import KernelStructs
 from pdrgate.guests.metering.memory.naming.maps.bpf_maps import MapAreas, MapOwner, known_maps
 
@@ -69,7 +69,7 @@ def memory() -> Iterator[MadeUp]:
 
 
 def areas(memory: MadeUp, types: Types) -> MapAreas:
-    return MapAreas(KernelStructs(memory, TABLES, types), LIST, CPUS)
+    return MapAreas(KernelStructs(memory, PageTables(TABLES), types), LIST, CPUS)
 
 
 def test_elements_of_each_type_of_map_are_its_own(memory: MadeUp, types: Types) -> None:
@@ -110,7 +110,7 @@ def test_a_kernel_that_lies_only_makes_names_wrong(memory: MadeUp, types: Types)
     assert found.at(loop) == MapOwner("\N{REPLACEMENT CHARACTER}[2J " + "x" * 10, None)
     assert found.at(endless) == MapOwner("without a name", None)
     assert found.at(large) != MapOwner("large", None)
-    assert len(list(known_maps(KernelStructs(memory, TABLES, types), LIST))) <= 1024
+    assert len(list(known_maps(KernelStructs(memory, PageTables(TABLES), types), LIST))) <= 1024
     assert found.at((1 << 64) - 1) == MapOwner("without a name", None)
 
 

@@ -32,10 +32,10 @@ class MadeUp(GuestMemory):
         for number, word in enumerate(words):
             self._memory[physical + 8 * number : physical + 8 * number + 8] = word.to_bytes(8, "little")
 
-    def map(self, address: int, physical: int) -> None:
+    def map(self, address: int, physical: int, levels: int = 4) -> None:
         """Map 2 MiB."""
         table = TABLES
-        for shift in (39, 30):
+        for shift in (48, 39, 30)[-levels + 2 :]:
             entry = table + (address >> shift & 0x1FF) * 8
             if not self.word(entry):
                 self.tables += 0x1000
@@ -51,14 +51,18 @@ class MadeUp(GuestMemory):
         self.put(CACHES, DIRECT + place + before)
         return DIRECT + place
 
+    def map_all(self, array: int, levels: int) -> None:
+        """Map the direct map, the image, and the array of pages."""
+        for physical in range(0, self.size, 2 << 20):
+            self.map(DIRECT + physical, physical, levels)
+            self.map(IMAGE + physical, physical, levels)
+        self.map(array, NOTED, levels)
+
 
 @pytest.fixture
 def memory():
     with MadeUp() as made:
-        for physical in range(0, 16 << 20, 2 << 20):
-            made.map(DIRECT + physical, physical)
-            made.map(IMAGE + physical, physical)
-        made.map(ARRAY, NOTED)
+        made.map_all(ARRAY, 4)
         yield made
 
 
@@ -87,6 +91,34 @@ def test_pages_are_of_the_caches_that_their_notes_lead_to(memory: MadeUp, word: 
     ]  # fmt: skip
     # A slab of two pages begins with the first.
     assert found[FIRST + 603] == PageOwner("skbuff_head", buffers, DIRECT + 602 * 4096)
+
+
+def test_a_mask_leads_to_the_first_page_of_several(memory: MadeUp) -> None:
+    """Linux 7.1 has compound_info in place of compound_head: a mask of the address, where huge pages need no notes."""
+    buffers, small = (memory.cache(number, name, 96) for number, name in enumerate((b"skbuff_small", b"kmalloc-4k")))
+    for page, owner in ((600, buffers), (602, small), (608, buffers)):
+        memory.put(NOTED + page * 64 + 8, owner)
+    for first, order in ((600, 1), (608, 3)):
+        for page in range(first + 1, first + (1 << order)):
+            memory.put(NOTED + page * 64 + 8, (1 << 64) - (64 << order) | 1)
+    memory.put(NOTED + 640 * 64 + 8, 0x1234_5671)  # leads to no note
+    found = owners_in(memory, symbols(), AREAS, [FIRST + page for page in (600, 601, 602, 609, 615, 640)])
+    assert {page - FIRST: (one.name, one.first - DIRECT >> 12) for page, one in found.items()} == {
+        600: ("skbuff_small", 600), 601: ("skbuff_small", 600), 602: ("kmalloc-4k", 602),
+        609: ("skbuff_small", 608), 615: ("skbuff_small", 608),
+    }  # fmt: skip
+
+
+def test_page_tables_of_five_levels_are_walked() -> None:
+    array = 0xFFD4_0000_0000_0000
+    with MadeUp() as memory:
+        memory.map_all(array, 5)
+        cache = memory.cache(0, b"skbuff_head", 96)
+        for page in (600, 601, 602):
+            memory.put(NOTED + page * 64 + 8, cache)
+        areas = (AREAS[0], LineArea(array, array + (1 << 21), LineKind.PAGE))
+        found = owners_in(memory, symbols(), areas, [FIRST + page for page in (600, 601, 602)])
+    assert found[FIRST + 601].name == "skbuff_head"
 
 
 def test_what_is_not_known_has_no_owner(memory: MadeUp) -> None:

@@ -10,6 +10,7 @@ from compiled_types import types_of
 
 from pdrgate.bpf.btf import Types
 from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.guests.guest_memory import PageTables
 from pdrgate.guests.metering.memory.line_areas import LineKind
 from pdrgate.guests.metering.memory.naming import slab_objects
 from pdrgate.guests.metering.memory.naming.line_names import LineName, fields_by_function
@@ -51,7 +52,7 @@ class Memory:
     def __init__(self, **cache: int) -> None:
         self.cache = {"size": 64, "object_size": 48, "refcount": 1, "red_left_pad": 0} | cache
 
-    def virtual(self, table: int, address: int, size: int) -> bytes:
+    def virtual(self, tables: PageTables, address: int, size: int) -> bytes:
         name = ("size", "object_size", "refcount", "red_left_pad")[(address - OWNER.cache - 8) // 4]
         return self.cache[name].to_bytes(size, "little")
 
@@ -60,7 +61,7 @@ class Memory:
 def objects(types: Types, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(slab_objects, "kernel_types", lambda build: types)
     build = KernelBuild("made up", "", Path("none"), "", "")
-    return lambda **cache: SlabObjects(Memory(**cache), 0, build)  # type: ignore[arg-type]
+    return lambda **cache: SlabObjects(Memory(**cache), PageTables(0), build)  # type: ignore[arg-type]
 
 
 def test_an_address_is_in_the_object_of_its_slab_and_behind_what_the_kernel_keeps_before_it(objects) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_host import FakeHost
+from made_symbols import FORMS, bz_image_of, image_with
 
 from pdrgate.errors import TestbedError
 from pdrgate.guests.metering.function_counts import FunctionObserver, why_unmetered
@@ -20,6 +21,7 @@ from pdrgate.guests.metering.symbols import (
     parsed,
     read_symbols,
     tells_symbols,
+    typed_symbols,
 )
 from pdrgate.observers.function_names import OTHERS, condensed, function_name
 from pdrgate.stretch import USER_SPACE
@@ -101,7 +103,7 @@ def test_what_lies_in_the_kernels_data_is_a_variable_though_its_type_is_text():
         "ffffffff82000000 t init_stack", "ffffffff82000040 T slab_caches", "ffffffff82001000 T _edata",
         "ffffffff82002000 T late_code", "ffffffff82003000 B jiffies", "ffffffffc0201000 t poll\t[virtio_net]",
     ]  # fmt: skip
-    functions, variables = own_symbols(lines)
+    functions, variables = own_symbols(typed_symbols(lines))
     assert [one.name for one in functions] == ["_text", "ip6_forward", "_edata", "late_code"]
     assert [name for _, name in sorted(variables)] == ["_sdata", "init_stack", "slab_caches", "jiffies"]
 
@@ -136,9 +138,19 @@ class Kernel(FakeHost):
         return Completed(argv, 0, out, "")
 
 
-def test_the_kernels_own_symbols_are_read_once_for_an_image_wherever_it_lies(tmp_path):
-    image = tmp_path / "vmlinuz"
-    image.write_bytes(b"kernel")
+OWN = (
+    (BASE, "T", "_text"), (BASE + 0x100, "t", "ip6_forward"), (BASE + 0x9000, "d", "data"),
+    (BASE + 0x9100, "D", "slab_caches"), *((BASE + 0xA000 + 16 * at, "r", f"skb_{at}") for at in range(600)),
+)  # fmt: skip
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A kernel that has its symbols in its image."""
+    return bz_image_of(tmp_path / "vmlinuz", image_with(OWN, FORMS[1]))
+
+
+def test_the_kernels_own_symbols_are_read_once_in_its_image_wherever_it_lies(tmp_path: Path, image: Path) -> None:
     first, moved = Kernel(), Kernel(BASE + 0x1C00000)
     symbols = read_symbols(first, image, tmp_path)
     assert symbols.functions(executed((BASE + 0x100, 4, 2), (MODULE + 16, 1, 1))) == {
@@ -152,9 +164,23 @@ def test_the_kernels_own_symbols_are_read_once_for_an_image_wherever_it_lies(tmp
     assert (symbols.data.at(BASE + 0x9008), again.data.at(BASE + 0x1C09108)) == (
         ("data", BASE + 0x9000), ("slab_caches", BASE + 0x1C09100),
     )  # fmt: skip
-    assert first.reads.count("grep") == 2
-    assert moved.reads.count("grep") == 1
+    # Where it begins, and the modules: no more is read in a guest.
+    assert first.reads == moved.reads
+    assert (first.reads.count("grep"), first.reads.count("tail")) == (1, 1)
     assert len(list(tmp_path.glob("names-*.npz"))) == 1
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["by its image", "by its boot"])
+def test_what_one_boot_says_names_no_later_one(tmp_path: Path, image: Path, *, kept: bool) -> None:
+    """A kernel that gives its functions the names of others misnames that run of itself, and no other."""
+    if not kept:
+        image.write_bytes(b"a kernel without a table of symbols")
+    liar, honest = Kernel(), Kernel()
+    liar.lines[2] = f"{BASE + 0x100:016x} t napi_gro_receive"
+    liar.lines[5] = f"{MODULE:016x} t ip6_forward\t[virtio_net]"
+    told = [read_symbols(one, image, tmp_path).function(BASE + 0x100) for one in (liar, honest)]
+    assert told == ["ip6_forward" if kept else "napi_gro_receive", "ip6_forward"]
+    assert read_symbols(honest, image, tmp_path).function(MODULE) == "poll_0"
 
 
 def test_symbols_that_were_kept_are_those_that_were_made(tmp_path: Path) -> None:
@@ -181,11 +207,19 @@ def test_symbols_that_were_kept_are_those_that_were_made(tmp_path: Path) -> None
     assert moved.with_more([KernelSymbol(MODULE, "poll")]).function(MODULE) == "poll"
 
 
-def test_another_image_has_symbols_of_its_own(tmp_path):
-    for name in ("one", "other"):
-        (tmp_path / name).write_bytes(name.encode())
-        read_symbols(Kernel(), tmp_path / name, tmp_path)
+def test_another_image_has_symbols_of_its_own(tmp_path: Path) -> None:
+    for form in FORMS[1:]:
+        read_symbols(Kernel(), bz_image_of(tmp_path / "vmlinuz", image_with(OWN, form)), tmp_path)
     assert len(list(tmp_path.glob("names-*.npz"))) == 2
+
+
+def test_a_kernel_without_a_table_in_its_image_is_asked_in_each_boot(tmp_path: Path) -> None:
+    (tmp_path / "vmlinuz").write_bytes(b"kernel")
+    kernels = [Kernel(), Kernel()]
+    for one in kernels:
+        assert read_symbols(one, tmp_path / "vmlinuz", tmp_path).function(BASE + 0x100) == "ip6_forward"
+    assert [one.reads.count("grep") for one in kernels] == [2, 2]
+    assert not list(tmp_path.glob("names-*"))
 
 
 def test_many_modules_are_read_whole(tmp_path):
@@ -235,8 +269,7 @@ def test_why_a_guest_is_not_metered(accelerator, vcpus, why):
     assert why in why_unmetered(accelerator, vcpus)
 
 
-def test_symbols_are_cached_beside_the_rest(tmp_path: Path, monkeypatch):
+def test_symbols_are_cached_beside_the_rest(tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "vmlinuz").write_bytes(b"kernel")
-    read_symbols(Kernel(), tmp_path / "vmlinuz")
+    read_symbols(Kernel(), image)
     assert list((tmp_path / "cache" / "pdrgate").glob("names-*.npz"))

@@ -14,6 +14,7 @@ import hashlib
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,17 +53,27 @@ def elf_image(image: Path, cache: Path | None = None) -> Path | None:
         image: the real path of the bzImage.
         cache: the folder for such images; by default in `cache_folder`.
     """
+    return _kept_image(image, cache, "elf", boots_by_pvh)
+
+
+def _kept_image(image: Path, cache: Path | None, kind: str, is_it: Callable[[BinaryIO], bool]) -> Path | None:
+    """What is in a bzImage, from the cache or put there; None where it cannot be had, or is not of that kind."""
     folder = cache or cache_folder() / "images"
     with (
         contextlib.suppress(OSError, BuildError, MissingToolError),
         opened_build_file(image, image, LARGEST_IMAGE) as file,
     ):
-        kept = folder / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.elf"
-        if not kept.exists() and not _unpack(file, kept):
+        kept = folder / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.{kind}"
+        if not kept.exists() and not _unpack(file, kept, is_it):
             return None
         os.utime(kept)
         return kept if kept.stat().st_size else None
     return None
+
+
+def linked_image(image: Path, cache: Path | None = None) -> Path | None:
+    """The ELF image in a bzImage, as `elf_image`, also of a kernel that cannot be entered by PVH."""
+    return elf_image(image, cache) or _kept_image(image, cache, "vmlinux", _is_elf)
 
 
 def boots_by_pvh(file: BinaryIO) -> bool:
@@ -73,7 +84,12 @@ def boots_by_pvh(file: BinaryIO) -> bool:
         return False
 
 
-def _unpack(image: BinaryIO, kept: Path) -> bool:
+def _is_elf(file: BinaryIO) -> bool:
+    file.seek(0)
+    return file.read(len(_ELF)) == _ELF
+
+
+def _unpack(image: BinaryIO, kept: Path, is_it: Callable[[BinaryIO], bool]) -> bool:
     """Put what a bzImage decompresses itself to into the cache; False when it cannot be had."""
     size = image.seek(0, os.SEEK_END)
     image.seek(0)
@@ -91,10 +107,10 @@ def _unpack(image: BinaryIO, kept: Path) -> bool:
     if not (magic.startswith(_ELF) or is_packed(magic)) or told > min(most_unpacked(length), _LARGEST):
         return False
     image.seek(start)
-    return _keep(kept, Part(image, length if magic.startswith((_ELF, _GZIP)) else length - _SIZE), told)
+    return _keep(kept, Part(image, length if magic.startswith((_ELF, _GZIP)) else length - _SIZE), told, is_it)
 
 
-def _keep(kept: Path, payload: Part, told: int) -> bool:
+def _keep(kept: Path, payload: Part, told: int, is_it: Callable[[BinaryIO], bool]) -> bool:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="part-", ignore_cleanup_errors=True) as place:
         part = Path(place) / kept.name
@@ -106,8 +122,8 @@ def _keep(kept: Path, payload: Part, told: int) -> bool:
                 return False
             if file.tell() != told:
                 return False  # it was cut off
-            if not boots_by_pvh(file):
-                # An empty file says that it was looked at and cannot be booted so: unpacking takes seconds.
+            if not is_it(file):
+                # An empty file says that it was looked at and is not of that kind: unpacking takes seconds.
                 file.truncate(0)
         part.rename(kept)
     _forget(kept.parent)
@@ -120,7 +136,7 @@ def _number(head: bytes, at: int, size: int) -> int:
 
 def _forget(cache: Path) -> None:
     """Remove the images that were not used for longest; those of the last day may be in use just now."""
-    images = sorted(cache.glob("*.elf"), key=lambda path: path.stat().st_mtime)
+    images = sorted((*cache.glob("*.elf"), *cache.glob("*.vmlinux")), key=lambda path: path.stat().st_mtime)
     for path in images[:-_KEPT]:
         if time.time() - path.stat().st_mtime > _DAY:
             path.unlink(missing_ok=True)

@@ -36,6 +36,7 @@ class Section:
     name: str
     kind: int
     flags: int
+    address: int
     offset: int
     size: int
     link: int
@@ -127,8 +128,8 @@ class ElfFile:
         if names >= len(found):
             raise ValueError("it is damaged")
         text = self._bytes(found[names][4], found[names][5], _MOST_NAMES)
-        for name, kind, flags, _, offset, size, link, *_ in found:
-            yield Section(_name(text, name), kind, flags, offset, size, link)
+        for name, kind, flags, address, offset, size, link, *_ in found:
+            yield Section(_name(text, name), kind, flags, address, offset, size, link)
 
     def _bytes(self, offset: int, size: int, most: int) -> bytes:
         if size > most or offset + size > self._size:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pdrgate.guests.shared_memory import SharedMemory
 from pdrgate.printable import printable
 
@@ -9,10 +11,21 @@ PAGE = 4096
 """Bytes of a page."""
 _PRESENT, _LARGE = 1, 1 << 7
 _ADDRESS = 0x000F_FFFF_FFFF_F000
-_LEVELS = (39, 30, 21, 12)
-"""Bits of an address behind those that a level of page tables takes (Intel SDM, volume 3, 4-level paging)."""
+_LEVELS = (48, 39, 30, 21, 12)
+"""Bits of an address behind those that a level of page tables takes (Intel SDM, volume 3, 5-level paging); with four
+levels there is no first one."""
 _SPLIT = (30, 21)
 """Levels that may map a large page."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTables:
+    """A kernel's page tables."""
+
+    root: int
+    """The physical address of their first level."""
+    levels: int = 4
+    """Four, or five where the CPU has them (LA57) and the kernel uses them."""
 
 
 class GuestMemory(SharedMemory):
@@ -36,13 +49,10 @@ class GuestMemory(SharedMemory):
         """The 64 bits at a physical address; 0 where there is no memory."""
         return int.from_bytes(self.at(physical, 8), "little")
 
-    def physical(self, table: int, address: int) -> int | None:
-        """The physical address of a virtual one; None where the kernel has it mapped nowhere.
-
-        Args:
-            table: the physical address of the page tables.
-        """
-        for shift in _LEVELS:
+    def physical(self, tables: PageTables, address: int) -> int | None:
+        """The physical address of a virtual one; None where the kernel has it mapped nowhere."""
+        table = tables.root
+        for shift in _LEVELS[-tables.levels :]:
             entry = self.word(table + (address >> shift & 0x1FF) * 8)
             if not entry & _PRESENT:
                 return None
@@ -52,21 +62,21 @@ class GuestMemory(SharedMemory):
             table = entry & _ADDRESS
         return None
 
-    def virtual(self, table: int, address: int, size: int) -> bytes:
+    def virtual(self, tables: PageTables, address: int, size: int) -> bytes:
         """Bytes from a virtual address on, to the end of its page at most; none where nothing is mapped there."""
-        where = self.physical(table, address)
+        where = self.physical(tables, address)
         return b"" if where is None else self.at(where, min(size, PAGE - address % PAGE))
 
-    def stretch(self, table: int, address: int, size: int) -> bytes:
+    def stretch(self, tables: PageTables, address: int, size: int) -> bytes:
         """Bytes from a virtual address on, of several pages; fewer where one of them is mapped nowhere."""
         found = bytearray()
         while len(found) < size:
-            more = self.virtual(table, address + len(found), size - len(found))
+            more = self.virtual(tables, address + len(found), size - len(found))
             if not more:
                 break
             found += more
         return bytes(found)
 
-    def text(self, table: int, address: int) -> str:
+    def text(self, tables: PageTables, address: int) -> str:
         """The string at a virtual address, as far as its page has it; it harms no terminal, whoever wrote it."""
-        return printable(self.virtual(table, address, 64).split(b"\0")[0].decode("ascii", "replace"))
+        return printable(self.virtual(tables, address, 64).split(b"\0")[0].decode("ascii", "replace"))

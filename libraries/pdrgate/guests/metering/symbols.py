@@ -1,8 +1,9 @@
-"""Names for a kernel's addresses, as its /proc/kallsyms has them: its own functions, its modules', BPF programs.
+"""Names for a kernel's addresses: its own functions by its image, its modules' and BPF programs' by /proc/kallsyms.
 
-A symbol has no length there: an address belongs to the last symbol at or before it. What the compiler made several
-symbols of (``f.isra.0``, ``f.part.0``, ``f.cold``) is one function here, and so are functions of one name in several
-files: what a comparison of two builds can tell apart are names.
+What a kernel says of itself names its own run, and is not kept for another one. A symbol has no length: an address
+belongs to the last symbol at or before it. What the compiler made several symbols of (``f.isra.0``, ``f.part.0``,
+``f.cold``) is one function here, and so are functions of one name in several files: what a comparison of two builds can
+tell apart are names.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import BinaryIO, Self
 import numpy as np
 import numpy.typing as npt
 
+from pdrgate.builds.boot_image import linked_image
+from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
 from pdrgate.cache import cache_folder
 from pdrgate.errors import StorageError, TestbedError
 from pdrgate.guests.metering.meter import Executed
@@ -33,6 +36,10 @@ from pdrgate.stretch import USER_SPACE
 UNNAMED = "code without a name"
 
 _TEXT = frozenset("tTwW")
+CODE_BEGIN = "_text"
+"""Where the kernel's code begins."""
+_FORM = 1
+"""The form of the files of symbols, and what is made of an image's own: another one has another number."""
 _DATA_BEGIN, _DATA_END = "_sdata", "_edata"
 """Where the kernel's variables that have a value from the start begin and end."""
 _LATER = 8000
@@ -185,33 +192,35 @@ class KernelSymbols:
 
 def parsed(lines: Iterable[str]) -> Iterator[tuple[KernelSymbol, str]]:
     """Text symbols of /proc/kallsyms, each with its module; ``bpf`` is that of BPF programs, the kernel itself none."""
-    for line in lines:
-        words = line.split()
-        if len(words) >= 3 and words[1] in _TEXT:
-            yield KernelSymbol(int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
+    return ((KernelSymbol(one.address, one.name), one.module) for one in typed_symbols(lines) if one.kind in _TEXT)
 
 
 def parsed_data(lines: Iterable[str]) -> Iterator[tuple[tuple[int, str], str]]:
     """Variables of /proc/kallsyms, address and name, each with its module; the kernel itself is none."""
+    return (((one.address, one.name), one.module) for one in typed_symbols(lines) if one.kind in DATA)
+
+
+def typed_symbols(lines: Iterable[str]) -> Iterator[TypedSymbol]:
+    """The symbols in lines of /proc/kallsyms."""
     for line in lines:
         words = line.split()
-        if len(words) >= 3 and words[1] in DATA:
-            yield (int(words[0], 16), words[2]), words[3].strip("[]") if len(words) > 3 else ""
+        if len(words) >= 3:
+            yield TypedSymbol(int(words[0], 16), words[1], words[2], words[3].strip("[]") if len(words) > 3 else "")
 
 
-def own_symbols(lines: Iterable[str]) -> tuple[list[KernelSymbol], list[tuple[int, str]]]:
-    """The functions and the variables of the kernel itself, without its modules, in lines of /proc/kallsyms.
+def own_symbols(symbols: Iterable[TypedSymbol]) -> tuple[list[KernelSymbol], list[tuple[int, str]]]:
+    """The functions and the variables of the kernel itself, without its modules.
 
     From Linux 6.16 on, an x86 kernel's .data has code for kexec in it (.data..relocate_kernel), so that all of its
     variables are of a type of text. What lies from ``_sdata`` to ``_edata`` is a variable, whatever its type.
     """
-    told = list(lines)
-    code = [symbol for symbol, module in parsed(told) if not module]
-    variables = [variable for variable, module in parsed_data(told) if not module]
-    marks = {name: address for address, name in (*((one.address, one.name) for one in code), *variables)}
+    own = [one for one in symbols if not one.module]
+    marks = {one.name: one.address for one in own if one.name in (_DATA_BEGIN, _DATA_END)}
     data = range(marks.get(_DATA_BEGIN, 0), marks.get(_DATA_END, 0))
-    functions = [symbol for symbol in code if symbol.address not in data]
-    return functions, variables + [(one.address, one.name) for one in code if one.address in data]
+    code = [one for one in own if one.kind in _TEXT]
+    functions = [KernelSymbol(one.address, one.name) for one in code if one.address not in data]
+    variables = [one for one in own if one.kind in DATA] + [one for one in code if one.address in data]
+    return functions, [(one.address, one.name) for one in variables]
 
 
 def tells_symbols(guest: Host) -> bool:
@@ -223,15 +232,16 @@ def _base(guest: Host) -> int:
     """Return the address where the kernel's code begins; 0 when the kernel does not tell it."""
     # Debian's kernels show root all of it as they are; others may not.
     guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
-    told = guest.run("grep", "-m", "1", " T _text$", "/proc/kallsyms", check=False).stdout.split()
+    told = guest.run("grep", "-m", "1", f" T {CODE_BEGIN}$", "/proc/kallsyms", check=False).stdout.split()
     return int(told[0], 16) if told else 0
 
 
 def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> KernelSymbols:
     """The symbols of the kernel that runs in a guest, of its modules and its BPF programs as of now.
 
-    The kernel's own are read once for each image, which takes an emulated guest 2.4 s (1 140 million instructions);
-    modules' and BPF programs' each time, which takes it 0.4 s (240 million).
+    The kernel's own are read in its image, once. Of an image that has none that are found they are read in the guest in
+    each boot, which takes an emulated one 2.4 s (1 140 million instructions); modules' and BPF programs' are read there
+    each time, which takes it 0.4 s (240 million).
 
     Args:
         image: the file that was booted.
@@ -254,26 +264,42 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
     base = _base(guest)
     if not base:
         raise TestbedError(f"{guest.name} tells no addresses of its functions (CONFIG_KALLSYMS)")
-    return _kept(_kernel(guest, image, base, cache or cache_folder()), base), base
+    kept = _of_image(image, cache or cache_folder())
+    return (_of_boot(guest, base) if kept is None else _kept(kept, base)), base
 
 
-def _kernel(guest: Host, image: Path, base: int, cache: Path) -> Path:
-    """The file of the kernel's own symbols, by their distance from its begin, which is not the same in each boot."""
+def _of_boot(guest: Host, base: int) -> KernelSymbols:
+    """The kernel's own symbols as it shows them itself: of this boot, and of no other."""
+    told = guest.run("grep", "-E", f" [{''.join(sorted(_TEXT | DATA))}] ", "/proc/kallsyms").stdout.splitlines()
+    return _from_symbols(typed_symbols(told), base)
+
+
+def _from_symbols(symbols: Iterable[TypedSymbol], base: int) -> KernelSymbols:
+    functions, variables = own_symbols(symbols)
+    found = KernelSymbols(one for one in functions if one.address >= base)
+    found.data = StaticData.of(variables)
+    return found
+
+
+def _of_image(image: Path, cache: Path) -> Path | None:
+    """The file of an image's symbols, by their distance from where its code begins; None where none are found in it."""
     about = image.stat()
-    kept = cache / f"names-with-data-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
-    if not kept.exists():
-        told = guest.run("grep", "-E", f" [tTwW{''.join(sorted(DATA))}] ", "/proc/kallsyms").stdout.splitlines()
-        functions, variables = own_symbols(told)
-        symbols = KernelSymbols(symbol for symbol in functions if symbol.address >= base)
-        symbols.data = StaticData.of(variables)
-        partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                symbols.save(file, base)
-            partial.rename(kept)
-        except OSError as error:
-            raise StorageError(f"cannot write {partial}: {error.strerror}; make room there and run again") from error
+    kept = cache / f"names-of-image-{_FORM}-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
+    if kept.exists():
+        return kept
+    linked = linked_image(image, cache / "images")
+    symbols = None if linked is None else image_symbols(linked)
+    base = next((one.address for one in symbols or () if one.name == CODE_BEGIN), 0)
+    if symbols is None or not base:
+        return None
+    partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            _from_symbols(symbols, base).save(file, base)
+        partial.rename(kept)
+    except OSError as error:
+        raise StorageError(f"cannot write {partial}: {error.strerror}; make room there and run again") from error
     return kept
 
 

@@ -17,6 +17,7 @@
  */
 #include "../qemu_interface.h"
 #include "cache_model.h"
+#include "filled_pages.h"
 #include "line_kinds.h"
 #include "record.h"
 #include "seen_lines.h"
@@ -40,6 +41,7 @@ static uint64_t window, windows_to_warm;
 static int clean, interrupted, elsewhere;
 static int reads; /* a program has read datagrams */
 static int in_program; /* in a system call of one that does */
+static struct filling filling;
 static uint32_t note_of[NOTES], notes;
 static uint64_t line_of[NOTES], bytes_of[NOTES];
 
@@ -139,10 +141,16 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 	if (elsewhere)
 		return;
 	uint64_t line = address >> LINE_SHIFT, size = 1ULL << qemu_plugin_mem_size_shift(info);
+	unsigned events = stores ? STORED : LOADED;
 	(void)cpu;
 	kinds_learn(&kinds, place->traits, stores, line);
-	touched_data(place, (stores ? STORED : LOADED) | (locked && !in_program ? STORED_LOCKED : 0), line,
-		     bytes_within(address, size));
+	if (locked && !in_program)
+		events |= STORED_LOCKED;
+	if (!stores)
+		filling_loads(&filling);
+	else if (filling_stores(&filling, address, size))
+		events |= FILLED_PAGE;
+	touched_data(place, events, line, bytes_within(address, size));
 	if ((address + size - 1) >> LINE_SHIFT != line)
 		touched_data(place, 0, line + 1, bytes_beyond(address, size));
 }

@@ -8,7 +8,7 @@
 
 #include "told_lines.h"
 
-#define MAGIC 0x366c616972746d65ULL /* "emtrial6" */
+#define MAGIC 0x376c616972746d65ULL /* "emtrial7" */
 enum { PLACES = 1 << 18, TOLD = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */
@@ -22,8 +22,9 @@ enum event {
 	MISSED_LAST = 1 << 6,
 	FIRST_EVER = 1 << 7, /* the model has never seen the line, and cannot say whether a warm cache had it */
 	STORED_LOCKED = 1 << 8, /* stored atomically, for no program */
+	FILLED_PAGE = 1 << 9, /* stored the last of a page, see filled_pages.h */
 };
-enum { EVENTS = 9 };
+enum { EVENTS = 10 };
 
 enum kind { INSTRUCTION = 1, BLOCK = 2 };
 

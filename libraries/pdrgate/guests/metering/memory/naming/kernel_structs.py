@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.bpf.btf import Types
-from pdrgate.guests.guest_memory import PAGE, GuestMemory
+from pdrgate.guests.guest_memory import PAGE, GuestMemory, PageTables
 
 ADDRESSES = (1 << 64) - 1
 """The bits of an address."""
@@ -27,14 +27,11 @@ _PAGES = 1 << 17
 class KernelStructs:
     """Reads members of structs.
 
-    Args:
-        tables: the physical address of the kernel's page tables.
-
     Raises:
         ValueError: in all methods: the types are damaged.
     """
 
-    def __init__(self, memory: GuestMemory, tables: int, types: Types) -> None:
+    def __init__(self, memory: GuestMemory, tables: PageTables, types: Types) -> None:
         self._memory = memory
         self._tables = tables
         self._types = types

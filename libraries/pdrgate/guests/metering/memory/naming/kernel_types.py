@@ -9,7 +9,7 @@ import io
 from functools import lru_cache
 
 from pdrgate.bpf.btf import Types
-from pdrgate.builds.boot_image import elf_image
+from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import select_modules
@@ -19,7 +19,7 @@ from pdrgate.errors import PdrGateError
 @lru_cache(maxsize=2)
 def kernel_types(build: KernelBuild) -> Types | None:
     """The kernel's own types; None where it has none, or its image is not known as an ELF file."""
-    image = elf_image(build.image)
+    image = linked_image(build.image)
     if image is None:
         return None
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pdrgate.guests.guest_memory import PAGE, GuestMemory
+from pdrgate.guests.guest_memory import PAGE, GuestMemory, PageTables
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.symbols import KernelSymbols
 
@@ -18,10 +18,13 @@ PAGES = "pages"
 """What is of no slab cache: whole pages, packets' data for one."""
 _IMAGE = 0xFFFF_FFFF_8000_0000
 """Where a kernel that is not moved has its image, and the physical address 0."""
+_OF_FIVE_LEVELS = range(0xFF00_0000_0000_0000, 0xFFFF_8000_0000_0000)
+"""Addresses that a kernel has only where its page tables have five levels."""
 _NOTE = 64
 """Bytes of struct page."""
 _HEAD = 1
-"""The word of a page's note that leads to the first page of several, by its lowest bit."""
+"""The word of a page's note that leads to the first page of several, by its lowest bit (compound_head; compound_info
+since Linux 7.1)."""
 _OWNER = (1, 3)
 """Words of a note that may have the cache: of struct slab since Linux 6.2, and before."""
 _DEEPEST = 512
@@ -33,10 +36,10 @@ _FEWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class KernelNotes:
-    """Where a kernel keeps its notes; virtual addresses, but for the page tables."""
+    """Where a kernel keeps its notes, by virtual addresses."""
 
-    tables: int
-    """``init_top_pgt``: the page tables, a physical address;"""
+    tables: PageTables
+    """``init_top_pgt``;"""
     caches: int
     """``slab_caches``: the list of all caches;"""
     pages: int
@@ -61,7 +64,7 @@ def kernel_notes(symbols: KernelSymbols, areas: Sequence[LineArea]) -> KernelNot
     tables, caches = (symbols.data.marks.get(name) for name in ("init_top_pgt", "slab_caches"))
     if array is None or tables is None or caches is None:
         return None
-    return KernelNotes(tables - _IMAGE, caches, array)
+    return KernelNotes(PageTables(tables - _IMAGE, 5 if array in _OF_FIVE_LEVELS else 4), caches, array)
 
 
 def page_owners(memory: GuestMemory, notes: KernelNotes, pages: Iterable[int]) -> dict[int, PageOwner]:
@@ -114,9 +117,21 @@ def _note(memory: GuestMemory, notes: KernelNotes, page: int) -> _Note | None:
     place, first = notes.pages + where // PAGE * _NOTE, page * PAGE
     words = _words(memory.virtual(notes.tables, place, _NOTE))
     if words and words[_HEAD] & 1:
-        first -= (place - (words[_HEAD] - 1)) // _NOTE * PAGE
-        words = _words(memory.virtual(notes.tables, words[_HEAD] - 1, _NOTE))
+        head = _head(notes, place, words[_HEAD] - 1)
+        if head is None:
+            return None
+        first -= (place - head) // _NOTE * PAGE
+        words = _words(memory.virtual(notes.tables, head, _NOTE))
     return _Note(words, first) if words else None
+
+
+def _head(notes: KernelNotes, place: int, word: int) -> int | None:
+    """The note of the first page of several, by the word that one of the others has; None where it leads to none.
+
+    The word is the address of that note, or a mask that makes it of the address of the other one: kernels with
+    CONFIG_HUGETLB_PAGE_OPTIMIZE_VMEMMAP have the mask since Linux 7.1.
+    """
+    return next((one for one in (word, place & word) if notes.pages <= one < place), None)
 
 
 def _words(content: bytes) -> tuple[int, ...]:

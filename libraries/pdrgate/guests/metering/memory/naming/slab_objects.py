@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pdrgate.bpf.btf import Types
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import module_places
-from pdrgate.guests.guest_memory import GuestMemory
+from pdrgate.guests.guest_memory import GuestMemory, PageTables
 from pdrgate.guests.metering.memory.naming.kernel_types import kernel_types, module_types
 from pdrgate.guests.metering.memory.naming.page_owners import PageOwner
 
@@ -63,13 +63,9 @@ class _Objects:
 
 
 class SlabObjects:
-    """The objects of the slab caches of a guest.
+    """The objects of the slab caches of a guest."""
 
-    Args:
-        tables: the physical address of the kernel's page tables.
-    """
-
-    def __init__(self, memory: GuestMemory, tables: int, build: KernelBuild) -> None:
+    def __init__(self, memory: GuestMemory, tables: PageTables, build: KernelBuild) -> None:
         self._memory = memory
         self._tables = tables
         self._build = build
