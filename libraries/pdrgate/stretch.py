@@ -92,6 +92,10 @@ class Latency:
     them exactly."""
 
 
+LINES_OF_PAGE = 64
+"""Cache lines of a page."""
+
+
 class MemoryCounts(NamedTuple):
     """What a function did with memory, in all windows that count; see `MemorySeen`."""
 
@@ -138,6 +142,13 @@ class MemoryCounts(NamedTuple):
     """Of a trial on several CPUs, tasks that were woken."""
     waited: int = 0
     """Of a trial on several CPUs, instructions of CPUs that waited for a lock."""
+    filled_pages: int = 0
+    """Pages of memory that it stored to from begin to end, reading next to nothing, as to clear them takes."""
+
+    @property
+    def fills_pages(self) -> bool:
+        """Whether most of its lines of data, or of those that CPUs share, can be of pages that it filled."""
+        return 2 * LINES_OF_PAGE * self.filled_pages > max(self.lines, self.shared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class Aside(FlatPart):
     returned: int = 0
     """This trial's own packets that came back on a port that does not count: on the one that they were sent from, where
     they are to be forwarded; on the other one, where they are to be returned."""
+    twice: int = 0
+    """This trial's own packets that came back once more: each counts once, as its number shows."""
     left: int = 0
     """Where packets are counted as the SUT takes them in: those that came back all the same, by any port."""
     numbered: int = 0
@@ -70,7 +72,7 @@ class Aside(FlatPart):
     """Frames: all that the generator kept whole; on disk, some that are not what a router makes of them."""
 
     def __post_init__(self) -> None:
-        no_negative_counts(self, "refused", "stray", "returned", "left", "numbered", "overtaken")
+        no_negative_counts(self, "refused", "stray", "returned", "twice", "left", "numbered", "overtaken")
         if self.overtaken > self.numbered:
             raise ValueError(f"overtaken ({self.overtaken}) exceeds numbered ({self.numbered})")
 
@@ -91,8 +93,8 @@ class Trial:
     offered: int
     """Packets the generator really put in front of the SUT, refused ones included."""
     forwarded: int
-    """This trial's own packets that were handled, as its fate says: that came back, where they are to be forwarded.
-    Drained ones are included."""
+    """This trial's own packets that were handled, each once, as its fate says: that came back, where they are to be
+    forwarded. Drained ones are included."""
     drained: int = 0
     """Part of the forwarded packets that came back only after sending had ended."""
     unsent: int = 0

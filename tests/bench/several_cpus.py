@@ -77,8 +77,8 @@ def verdict(found: dict[Side, MemoryResult]) -> str:
     """What is judged of both, in a sentence."""
     both = found["baseline"], found["candidate"]
     changes = (
-        *memory_changes(*both, {}, JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both),
-        *told_changes(*both, {}, TOLD_OF_SEVERAL_CPUS)
+        *memory_changes(*both, (), JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both),
+        *told_changes(*both, (), TOLD_OF_SEVERAL_CPUS)
     )  # fmt: skip
     sentences = []
     for one in changes:

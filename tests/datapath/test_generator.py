@@ -322,7 +322,7 @@ def test_foreign_packets_are_strays_and_never_forwarded(rig: Rig) -> None:
     # What almost is ours: last trial's frames as they left the SUT, and some with one thing changed.
     _, (frames, _) = captured(rig, rig.frames())
     ours = frames[0]
-    header = len(ours) if rig.family == 6 else 42
+    header = 62 if rig.family == 6 else 42
     port = slice(header - 6, header - 4)
     cookie = slice(header - 10, header - 8)
     assert ours[cookie] == rig.generator.cookie.to_bytes(2)
@@ -339,6 +339,32 @@ def test_foreign_packets_are_strays_and_never_forwarded(rig: Rig) -> None:
     assert trial.aside.stray >= len(foreign)
     quiet = rig.trial(LOW, 0.2, rig.frames())
     assert quiet.aside.stray < trial.aside.stray
+
+
+def test_a_packet_that_comes_twice_does_not_stand_in_for_one_that_is_lost(rig: Rig) -> None:
+    """The last router drops each tenth packet, and sends each ninth of the others twice: as many come as are sent."""
+    last = rig.testbed.hops[-1]
+    kind, network = ("ip6" if rig.family == 6 else "ip"), str(NETWORKS[rig.family].forward)
+    (route,) = last.host.run_json("ip", "-j", f"-{rig.family}", "route", "show", network)
+    chain = f"{kind} twice_and_never passing"
+    rules = (
+        f"add table {kind} twice_and_never",
+        f"add chain {chain} {{ type filter hook forward priority 0; }}",
+        f"add rule {chain} meta l4proto != udp accept",
+        f"add rule {chain} numgen inc mod 10 == 0 drop",
+        f"add rule {chain} numgen inc mod 9 == 0 dup to {route['gateway']} device {route['dev']}",
+    )
+    try:
+        for rule in rules:
+            last.host.run("nft", rule)
+        trial = rig.trial(LOW, 0.1, rig.frames())
+    finally:
+        last.host.run("nft", f"delete table {kind} twice_and_never")
+    tenth = pytest.approx(trial.offered / 10, abs=1.5)
+    assert (trial.lost, trial.aside.twice) == (tenth, tenth)
+    assert (trial.forwarded + trial.lost, trial.aside.stray) == (trial.offered, 0)
+    again = rig.trial(LOW, 0.1, rig.frames())
+    assert (again.forwarded, again.aside.twice) == (again.offered, 0)
 
 
 LATE = """

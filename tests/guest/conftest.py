@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from matrix_kernels import MATRIX, matrix_build
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.guests.emulator.qemu import QEMU
@@ -154,6 +155,15 @@ def plain() -> KernelBuild:
 def rt() -> KernelBuild:
     """The same version with PREEMPT_RT, which routes more slowly."""
     return _package(RT)
+
+
+@pytest.fixture(scope="session", params=MATRIX)
+def matrix_kernel(request: pytest.FixtureRequest) -> KernelBuild:
+    """Each kernel of the matrix in turn: 6.1, 6.12, 6.18 and the newest 7.x. One that cannot be had is skipped."""
+    try:
+        return matrix_build(request.param)
+    except BuildError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import socket
 import stat
 from pathlib import Path
 
@@ -48,6 +49,34 @@ def test_qemu_is_nobody_and_may_do_nothing(boot, cloud, metered):
     if guest.meter is not None:
         guest.count()
         assert guest.meter.counting
+
+
+def _connects(uid: int, address: str) -> bool:
+    """Whether a process of that user, which is in no group, can connect to a Unix socket."""
+    if (child := os.fork()) == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            socket.socket(socket.AF_UNIX).connect(address)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_no_other_user_of_the_machine_can_connect_to_a_guest(boot, cloud):
+    guest = boot(cloud)
+    held = {str(path.readlink()) for path in Path(f"/proc/{guest.pid}/fd").iterdir()}
+    known = [line.split() for line in Path(f"/proc/{guest.pid}/net/unix").read_text().splitlines()[1:]]
+    ours = [fields for fields in known if f"socket:[{fields[6]}]" in held]
+    assert len(ours) >= 3
+    names = [fields[7] for fields in ours if len(fields) > 7]
+    addresses = [f"\0{name[1:]}" if name.startswith("@") else name for name in names]
+    addresses += [f"/proc/{pid}/fd/{number}" for pid in (guest.pid, os.getpid()) for number in range(64)]
+    assert [one for one in addresses if _connects(65534, one)] == []
+    assert _connects(0, guest._ports.address("control"))
+    assert guest.run("id", "-u").stdout == "0\n"
 
 
 def test_an_image_that_only_root_may_read_boots_all_the_same(boot, cloud, tmp_path, monkeypatch):

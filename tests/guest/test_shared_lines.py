@@ -57,7 +57,7 @@ def test_a_counter_of_all_cpus_is_shared_and_one_of_each_cpu_is_no_ones(cloud: K
     assert of_program(shared, "shared lines") == pytest.approx([1, 1], abs=0.1)
     assert of_program(shared, "falsely shared lines") == pytest.approx([0, 0], abs=0.05)
 
-    (change,) = memory_changes(own, shared, {}, JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(own, shared, (), JUDGED_OF_SEVERAL_CPUS)
     assert change.verdict is Verdict.REGRESSION
     assert [one.function for one in change.parts] == [PROGRAM]
     assert change.parts[0].kinds == {"map touched": pytest.approx(1, abs=0.1)}
@@ -85,7 +85,7 @@ def test_four_cpus_share_what_two_do_not_as_a_counter_of_the_even_and_one_of_the
     own, four = seen(cloud, tmp_path / "four", 4, OF_EACH_CPU, OF_ODD_AND_EVEN_CPUS)
     assert of_program(own, "shared lines") == pytest.approx([0, 0], abs=0.02)
     assert of_program(four, "shared lines") == pytest.approx([1, 1], abs=0.1)
-    (change,) = memory_changes(own, four, {}, JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(own, four, (), JUDGED_OF_SEVERAL_CPUS)
     assert (change.verdict, [one.function for one in change.parts]) == (Verdict.REGRESSION, [PROGRAM])
 
 
@@ -120,10 +120,10 @@ def test_guests_of_several_cpus_stay_up_until_what_is_worse_there_is_asked_of_tw
         suts.close()
     # Equal ones have one trial, but where a page went from one CPU to the other by chance.
     assert all(one.trials in (1, 4) and of_program(one, "shared lines")[0] < 0.02 for one in equal.values())
-    assert memory_changes(equal["baseline"], equal["candidate"], {}, JUDGED_OF_SEVERAL_CPUS) == ()
+    assert memory_changes(equal["baseline"], equal["candidate"], (), JUDGED_OF_SEVERAL_CPUS) == ()
     for measurand in ("shared lines", "falsely shared lines"):
         assert of_program(worse["candidate"], measurand) == pytest.approx([1] * 8, abs=0.1)
-    (change,) = memory_changes(worse["baseline"], worse["candidate"], {}, JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(worse["baseline"], worse["candidate"], (), JUDGED_OF_SEVERAL_CPUS)
     assert (change.verdict, [one.function for one in change.parts]) == (Verdict.REGRESSION, [PROGRAM])
 
 

@@ -33,7 +33,8 @@ def test_builds_of_a_folder_are_taken_as_their_names_count(tmp_path: Path, monke
 def test_packages_by_a_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     apt = tmp_path / "apt-cache"
     apt.write_text(
-        '#!/bin/sh\n[ "$*" = "pkgnames linux-image-6." ] && printf "linux-image-6.%s\\n" 10-amd64 9-amd64 9-rt\n'
+        "#!/bin/sh\n"
+        'case "$*" in *" pkgnames linux-image-6.") printf "linux-image-6.%s\\n" 10-amd64 9-amd64 9-rt;; esac\n'
     )
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -44,5 +45,5 @@ def test_packages_by_a_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(BuildError, match=r"linux-image-6\.\*-arm64: apt knows no such package"):
         builds_at("linux-image-6.*-arm64")
     apt.unlink()
-    with pytest.raises(BuildError, match="apt-cache does not say"):
+    with pytest.raises(BuildError, match="apt-cache cannot list packages: No such file"):
         builds_at("linux-image-6.*-amd64")

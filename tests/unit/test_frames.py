@@ -105,7 +105,7 @@ def test_the_checksum_that_comes_out_as_0_is_sent_as_all_ones() -> None:
 
 @pytest.mark.parametrize(
     ("family", "size", "wire", "probe"),
-    [(4, 64, 64, 64), (6, 64, 66, 74), (6, 66, 66, 74), (6, 74, 74, 74), (4, 128, 128, 128), (6, 1518, 1518, 1518)],
+    [(4, 64, 64, 64), (6, 64, 70, 74), (6, 70, 70, 74), (6, 74, 74, 74), (4, 128, 128, 128), (6, 1518, 1518, 1518)],
 )
 def test_bytes_on_the_wire(family: Literal[4, 6], size: int, wire: int, probe: int) -> None:
     frames = Frames(family, size)
@@ -157,7 +157,7 @@ def test_segments_lead_to_the_destination(
     way = dataclasses.replace(path(6), segments=segments)
     part = template(frames, way, tag=TAG, probe_tag=PROBE_TAG)
     assert part.routing == 8 + 16 * (count + 1)
-    assert part.plain_size == max(size, 14 + 40 + part.routing + 8 + 4)
+    assert part.plain_size == max(size, 14 + 40 + part.routing + 8 + 4 + 4)
     frame = bytearray(part.plain) + bytes(part.plain_size - 4 - len(part.plain))
     frame[part.vary_offset : part.vary_offset + 2] = struct.pack("!H", word)
     frame[len(part.plain) - 2 : len(part.plain)] = fold(part.csum_sum + word)
@@ -191,7 +191,7 @@ def test_a_tag_stands_behind_the_mac_addresses_and_is_part_of_the_size(
     frames = Frames(family, size, vary=vary, vlan=vlan)
     part = template(frames, path(family), tag=TAG, probe_tag=PROBE_TAG)
     frame = part.frame(word)
-    assert len(frame) == part.plain_size - 4 == frames.wire_size - 4 == max(size, 70 if family == 6 else 64) - 4
+    assert len(frame) == part.plain_size - 4 == frames.wire_size - 4 == max(size, 74 if family == 6 else 64) - 4
     assert frame[12:16] == struct.pack("!HH", 0x8100, vlan)
     found = decode(frame[:12] + frame[16:])  # its checksums are right
     assert found.source_port == (word if vary == "ports" else 1024)

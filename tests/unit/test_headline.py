@@ -179,21 +179,45 @@ def test_of_what_memory_trials_count_no_share_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("whole", "part", "told"),
+    ("whole", "told", "sentence"),
     [
-        ((24.0, 25.6), (0.0, 1.6), ("24", "25.6")),  # both add up: that of all functions
-        ((24.0, 24.8), (0.0, 1.6), ("0", "1.6")),
-        ((24.0, 24.8), (0.0, 0.0), ("24", "24.8")),  # results of older versions
+        ((11.6, 13.2), "+1.6", "each packet takes 1.6 more atomic instructions (11.6 -> 13.2), in f"),
+        ((11.6, 13.31), "+1.7", "each packet takes 1.7 more atomic instructions (11.6 -> 13.3), in f"),
+        ((11.6, 12.4), "+0.8, by function +1.6",
+         "each packet takes 0.8 more atomic instructions (11.6 -> 12.4), +1.6 in f"),
+        ((11.6, 11.4), "-0.2, by function +1.6",
+         "each packet takes 0.2 fewer atomic instructions (11.6 -> 11.4), though +1.6 in f"),
     ],
-)
-def test_two_numbers_of_memory_trials_differ_by_the_change(
-    whole: tuple[float, float], part: tuple[float, float], told: tuple[str, str]
+)  # fmt: skip
+def test_a_packets_numbers_are_said_first_and_those_of_functions_where_they_come_to_others(
+    whole: tuple[float, float], told: str, sentence: str
 ) -> None:
-    parts = (PartChange(function="page_counter_uncharge", change=1.6, baseline=part[0], candidate=part[1]),)
-    atomics = change("atomics", change=1.6, baseline=whole[0], candidate=whole[1], parts=parts)
+    parts = (PartChange(function="f", change=1.6, baseline=0.0, candidate=1.6),)
+    before, after = whole
+    sure = 1.6 / before
+    atomics = change(
+        "atomics", change=sure, lower=sure, upper=sure, baseline=before, candidate=after, tolerance=0.05, parts=parts
+    )
     (row,) = [row for row in measurand_rows(found(atomics)) if row.name == "atomics"]
-    assert (row.baseline, row.number) == told
-    assert ("atomics that differ" in row.title) == (told[0] == "0")
+    assert (row.baseline, row.number) == (f"{before:g}", f"{after:.4g}")
+    assert row.change == told
+    assert row.title == "atomics (per packet)"
+    assert described("atomics").told(atomics) == sentence
+    assert scenario_headline(found(atomics)).startswith(f"REGRESSION: {sentence}")
+
+
+def test_functions_with_long_names_leave_room_for_a_packets_numbers() -> None:
+    names = ("__udp_enqueue_schedule_skb", "udp_queue_rcv_one_skb")
+    parts = tuple(
+        PartChange(function=name, change=by, candidate=by) for name, by in zip(names, (4.0, 0.8), strict=True)
+    )
+    atomics = change("atomics", change=0.41, lower=0.4, upper=0.42, baseline=11.6, candidate=13.8, parts=parts)
+    told = scenario_headline(found(atomics))
+    assert told.startswith(
+        "REGRESSION: each packet takes 2.2 more atomic instructions (11.6 -> 13.8), by function +4.8 (+4.6 to +4.9), "
+        "most in __udp_enqueue_schedule_skb"
+    )
+    assert len(told) <= 160
 
 
 def test_why_a_packet_is_slower_that_costs_as_much_is_said() -> None:

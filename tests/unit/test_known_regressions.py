@@ -17,7 +17,7 @@ sys.path.insert(0, str(BENCH))
 
 from known_change import KnownChange, known_change, known_changes  # noqa: E402
 from outcome import HEAD, Kept, Outcome, kept_file, outcomes, table  # noqa: E402
-from planting import BRANCHES, PlantingError, git, planted  # noqa: E402
+from planting import BRANCHES, PlantingError, git, planted, release  # noqa: E402
 
 from pdrgate.history.results import write_result  # noqa: E402
 from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, ScenarioResult  # noqa: E402
@@ -109,6 +109,18 @@ def test_a_change_that_does_not_fit_is_told(tmp_path: Path, tree: Tree) -> None:
         planted(tree.folder, "main", known_change(_file(tmp_path)))
 
 
+def test_a_base_without_the_makefile_of_linux_is_refused(tree: Tree) -> None:
+    (tree.folder / "Makefile").write_text("all:\n\ttrue\n")
+    tree.commit("int fast;")
+    with pytest.raises(PlantingError, match="the Makefile of HEAD names no release of Linux"):
+        release(tree.folder, "HEAD")
+
+
+def test_no_two_changes_of_one_number_are_written_for_one_release() -> None:
+    written = [(one.number, line) for one in CHANGES for line in one.kernels]
+    assert len(written) == len(set(written))
+
+
 def test_each_patch_applies_to_the_kernels_that_it_names(tmp_path: Path) -> None:
     """Of a tree that the environment names, whose HEAD is of one of these lines of releases."""
     folder = os.environ.get(KERNEL_TREE, "")
@@ -116,10 +128,9 @@ def test_each_patch_applies_to_the_kernels_that_it_names(tmp_path: Path) -> None
         pytest.skip(f"{KERNEL_TREE} names no git tree of a kernel")
     tree = tmp_path / "linux"
     git(tmp_path, "clone", "--quiet", "--shared", "--bare", folder, str(tree))
-    words = dict(line.split(" = ") for line in git(tree, "show", "HEAD:Makefile").splitlines()[:6] if " = " in line)
-    release = f"{words['VERSION']}.{words['PATCHLEVEL']}"
-    fitting = [one for one in CHANGES if release in one.kernels]
-    assert fitting, f"no change is written for {release}"
+    line = release(tree, "HEAD")
+    fitting = [one for one in CHANGES if line in one.kernels]
+    assert fitting, f"no change is written for {line}"
     for one in fitting:
         planted(tree, "HEAD", one)
 

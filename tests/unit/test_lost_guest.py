@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests import guest_bridge, guest_console
 from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.guests.guest_console import GuestConsole
+from pdrgate.guests.guest_ports import GuestPorts
 from pdrgate.hosts.host import HostError, NoJsonError
 
 
@@ -112,10 +113,10 @@ def test_what_a_guest_says_is_no_command_of_a_terminals(guest: Guest) -> None:
 
 
 @contextlib.contextmanager
-def chatty(ports: tuple[str, ...]) -> Iterator[tuple[str, list[int]]]:
+def chatty(names: tuple[str, ...]) -> Iterator[tuple[GuestPorts, list[int]]]:
     """Sockets as a guest's, which say anything but what they are asked, for ever; and what was taken of it."""
-    name, taken, over = f"pdrgate-test-{secrets.token_hex(6)}", [0], threading.Event()
-    listeners = []
+    ports, taken, over = GuestPorts(names), [0], threading.Event()
+    listeners = [socket.socket(fileno=ports.hand_over(name)) for name in names]
 
     def talk(listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -124,16 +125,12 @@ def chatty(ports: tuple[str, ...]) -> Iterator[tuple[str, list[int]]]:
                 while not over.is_set():
                     taken[0] += one.send(b"hello to all and open to all\n" * 100)
 
-    for port in ports:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(f"\0{name}.{port}")
-        listener.listen()
-        listeners.append(listener)
     threads = [threading.Thread(target=talk, args=(one,), daemon=True) for one in listeners]
     for thread in threads:
         thread.start()
-    yield name, taken
+    yield ports, taken
     over.set()
+    ports.close()
     for listener in listeners:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
@@ -141,9 +138,30 @@ def chatty(ports: tuple[str, ...]) -> Iterator[tuple[str, list[int]]]:
         thread.join(10.0)
 
 
+def test_a_guest_that_was_ended_is_asked_nothing_any_more(guest: Guest) -> None:
+    """Its sockets' descriptors may by then be those of another guest."""
+    guest._closed = True
+    with pytest.raises(GuestError, match=r"^linux-a: this boot of it has been ended already$"), guest._telling():
+        pytest.fail("a shell is asked")
+
+
+def test_the_sockets_of_a_guest_have_no_name_and_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 30)))
+    Path(tempfile.gettempdir()).mkdir()
+    with GuestPorts(("control", "shell")) as ports:
+        assert list(tmp_path.glob("*/*")) == []
+        inode = os.fstat(ports._listeners["control"].fileno()).st_ino
+        (known,) = (line for line in Path("/proc/net/unix").read_text().splitlines() if line.split()[6] == str(inode))
+        assert "@" not in known
+        with socket.socket(fileno=ports.hand_over("control")) as listener, socket.socket(socket.AF_UNIX) as one:
+            one.connect(ports.address("control"))
+            listener.accept()[0].close()
+    assert ports._descriptors == {}
+
+
 def test_a_guest_that_says_all_but_hello_is_not_listened_to_for_ever(guest: Guest) -> None:
-    with chatty(("control",)) as (name, taken):
-        guest._sockets, guest.boot_id, guest._started = name, "1234", time.monotonic()
+    with chatty(("control",)) as (ports, taken):
+        guest._ports, guest.boot_id, guest._started = ports, "1234", time.monotonic()
         guest._process = SimpleNamespace(poll=lambda: None, pid=os.getpid())  # type: ignore[assignment]
         with pytest.raises(GuestError, match=r"^linux-a says all but hello on its control port and does not answer; "):
             guest._answers(60.0)
@@ -151,8 +169,9 @@ def test_a_guest_that_says_all_but_hello_is_not_listened_to_for_ever(guest: Gues
 
 
 def test_a_guest_that_opens_no_shell_and_says_all_else_has_none() -> None:
-    with chatty(("control", "shell", "errors")) as (name, taken):
-        bridge = (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), name)
+    names = ("control", "shell", "errors")
+    with chatty(names) as (ports, taken):
+        bridge = (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), *map(ports.address, names))
         done = subprocess.run(bridge, capture_output=True, text=True, timeout=60.0, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stderr) == (1, "the guest opens no shell and says all else\n")
     assert taken[0] < 4 << 20

@@ -28,6 +28,7 @@ from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
+from pdrgate.stretch import MemoryCounts
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
@@ -37,9 +38,6 @@ _DRIVER = r"""
 #include "cache_model.h"
 #include "line_kinds.h"
 #include "seen_lines.h"
-#include "x86_traits.h"
-
-#define TRAITS(...) traits_of((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 int main(void)
 {
@@ -57,19 +55,16 @@ int main(void)
     printf(" ");
     for (int at = 0; at < 4; at++)
         printf("%d", seen_new_region(&seen, regions[at][0], regions[at][1]));
-    printf(" %d%d%d%d%d%d%d%d%d", TRAITS(0xf0, 0x48, 0x0f, 0xb1, 0x0e), TRAITS(0x3e, 0xff, 0x07),
-           TRAITS(0x87, 0x06), TRAITS(0x87, 0xc3), TRAITS(0x3e, 0xff, 0xe0), TRAITS(0xff, 0xd0), TRAITS(0xc3),
-           TRAITS(0x3e, 0x0f, 0x1f, 0x00), TRAITS(0x48, 0x89, 0x07));
-    /* A push, a call, a return, what each CPU has for itself, and an atomic of these. */
-    printf(" %d %d %d %d %d", TRAITS(0x41, 0x57), TRAITS(0xe8, 0, 0, 0, 0), TRAITS(0xc3), TRAITS(0x65, 0x8b, 0x05),
-           TRAITS(0x65, 0x48, 0x87, 0x05));
     static struct kinds kinds;
     static struct record record = { .areas = 1, .area = { { 0x10000000, 0x1fffffff, 4 } } };
     /* Numbers of lines; of a page there are 64, and of what a CPU is given at once 32768. */
-    kinds_learn_stack(&kinds, 0x400010);
-    kinds_learn_cpu(&kinds, 0x408003);
-    kinds_learn_cpu(&kinds, 0x408009);
-    kinds_learn_cpu(&kinds, 0x420000);
+    kinds_learn(&kinds, ON_STACK, 0, 0x400010);
+    kinds_learn(&kinds, OF_CPU, 0, 0x408003);
+    kinds_learn(&kinds, OF_CPU, 1, 0x408009);
+    kinds_learn(&kinds, OF_CPU | ON_STACK | LOADS_ELSEWHERE, 0, 0x420000);
+    /* Loads of a push of memory and stores of a pop to memory are not on the stack. */
+    kinds_learn(&kinds, ON_STACK | LOADS_ELSEWHERE, 0, 0x400040);
+    kinds_learn(&kinds, ON_STACK | STORES_ELSEWHERE, 1, 0x400040);
     const uint64_t lines[] = { 0x400000, 0x40003f, 0x400040, 0x408002, 0x408005, 0x408009, 0x40800a, 0x420000, 0x9 };
     printf(" ");
     for (int at = 0; at < 9; at++)
@@ -90,7 +85,7 @@ int main(void)
 
 
 @needs_gcc
-def test_the_model_forgets_what_was_used_longest_ago_and_locks_are_known_also_where_they_were_taken_out(
+def test_the_model_forgets_what_was_used_longest_ago_and_lines_are_known_by_what_touches_them(
     tmp_path: Path,
 ) -> None:
     source, program = tmp_path / "driver.c", tmp_path / "driver"
@@ -99,7 +94,61 @@ def test_the_model_forgets_what_was_used_longest_ago_and_locks_are_known_also_wh
         ("gcc", "-Wall", "-Werror", "-O1", f"-I{MEMORY_TRIAL.main.parent}", str(source), "-o", str(program)), check=True
     )
     told = subprocess.run((str(program),), capture_output=True, text=True, check=True).stdout
-    assert told == "00101001 3 0 1011 1110221200 8 8 12 16 17 114422420 f8 7 0 7/2/9"
+    assert told == "00101001 3 0 1011 114422420 f8 7 0 7/2/9"
+
+
+_PAGES_DRIVER = r"""
+#include <stdio.h>
+#include "filled_pages.h"
+
+static struct filling row;
+
+/* Pages that stores of so many bytes fill; with loads before each, and a store elsewhere at an offset. */
+static void fills(uint64_t from, uint64_t bytes, uint64_t size, int loads, uint64_t elsewhere)
+{
+    int pages = 0;
+    for (uint64_t at = 0; at < bytes; at += size) {
+        for (int load = 0; load < loads; load++)
+            filling_loads(&row);
+        if (at != 0 && at == elsewhere)
+            filling_stores(&row, 64, 8);
+        pages += filling_stores(&row, from + at, size);
+    }
+    printf("%d ", pages);
+}
+
+int main(void)
+{
+    fills(1 << 20, 4096, 8, 0, 0);
+    fills(1 << 21, 4096, 1, 0, 0);
+    fills(1 << 22, 4 * 4096, 64, 0, 0);
+    fills((1 << 23) + 64, 2 * 4096, 8, 0, 0); /* from within a page */
+    fills(1 << 24, 4096, 8, 1, 0); /* copies */
+    fills(1 << 25, 4096 - 8, 8, 0, 0); /* not to the end */
+    fills(1 << 26, 2 * 4096, 8, 0, 512); /* stores elsewhere meanwhile */
+    fills(1 << 27, 640, 8, 0, 0); /* an object */
+    return 0;
+}
+"""
+
+
+@needs_gcc
+def test_a_page_is_filled_by_stores_one_behind_the_other_and_without_loads(tmp_path: Path) -> None:
+    assert said_by(_PAGES_DRIVER, MEMORY_TRIAL.main.parent, tmp_path) == "1 1 4 1 0 0 1 0 "
+
+
+@pytest.mark.parametrize(
+    ("counts", "fills"),
+    [
+        (MemoryCounts(lines=640, filled_pages=10), True),
+        (MemoryCounts(lines=1270, filled_pages=10), True),  # a line of its own beside each that it fills
+        (MemoryCounts(lines=1280, filled_pages=10), False),
+        (MemoryCounts(shared=64, filled_pages=1), True),
+        (MemoryCounts(lines=0), False),
+    ],
+)
+def test_most_of_a_functions_lines_tell_whether_it_fills_pages(counts: MemoryCounts, fills: bool) -> None:
+    assert counts.fills_pages is fills
 
 
 _PROGRAM_DRIVER = f"""
@@ -265,7 +314,7 @@ def test_counts_are_summed_by_function() -> None:
         _touched(
             _place(0x1000, kind=BLOCK, length=5, executed=20, new_line=30),
             _place(0x1004, loaded=20, new_line=10, missed_l1=4, missed_l2=2, missed_last=1),
-            _place(0x1008, loaded=20, stored=20, stored_locked=20),
+            _place(0x1008, loaded=20, stored=20, stored_locked=20, filled_page=3),
             _place(0x1009, by_program=14),
             _place(0x1010, kind=BLOCK, length=1, executed=6, traits=RETURNS),
             _place(0x3000, kind=BLOCK, length=2, executed=7, traits=RETURNS),
@@ -278,7 +327,7 @@ def test_counts_are_summed_by_function() -> None:
     forward = seen.functions["ip6_forward"]
     assert (forward.instructions, forward.returns) == (106, 6)
     assert (forward.loads, forward.stores, forward.atomics) == (40, 20, 27)
-    assert (forward.lines, forward.code_lines) == (10, 30)
+    assert (forward.lines, forward.code_lines, forward.filled_pages) == (10, 30, 3)
     assert (forward.missed_l1, forward.missed_l2, forward.missed_last) == (4, 2, 1)
     assert seen.functions["__x86_indirect_thunk_rax"].indirect == 7
     assert seen.functions["__x86_indirect_thunk_rax"].returns == 0

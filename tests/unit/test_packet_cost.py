@@ -358,7 +358,8 @@ def test_the_console_ends_with_the_five_largest_sure_changes():
         ["_raw_spin_lock", "24.5", "3.5", "-21.0"],
         ["f0", "0.0", "130.0", "+20.0"],
         ["f1", "0.0", "130.0", "+19.0"],
-        ["59", "other", "functions", "+138.0"],
+        ["59", "other", "functions", "-549.0"],
+        ["what", "differs", "from", "trial", "to", "trial", "+687.0"],
         ["a", "packet", "5300.0", "5639.2", "+339.2"],
     ]
     assert len({len(line) for line in lines[at + 1 :]}) == 1

@@ -89,7 +89,7 @@ def test_tries_that_contradict_are_told_and_do_not_count() -> None:
 
 def loads(candidate: float) -> PairsContext:
     name = VerifiedInstructions.about.name
-    return replace(CONTEXT, loads=load_changes({name: (800.0,) * 8}, {name: (candidate,) * 8}, 0.1))
+    return replace(CONTEXT, besides=load_changes({name: (800.0,) * 8}, {name: (candidate,) * 8}, 0.1))
 
 
 def test_a_program_that_the_verifier_takes_longer_for_is_a_regression_of_equal_speed() -> None:

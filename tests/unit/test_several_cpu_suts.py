@@ -150,7 +150,7 @@ def test_what_is_worse_is_believed_where_other_boots_show_it_too(
     (found,) = _told(monkeypatch, session, {"baseline": [0.0] * 8, "candidate": [1.0] * 4 + [again] * 4})
     assert session.begun == 4
     assert [one.trials for one in found.values()] == [8, 8]
-    changes = memory_changes(found["baseline"], found["candidate"], {}, JUDGED_OF_SEVERAL_CPUS)
+    changes = memory_changes(found["baseline"], found["candidate"], (), JUDGED_OF_SEVERAL_CPUS)
     assert [one.verdict for one in changes] == verdict
 
 

@@ -330,7 +330,7 @@ NAMED = LineName("bridge_fdb_cache", StructPart("net_bridge_fdb_entry", LAYOUT, 
 
 
 def _place(address: int, kind: int = 1, **counts: int) -> tuple[int, ...]:
-    told = (counts.get(name, 0) for name in ("ran", "locked", "shared", "falsely", "wrote"))
+    told = (counts.get(name, 0) for name in ("ran", "locked", "shared", "falsely", "wrote", "filled"))
     kinds = [0] * len(LineKind)
     kinds[LineKind.DIRECT] = counts.get("direct", 0)
     return (address, kind, 0, 1, *told, kinds, counts.get("writer", 0))
@@ -341,7 +341,7 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
         _place(0x1000, BLOCK, ran=512), _place(0x2000, BLOCK, ran=3), _place(0x2010, BLOCK, ran=7),
         _place(0x3000, BLOCK, ran=2), _place(0x4010, locked=512, shared=500, falsely=4, writer=0x4010),
         _place(0x4020, shared=6), _place(0x5010, BLOCK, ran=40), _place(0x6010, shared=3, writer=0x4020),
-        _place(0x6020, shared=7, direct=7, writer=0x1010),
+        _place(0x6020, shared=7, direct=7, writer=0x1010, filled=2),
     ]  # fmt: skip
     told = np.array([(9, 0xFF, 0xFF00, 0x1010, 8, 7, LineKind.DIRECT, 0, 0, 0)], TOLD_LINE)
     seen = sharing_seen(SharedByPlaces(4, 512, 0, 0, np.array(rows, _PLACE), told), _symbols(), (NAMED,))
@@ -351,7 +351,7 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
             "bpf:router": MemoryCounts(atomics=512, shared=506, falsely_shared=4),
             "sysvec_reschedule_ipi": MemoryCounts(ipis=2), "try_to_wake_up": MemoryCounts(wakeups=3),
             "native_queued_spin_lock_slowpath": MemoryCounts(waited=40),
-            "memcmp": MemoryCounts(shared=10, direct_lines=7),
+            "memcmp": MemoryCounts(shared=10, direct_lines=7, filled_pages=2),
         },
         {"memcmp": {"direct_lines": {"bridge_fdb_cache": 7}}},
         {"memcmp": {"bridge_fdb_cache": "net_bridge_fdb_entry.used written, .key read"}},
@@ -397,7 +397,7 @@ def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares
     before, after = (
         memory_result(each, OF_SEVERAL_CPUS) for each in ([_seen(0), _seen(10)], [_seen(1000), _seen(1010)])
     )
-    (change,) = memory_changes(before, after, {}, JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(before, after, (), JUDGED_OF_SEVERAL_CPUS)
     assert (change.measurand, change.verdict) == ("shared lines", Verdict.REGRESSION)
     assert [one.function for one in change.parts] == ["bpf:router"]
     assert SharedLines.about.sentence is not None
@@ -407,14 +407,14 @@ def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares
     some, others = (
         memory_result([_seen(0, elsewhere=by) for by in each], OF_SEVERAL_CPUS) for each in ((0, 450), (500, 900))
     )
-    assert memory_changes(some, others, {}, JUDGED_OF_SEVERAL_CPUS) == ()
+    assert memory_changes(some, others, (), JUDGED_OF_SEVERAL_CPUS) == ()
 
 
 def test_what_four_cpus_share_is_not_compared_with_what_two_do() -> None:
     def seen(cpus: int, shared: int) -> MemoryResult | None:
         return memory_result([replace(_seen(shared), cpus=cpus)] * 2, OF_SEVERAL_CPUS)
 
-    assert [len(memory_changes(seen(2, 0), seen(cpus, 1000), {}, JUDGED_OF_SEVERAL_CPUS)) for cpus in (2, 4)] == [1, 0]
+    assert [len(memory_changes(seen(2, 0), seen(cpus, 1000), (), JUDGED_OF_SEVERAL_CPUS)) for cpus in (2, 4)] == [1, 0]
 
 
 def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
@@ -425,7 +425,7 @@ def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
         return MemorySeen(1000, 0, {"memcmp": counts}, named, fields, {"memcmp": "br_handle_frame_finish"})
 
     before, after = (memory_result(each, OF_SEVERAL_CPUS) for each in ([seen(0)] * 2, [seen(1000), seen(1008)]))
-    (change,) = memory_changes(before, after, {}, JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(before, after, (), JUDGED_OF_SEVERAL_CPUS)
     assert SharedLines.about.sentence is not None
     told = SharedLines.about.sentence.clause(change, None)
     assert told.endswith(
@@ -439,10 +439,10 @@ def test_waiting_for_locks_is_told_where_it_is_much_and_decides_nothing() -> Non
         functions = {"native_queued_spin_lock_slowpath": MemoryCounts(waited=waited)}
         return memory_result([MemorySeen(1000, 0, functions)] * 2, OF_SEVERAL_CPUS)
 
-    (change,) = told_changes(seen(0), seen(500_000), {}, TOLD_OF_SEVERAL_CPUS)
+    (change,) = told_changes(seen(0), seen(500_000), (), TOLD_OF_SEVERAL_CPUS)
     assert (change.measurand, change.candidate, change.verdict) == ("waiting for locks", 500, Verdict.NO_BASELINE)
     assert change.unresolved
-    assert told_changes(seen(0), seen(50_000), {}, TOLD_OF_SEVERAL_CPUS) == ()
+    assert told_changes(seen(0), seen(50_000), (), TOLD_OF_SEVERAL_CPUS) == ()
 
 
 def test_trials_of_one_cpu_tell_nothing_of_several() -> None:

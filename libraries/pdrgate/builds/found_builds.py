@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from pdrgate.builds.apt_archive import AptArchive, NamedPackage, named_pattern
 from pdrgate.builds.git_tree.revision import commits_between, named_revision
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.builds.named_build import pinned
-from pdrgate.child_environment import child_environment
+from pdrgate.cache import cache_folder
 
 _PATTERN = re.compile(r"[*?[]")
 """What makes a pattern of a name."""
@@ -24,15 +25,17 @@ def builds_at(place: str, cache: Path | None = None) -> list[KernelBuild]:
 
     Args:
         place: a folder of packages, images or build trees; a build itself; or packages of the distribution, by a
-            pattern as a shell has them, such as ``linux-image-6.1.*-amd64``.
+            pattern as a shell has them, such as ``linux-image-6.1.*-amd64``, of another suite
+            ``SUITE/linux-image-6.1.*-amd64``.
 
     Raises:
         BuildError: there is nothing of the kind.
         StorageError: the cache cannot be written.
     """
     path = Path(place)
-    if _PATTERN.search(place) and "/" not in place and not path.exists():
-        return [kernel_build(name, cache=cache) for name in _packages(place)]
+    if (pattern := named_pattern(place)) is not None:
+        known = cache or cache_folder() / "builds"
+        return [kernel_build(name, cache=cache) for name in _packages(pattern, known)]
     if not path.is_dir():
         return [kernel_build(place, cache=cache)]
     try:
@@ -64,22 +67,13 @@ def _build(path: Path, cache: Path | None) -> KernelBuild | None:
         return None
 
 
-def _packages(pattern: str) -> list[str]:
-    """Names of packages that apt knows."""
-    try:
-        told = subprocess.run(
-            ("apt-cache", "pkgnames", _PATTERN.split(pattern)[0]),
-            capture_output=True,
-            text=True,
-            check=True,
-            env=child_environment(),
-        )
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise BuildError(f"{pattern}: apt-cache does not say which packages there are: {error}") from error
-    found = sorted((Path(name) for name in told.stdout.split() if fnmatchcase(name, pattern)), key=_counted)
+def _packages(pattern: NamedPackage, cache: Path) -> list[str]:
+    """Packages of the archive that a pattern names."""
+    names = AptArchive(pattern.suite, cache).names(_PATTERN.split(pattern.name)[0])
+    found = sorted((Path(name) for name in names if fnmatchcase(name, pattern.name)), key=_counted)
     if not found:
         raise BuildError(f"{pattern}: apt knows no such package; run apt-get update, or name another")
-    return [path.name for path in found]
+    return [str(replace(pattern, name=path.name)) for path in found]
 
 
 def _counted(path: Path) -> list[tuple[int, str]]:

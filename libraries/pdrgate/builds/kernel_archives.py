@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path, PurePosixPath
 
 from pdrgate.builds.decompression import MissingToolError, Part, Source, Unpacked, is_packed, most_unpacked, read_all
 from pdrgate.builds.handed_over import CHUNK, BuildError, new_place
+from pdrgate.builds.package_fields import PackageFields, fields_of_control
 from pdrgate.builds.tar_stream import tar_members
 from pdrgate.errors import StorageError
 
@@ -31,11 +31,6 @@ _BESIDE = re.compile(r"(usr/)?lib/modules/[^/]+/(build|source)(/.*)?|.*\.pdrgate
 _WAYS = frozenset({"boot", "lib", "usr", "usr/lib", "lib/modules", "usr/lib/modules"})
 """Folders on the way to it, which some packages have as links."""
 
-_NEEDED = re.compile(r"linux-(?:image|binary|base|modules)-(?:unsigned-)?\d[\w.+~-]*", re.ASCII)
-"""Dependencies that are part of the kernel: a meta package's image, or the modules where they are a package apart."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*", re.ASCII)
-_VERSION = re.compile(r"[A-Za-z0-9.+:~_-]+", re.ASCII)
-
 _LARGEST_CONTROL = 64 << 20
 _LARGEST_FIELDS = 1 << 20
 _LARGEST_FILE = 2 << 30
@@ -44,21 +39,6 @@ _SMALL = 256 << 20
 _MOST_MEMBERS = 500_000
 _OURS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.EIO)
 """Errors in writing that are no fault of what is written."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackageFields:
-    """What a package tells of itself."""
-
-    name: str
-    version: str = ""
-    needs: tuple[str, ...] = ()
-    """The packages with other parts of its kernel: the first alternative of each."""
-
-    @property
-    def label(self) -> str:
-        """The package for people: name and version."""
-        return f"{self.name} {self.version}".rstrip()
 
 
 def is_package(head: bytes) -> bool:
@@ -110,17 +90,6 @@ def _unpacked(package: FileIO, path: Path, folder: Path) -> PackageFields:
     return fields
 
 
-def needed_packages(depends: str) -> tuple[str, ...]:
-    """The parts of a kernel in fields such as Depends: names without version and architecture, one of alternatives."""
-    needs = (alternative for one in depends.split(",") if (alternative := _alternative(one)))
-    return tuple(dict.fromkeys(needs))
-
-
-def _alternative(need: str) -> str:
-    names = (re.split(r"[\s(:\[]", one.strip(), maxsplit=1)[0] for one in need.split("|"))
-    return next((name for name in names if _NEEDED.fullmatch(name)), "")
-
-
 def _ar_members(package: FileIO) -> Iterator[tuple[str, Part]]:
     """The members of a package as deb(5) has it; the reader may leave them unread."""
     while head := read_all(package, 60):
@@ -140,16 +109,7 @@ def _fields(control: Source) -> PackageFields:
     for member in tar_members(control):
         if member.name.removeprefix("./") == "control" and member.size <= _LARGEST_FIELDS:
             text = read_all(member.content, member.size).decode(errors="replace")
-    found: dict[str, str] = {}
-    for line in re.sub(r"\n[ \t]", " ", text).splitlines():
-        key, colon, value = line.partition(":")
-        if colon:
-            found[key.lower()] = value.strip()
-    name, version = found.get("package", ""), found.get("version", "")
-    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
-        raise ValueError("it tells no package and version")
-    needs = needed_packages(f"{found.get('pre-depends', '')},{found.get('depends', '')}")
-    return PackageFields(name, version, tuple(need for need in needs if need != name))
+    return fields_of_control(text)
 
 
 def _write_kernel(archive: Source, folder: Path) -> None:

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
+from pdrgate.builds.apt_archive import named_package
 from pdrgate.builds.handed_over import BuildError as BuildError  # what kernel_build raises
 from pdrgate.builds.handed_over import content, opened_build_file, real_file, real_folder
 from pdrgate.builds.kernel_archives import RPM
-from pdrgate.builds.kernel_packages import PACKAGE_NAME, holds_package, unpacked_packages
+from pdrgate.builds.kernel_packages import holds_package, unpacked_packages
 from pdrgate.cache import cache_folder
 from pdrgate.printable import printable
 
@@ -313,7 +314,7 @@ def _check_package(source: str) -> None:
         return
     if path.exists():
         raise BuildError(f"{source}: is no package; of one kernel several packages can be named, or one of {_EXAMPLES}")
-    if "/" in source or source.endswith(".deb") or not PACKAGE_NAME.fullmatch(source):
+    if named_package(source) is None:
         raise BuildError(f"{source}: there is no such file; name {_EXAMPLES}")
 
 

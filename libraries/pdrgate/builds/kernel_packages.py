@@ -1,6 +1,7 @@
 """Packages of kernels, from files or from the distribution's archive, unpacked into the cache and never installed.
 
-A kernel may be spread over several packages: image, modules, what both share. Unpacked they are one folder.
+A kernel may be spread over several packages: image, modules, what both share. Unpacked they are one folder. What one of
+them lacks is looked for where it came from: beside the file, or in the archive.
 """
 
 from __future__ import annotations
@@ -11,23 +12,21 @@ import fcntl
 import hashlib
 import json
 import os
-import re
-import shlex
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import Protocol
 
+from pdrgate.builds.apt_archive import AptArchive, ArchivePackage, NamedPackage, named_package
 from pdrgate.builds.handed_over import BuildError, files_below, new_place, opened_build_file
-from pdrgate.builds.kernel_archives import PackageFields, is_package, unpack_kernel
-from pdrgate.child_environment import PROXIES, child_environment
+from pdrgate.builds.kernel_archives import is_package, unpack_kernel
+from pdrgate.builds.package_fields import PackageFields, Role, role_of
 from pdrgate.errors import StorageError
 
-PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
 _LARGEST = 16 << 30
 _KEPT = 16
 """Unpacked packages that stay in the cache, each of about 400 MB, though more were not used for a day."""
@@ -35,6 +34,8 @@ _DAY = 86_400.0
 _FIELDS = "pdrgate.json"
 """Where an unpacked package's fields are."""
 _IMAGES = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz")
+_LISTS = ("lib/modules/*/modules.builtin", "usr/lib/modules/*/modules.builtin")
+_MODULES = ("lib/modules/*/kernel/*", "usr/lib/modules/*/kernel/*")
 _PARTS = (*_IMAGES, "lib/modules/*", "usr/lib/modules/*")
 
 
@@ -50,11 +51,69 @@ class UnpackedPackages:
     """Packages with parts of the kernel that they need, and that are not among them."""
 
 
+class _Origin(Protocol):
+    """Where a package came from."""
+
+    def found(self, name: str, version: str, cache: Path) -> _Package | None:
+        """Another package of the same kernel, unpacked; None where it is not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Package:
     digest: str
     folder: Path
     fields: PackageFields
+    origin: _Origin
+
+    @property
+    def holds_image(self) -> bool:
+        return _holds(self.folder, _IMAGES)
+
+    @property
+    def holds(self) -> Iterator[Role]:
+        """What it holds of the kernel. The modules of a package of modules may not be all of them."""
+        if self.holds_image:
+            yield "image"
+        if _holds(self.folder, _LISTS):
+            yield "base"
+        if role_of(self.fields.name) != "modules" and _holds(self.folder, _MODULES):
+            yield "modules"
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The folder of a package that is a file."""
+
+    folder: Path
+    suffix: str
+
+    def found(self, name: str, version: str, cache: Path) -> _Package | None:
+        between = "_{}_" if self.suffix == ".deb" else "-{}."
+        pattern = f"{name}{between.format(version.rpartition(':')[2])}*{self.suffix}"
+        candidates = list(self.folder.glob(pattern)) if version else []
+        return _from_file(candidates[0], cache) if len(candidates) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _InArchive:
+    """The distribution's archive, or one of its suites."""
+
+    wanted: NamedPackage
+    """What was named there."""
+
+    def found(self, name: str, version: str, cache: Path) -> _Package | None:
+        entry = AptArchive(self.wanted.suite, cache).find(name)
+        return None if entry is None else self.downloaded(name, entry, cache)
+
+    def downloaded(self, name: str, entry: ArchivePackage, cache: Path) -> _Package:
+        """A package of the archive, from the cache or put there."""
+        folder = cache / entry.digest
+        if not folder.exists():
+            with _temporary(cache) as place:
+                AptArchive(self.wanted.suite, cache).download(name, place)
+                with opened_build_file(place / entry.filename, place.resolve(), _LARGEST) as file:
+                    _unpack(file, place / entry.filename, folder)
+        return _known(entry.digest, folder, self)
 
 
 def holds_package(path: Path) -> bool:
@@ -64,26 +123,57 @@ def holds_package(path: Path) -> bool:
 
 
 def unpacked_packages(sources: Sequence[str], cache: Path) -> UnpackedPackages:
-    """The packages, unpacked in the cache: files, or names of packages that apt downloads with what they need.
+    """The packages, unpacked in the cache: files, or names of packages that apt downloads; with what they need.
 
     Raises:
         BuildError: one is no package, or of no kernel; or there is none of that name.
         StorageError: the cache cannot be written.
         MissingToolError: what unpacks one is not installed.
     """
-    packages: list[_Package] = []
-    for source in sources:
-        if Path(source).is_file():
-            packages.append(_from_file(Path(source), cache))
-        else:
-            packages += _from_archive(source, cache, {package.fields.name for package in packages})
-    packages += _beside(packages, [Path(source) for source in sources if Path(source).is_file()], cache)
-    names = {package.fields.name for package in packages}
-    lacking = tuple(need for package in packages for need in package.fields.needs if need not in names)
+    packages = [_named(source, cache) for source in sources]
+    _complete(packages, cache)
     for package in packages:
         os.utime(package.folder)
-    with_image = next((one for one in packages if _holds(one.folder, _IMAGES)), packages[0])
-    return UnpackedPackages(_joined(packages, with_image, cache), with_image.fields.label, lacking)
+    with_image = next((one for one in packages if one.holds_image), packages[0])
+    lacking = _lacking(packages)
+    if gone := [name for name, package in lacking if isinstance(package.origin, _InArchive)]:
+        raise BuildError(
+            f"{sources[0]}: needs {', '.join(gone)}, which the archive has no more; name the .deb files of that "
+            "kernel, from where they are kept: those that lie beside a named one are found"
+        )
+    return UnpackedPackages(
+        _joined(packages, with_image, cache), with_image.fields.label, tuple(name for name, _ in lacking)
+    )
+
+
+def _named(source: str, cache: Path) -> _Package:
+    named = named_package(source)
+    if named is None:
+        return _from_file(Path(source), cache)
+    return _InArchive(named).downloaded(named.name, AptArchive(named.suite, cache).entry(named.name), cache)
+
+
+def _complete(packages: list[_Package], cache: Path) -> None:
+    """Add what the packages lack, as far as it is where they came from."""
+    sought: set[str] = set()
+    while further := [(name, one) for name, one in _lacking(packages) if name not in sought]:
+        name, package = further[0]
+        sought.add(name)
+        if (found := package.origin.found(name, package.fields.version, cache)) is not None:
+            packages.append(found)
+
+
+def _lacking(packages: Sequence[_Package]) -> list[tuple[str, _Package]]:
+    """The packages with other parts of the kernel that are not among these, each with one that needs it."""
+    names = {package.fields.name for package in packages}
+    # Another package may hold the same: linux-image-unsigned-R is an image, and that of Debian's 6.18 a whole kernel.
+    held = {role for package in packages for role in package.holds}
+    lacking: dict[str, _Package] = {}
+    for package in packages:
+        for name in package.fields.parts:
+            if name not in names and role_of(name) not in held:
+                lacking.setdefault(name, package)
+    return list(lacking.items())
 
 
 def _from_file(path: Path, cache: Path) -> _Package:
@@ -93,65 +183,12 @@ def _from_file(path: Path, cache: Path) -> _Package:
         if not folder.exists():
             file.seek(0)
             _unpack(file, path, folder)
-    return _known(digest, folder)
+    return _known(digest, folder, _Beside(path.absolute().parent, path.suffix))
 
 
-def _beside(packages: Sequence[_Package], files: Sequence[Path], cache: Path) -> list[_Package]:
-    """What the packages of files need and lies beside them, of the same version, by its name in archives."""
-    found: dict[str, _Package] = {package.fields.name: package for package in packages}
-    for package, path in zip(packages, files, strict=False):
-        version = package.fields.version.rpartition(":")[2]
-        for need in package.fields.needs:
-            candidates = list(path.absolute().parent.glob(f"{need}_{version}_*.deb"))
-            if need not in found and len(candidates) == 1:
-                found[need] = _from_file(candidates[0], cache)
-    return list(found.values())[len(packages) :]
-
-
-def _from_archive(package: str, cache: Path, told: set[str]) -> list[_Package]:
-    found: list[_Package] = []
-    wanted, told = [package], {package, *told}
-    while wanted:
-        name = wanted.pop(0)
-        digest, filename = _archive_entry(name, cache)
-        folder = cache / digest
-        if not folder.exists():
-            with _temporary(cache) as place:
-                _run(("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name), f"downloading {name}", place)
-                with opened_build_file(place / filename, place.resolve(), _LARGEST) as file:
-                    _unpack(file, place / filename, folder)
-        found.append(_known(digest, folder))
-        for needed in found[-1].fields.needs:
-            if needed not in told:
-                told.add(needed)
-                wanted.append(needed)
-    return found
-
-
-def _archive_entry(package: str, cache: Path) -> tuple[str, str]:
-    """Content hash and file name of the package that apt would download."""
-    if shutil.which("apt-get") is None:
-        raise BuildError(
-            f"{package}: there is no such file, and no apt-get here to download a package; name the files of one"
-        )
-    # Container images tell apt to keep no cache of its lists: then it reads all of them anew, for seconds.
-    kept = f"Dir::Cache::pkgcache={cache.absolute() / 'pkgcache.bin'}"
-    done = subprocess.run(
-        ("apt-get", "-q", "-o", kept, "download", "--print-uris", package), capture_output=True, text=True,
-        check=False, env=child_environment(*PROXIES), cwd="/",
-    )  # fmt: skip
-    match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", done.stdout, re.MULTILINE)
-    if match is None:
-        why = next((line[2:].strip() for line in done.stderr.splitlines() if line.startswith("E:")), "no such package")
-        raise BuildError(
-            f"{package}: there is no such file, and apt-get says: {why}; run apt-get update, or name another"
-        )
-    return match[2], Path(match[1]).name
-
-
-def _known(digest: str, folder: Path) -> _Package:
+def _known(digest: str, folder: Path, origin: _Origin) -> _Package:
     told = json.loads((folder / _FIELDS).read_text())
-    return _Package(digest, folder, PackageFields(told["name"], told["version"], tuple(told["needs"])))
+    return _Package(digest, folder, PackageFields(told["name"], told["version"], tuple(told["needs"])), origin)
 
 
 def _unpack(package: FileIO, path: Path, folder: Path) -> None:
@@ -232,13 +269,3 @@ def _temporary(folder: Path) -> Iterator[Path]:
         ) from error
     with place:
         yield Path(place.name)
-
-
-def _run(command: Sequence[str], what: str, folder: Path) -> None:
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=folder, env=child_environment(*PROXIES)
-    )
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if not line.startswith("W:")] or ["no reason told"]
-        error = StorageError if "No space left" in done.stderr else BuildError
-        raise error(f"{what} failed: `{shlex.join(command[:3])}`: {lines[-1].strip()}")

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pdrgate.builds.apt_archive import named_package
 from pdrgate.builds.decompression import MissingToolError
+from pdrgate.builds.git_tree.making import Tell
 from pdrgate.builds.git_tree.revision import Revision, merge_base, named_revision, revision
-from pdrgate.builds.git_tree.tree_build import Tell, built
+from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.kernel_build import PARTS_OF_A_KERNEL, BuildError, KernelBuild, kernel_build
 from pdrgate.builds.kernel_modules import select_modules
 from pdrgate.errors import StorageError
@@ -92,7 +94,7 @@ def look_at(text: str, tell: Tell | None = None) -> None:
     for name, path in parts.items():
         if not path.exists():
             raise BuildError(f"{text}: {path}, its {name}, is not there")
-    if named_revision(source) or Path(source).exists() or "/" in source or source.endswith(".deb"):
+    if named_revision(source) or named_package(source) is None:
         named_build(text, tell=tell)
 
 
@@ -105,7 +107,7 @@ def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:
         name, _, path = word.partition("=")
         if name in PARTS_OF_A_KERNEL and path:
             parts[name] = Path(path)
-        elif Path(word).is_file() or word.endswith(".deb") or word.startswith("linux-"):
+        elif Path(word).is_file() or word.endswith((".deb", ".rpm")) or _names_kernel_package(word):
             further.append(word)
         else:
             raise BuildError(
@@ -113,6 +115,11 @@ def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:
                 "vmlinux=/path/to/vmlinux, or several packages of one kernel: image.deb,modules.deb"
             )
     return source, further, parts
+
+
+def _names_kernel_package(word: str) -> bool:
+    named = named_package(word)
+    return named is not None and named.name.startswith("linux-")
 
 
 def running_kernel(cache: Path | None = None, root: Path = Path("/")) -> KernelBuild:

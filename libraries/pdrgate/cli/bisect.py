@@ -93,7 +93,7 @@ def bisect(
     from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest
     from pdrgate.gate.run.profile import profile as named_profile
     from pdrgate.history.noise_file import NOISE_FILE
-    from pdrgate.launch import default_testbed, followed
+    from pdrgate.launch import default_testbed
 
     beside = noise or output / NOISE_FILE
     builds = builds if bpf else commits_named(builds)
@@ -101,10 +101,11 @@ def bisect(
     if ends is not None:
         if len(builds) != 1:
             raise UsageError("--ends judges one build; name one")
-        for option in ("bpf", "each", "testbed", "scenario", "profile", "tolerance", "cost_tolerance"):
+        for option in ("bpf", "each", "scenario", "profile", "tolerance", "cost_tolerance"):
             if context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
                 raise UsageError(f"--ends has the terms of that run; leave out --{option.replace('_', '-')}")
-        known = BisectionEnds.kept(followed(ends))
+        known = BisectionEnds.kept(ends)
+        _check_testbed(ends, Path(known.asked.testbed), testbed)
         _look_at(builds, bpf=known.asked.bpf)
         if context.get_parameter_source("wait") is not click.core.ParameterSource.COMMANDLINE:
             wait = PATIENT
@@ -119,6 +120,20 @@ def bisect(
     )  # fmt: skip
     with _session(asked, output, beside, console, wait, cost_tolerance) as session:
         return _all(session, asked, builds, tolerance, form, each)
+
+
+def _check_testbed(ends: Path, theirs: Path, asked: Path | None) -> None:
+    """Raise UsageError where the command names another testbed than the ends have, or a stranger's ends name one that
+    nobody here has asked for: a testbed file is commands for root.
+    """
+    from pdrgate.gate.comparisons.bisection import ENDS_FILE
+    from pdrgate.history.seal import is_sealed
+    from pdrgate.own_files import is_own
+
+    if asked is not None and asked.absolute() != theirs.absolute():
+        raise UsageError(f"--ends has the terms of that run; leave out --testbed, or name {theirs}")
+    if asked is None and not is_own(theirs) and not is_sealed(ends / ENDS_FILE):
+        raise UsageError(f"{ends} was not begun here; where its testbed file is yours, say --testbed {theirs}")
 
 
 def _look_at(builds: Sequence[str], *, bpf: bool) -> None:

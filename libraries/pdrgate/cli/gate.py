@@ -66,7 +66,7 @@ def gate(
     GENERATOR_LIMITED, ERROR).
     """
     from pdrgate.history.noise_file import NOISE_FILE
-    from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, run_gate
+    from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, resumed_options, run_gate
 
     telling = Telling(form, quiet)
     given = {
@@ -78,15 +78,12 @@ def gate(
         _list(asked["suites"], asked["scenarios"] if "scenarios" in given else ("all",), form)
         return EXIT_PASS
     if resume is not None:
-        if given:
-            named = next(iter(given.values()))
-            raise UsageError(f"--resume takes the options of the run that it continues; leave out {named}")
         folder = followed(resume if resume.exists() else output / resume)
-        options = RunOptions.of_run(folder)
+        asked["noise"] = asked["noise"] or folder.parent / NOISE_FILE
+        options = resumed_options(folder, asked, given)
         check(options, note)
         return run_gate(options, folder, resume=True, telling=telling)
     why = ""
-    asked["baseline"] = asked["baseline"] and followed(asked["baseline"])
     if asked["bisect"] and "wait" not in given:
         asked["wait"] = PATIENT
     asked["noise"] = asked["noise"] or output / NOISE_FILE

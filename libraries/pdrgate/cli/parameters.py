@@ -17,6 +17,8 @@ from pdrgate.errors import UnitError, UsageError
 from pdrgate.gate.run.declaration import By, declarations, plain
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.history.results import followed
+from pdrgate.own_files import beside_own
 from pdrgate.units import Duration, Ratio
 
 _LONGEST = 36525 * 86400.0
@@ -71,8 +73,24 @@ def _too_long(path: str | Path) -> bool:
     return False
 
 
+def _is_typed(param: click.Parameter | None, ctx: click.Context | None) -> bool:
+    """Whether the command line itself says it, and no default or variable of the environment."""
+    source = ctx.get_parameter_source(param.name) if ctx and param and param.name else None
+    return source is ParameterSource.COMMANDLINE
+
+
+def _named(path: Path, typed: bool) -> Path:
+    """The path of what is there now: ``latest`` will be another run soon, and a file that somebody typed may have the
+    name of one of pdrgate's own.
+    """
+    named = followed(path)
+    return beside_own(named) if typed else named
+
+
 class PathType(_FileCompletion, click.ParamType[Path]):
-    """A path. Empty text names none: pathlib would take it for the working directory."""
+    """A path, with a run's own folder in place of ``latest``. Empty text names none: pathlib would take it for the
+    working directory.
+    """
 
     name = "path"
 
@@ -82,7 +100,7 @@ class PathType(_FileCompletion, click.ParamType[Path]):
             self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
         if _too_long(value):
             self.fail(f"{len(value)} characters are too many for the name of a file", param, ctx)
-        return Path(value)
+        return _named(Path(value), _is_typed(param, ctx))
 
 
 class AddressType(_FileCompletion, click.ParamType[Address]):
@@ -93,8 +111,7 @@ class AddressType(_FileCompletion, click.ParamType[Address]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
         """The address; a usage error when it is none."""
         try:
-            source = ctx.get_parameter_source(param.name) if ctx and param and param.name else None
-            address = Address.known(value) if source is ParameterSource.COMMANDLINE else Address.parse(value)
+            address = Address.known(value) if _is_typed(param, ctx) else Address.parse(value)
         except UsageError as error:
             self.fail(str(error), param, ctx)
         if address.file is not None and _too_long(address.file):

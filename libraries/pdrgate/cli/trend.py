@@ -86,10 +86,10 @@ def trend(
     seen = _of_results(folders, alarm) if where is None else _of_history(where, alarm)
     series, found = seen.series, seen.moves
     if page is not None:
-        from pdrgate.reports.markup.files import written
+        from pdrgate.history.whole_file import write_whole
         from pdrgate.reports.pages.trend_page import trend_page
 
-        written(page, trend_page(series, found, seen.runs, seen.baselines, seen.quiet).encode())
+        write_whole(page, trend_page(series, found, seen.runs, seen.baselines, seen.quiet).encode(), durable=False)
     if form == "json":
         echo_json(trend_record(series, found))
     elif form == "markdown":

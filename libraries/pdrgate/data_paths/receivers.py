@@ -122,7 +122,8 @@ class ReceiverProgram:
             return Delivered(
                 received=sum(one["received"] for one in each),
                 by_look=msgspec.convert(told["delivered"], tuple[int, ...]),
-                stray=sum(one["stray"] + one["duplicates"] for one in each),
+                stray=sum(one["stray"] for one in each),
+                twice=sum(one["duplicates"] for one in each),
                 counters={str(Place.receiver(number)): one for number, one in enumerate(each)},
             )
         except (KeyError, msgspec.ValidationError) as error:

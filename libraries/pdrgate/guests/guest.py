@@ -34,11 +34,12 @@ from pdrgate.guests.emulator.qemu_threads import QemuThreads
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.guest_memory import GuestMemory
+from pdrgate.guests.guest_ports import GuestPorts
 from pdrgate.guests.initramfs import initramfs
 from pdrgate.guests.metering import VcpuMeter
 from pdrgate.guests.metering.memory import MemoryMeter
 from pdrgate.guests.metering.sharing import SharingMeter
-from pdrgate.guests.qemu_start import QemuStart, Starting
+from pdrgate.guests.qemu_start import CHANNELS, QemuStart, Starting
 from pdrgate.guests.watched_shell import WatchedShell
 from pdrgate.hosts.host import HostError, NoJsonError, NoShellError, ShellHost
 
@@ -128,10 +129,9 @@ class Guest(WatchedShell):
         """What the guest has as its memory, where it is looked into to tell what such trials touch."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
-        self._sockets = f"pdrgate-guest-{os.getpid()}-{self.boot_id}"
-        self._shell = ShellHost(
-            f"guest:{build.name}", (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), self._sockets)
-        )
+        self._ports = GuestPorts(CHANNELS)
+        bridge = (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), *map(self._ports.address, CHANNELS))
+        self._shell = ShellHost(f"guest:{build.name}", bridge)
         self._lines = SourceLines(build.vmlinux)
         self._seen = 0
         """Faults on the console that `check` has told of."""
@@ -153,10 +153,14 @@ class Guest(WatchedShell):
             self.memory_meter,
             self.sharing_meter,
             self.memory,
-            self._sockets,
+            self._ports,
         )
         self._qemu_log = start.log
-        self._process = start.process(initramfs(build), journal, tuple(ports), namespace)
+        try:
+            self._process = start.process(initramfs(build), journal, tuple(ports), namespace)
+        except BaseException:
+            self._ports.close()
+            raise
         self._started = time.monotonic()
         self._threads = QemuThreads(self.pid, config.cpus, isolate=config.isolate, metered=config.metered)
         if not config.metered:
@@ -177,6 +181,7 @@ class Guest(WatchedShell):
             self._closed = True
             self._threads.let_sleep()
             self._shell.close()
+            self._ports.close()
             for shared in (self.meter, self.memory_meter, self.sharing_meter, self.memory):
                 if shared is not None:
                     shared.close()
@@ -307,7 +312,7 @@ class Guest(WatchedShell):
         with contextlib.ExitStack() as stack:
             control = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             try:
-                control.connect(f"\0{self._sockets}.control")
+                control.connect(self._ports.address("control"))
                 control.sendall(f"hello {self.boot_id}\n".encode())
                 pidfd = os.pidfd_open(self._process.pid)
             except OSError:
@@ -345,6 +350,8 @@ class Guest(WatchedShell):
     @contextlib.contextmanager
     def _telling(self) -> Iterator[None]:
         """Turn a lost shell into what has become of the guest."""
+        if self._closed:
+            self._fail("was asked")
         if self._silent:
             # To be found silent takes seconds: once, and not for each setting that is to be put back.
             self._fail(self._silent)

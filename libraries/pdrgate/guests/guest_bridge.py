@@ -1,7 +1,7 @@
-"""Joins standard input, output and error to a shell in a guest: `python guest_bridge.py SOCKETS`.
+"""Joins standard input, output and error to a shell in a guest: `python guest_bridge.py CONTROL SHELL ERRORS`.
 
-A program of its own that imports nothing of pdrgate, so that `ShellHost` can start and kill it like any shell. SOCKETS
-is the name before `.control`, `.shell` and `.errors` of the guest's abstract sockets, see pdrgate.guests.guest.
+A program of its own that imports nothing of pdrgate, so that `ShellHost` can start and kill it like any shell. Its
+arguments are addresses of the guest's sockets, see pdrgate.guests.guest_ports.
 """
 
 import contextlib
@@ -14,17 +14,17 @@ LONGEST_ANSWER = 1 << 16
 """Bytes of a guest's answers before the one that was asked for."""
 
 
-def connect(name: str) -> socket.socket:
+def connect(address: str) -> socket.socket:
     """Connect to one of the guest's ports."""
     one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    one.connect(f"\0{name}")
+    one.connect(address)
     return one
 
 
-def main(sockets: str) -> int:
+def main(*addresses: str) -> int:
     """Ask for a new shell, then carry bytes until one side ends."""
     try:
-        control, shell, errors = (connect(f"{sockets}.{port}") for port in ("control", "shell", "errors"))
+        control, shell, errors = map(connect, addresses)
     except OSError as error:
         print(f"the guest has ended ({error.strerror})", file=sys.stderr)
         return 1
@@ -51,5 +51,5 @@ def main(sockets: str) -> int:
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError, ConnectionError):
-        sys.exit(main(sys.argv[1]))
+        sys.exit(main(*sys.argv[1:]))
     sys.exit(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from pdrgate.guests.emulator.taps import open_tap
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
 from pdrgate.guests.guest_memory import GuestMemory
+from pdrgate.guests.guest_ports import GuestPorts
 from pdrgate.guests.initramfs import CONTROL, ERRORS, SHELL
 from pdrgate.guests.metering import MEMORY_TRIAL, SHARED_LINES, VCPU_METER, VcpuMeter, plugin
 from pdrgate.guests.metering.memory import MemoryMeter
@@ -37,7 +37,8 @@ then on, which costs more to read than many a packet does to route."""
 _UNMERGED = "slab_nomerge"
 """Of several CPUs lines are counted that more than one touches. A cache that others were merged into would give these
 its name, and objects of two kinds would share lines by chance."""
-_CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
+CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
+"""The guest's virtio-serial ports by the names of their sockets, in the order in which `guest_bridge` takes these."""
 
 
 class Starting(Protocol):
@@ -65,8 +66,8 @@ class QemuStart:
     sharing_meter: SharingMeter | None
     memory: GuestMemory | None
     """What the guest gets as its memory; None: QEMU has it for itself."""
-    sockets: str
-    """What the abstract names of its ports begin with."""
+    ports: GuestPorts
+    """The sockets of `CHANNELS`, which QEMU listens on."""
 
     @property
     def log(self) -> Path:
@@ -91,13 +92,7 @@ class QemuStart:
                 stack.callback(os.close, descriptor)
                 return descriptor
 
-            listeners = {}
-            for word, port in _CHANNELS.items():
-                # An abstract name: it ends with QEMU, and the descriptor takes it along into QEMU's namespace.
-                listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                listener.bind(f"\0{self.sockets}.{word}")
-                listener.listen()
-                listeners[port] = inherit(listener.detach())
+            channels = [(port, inherit(self.ports.hand_over(word))) for word, port in CHANNELS.items()]
             initrd = inherit(_in_memory("pdrgate-initramfs", archive))
             taps = [(one, [inherit(each) for each in open_tap(one.tap, one.queues, namespace)]) for one in ports]
             metering = []
@@ -116,7 +111,7 @@ class QemuStart:
                 shared_memory=None if self.memory is None else self.memory.fd,
                 image=f"/proc/self/fd/{inherit(_readable(image))}", initrd=f"/proc/self/fd/{initrd}",
                 cmdline=" ".join(filter(None, self._words())), cpu=self.config.cpu,
-                console=inherit(self.console.open()), channels=list(listeners.items()), ports=taps, plugins=metering,
+                console=inherit(self.console.open()), channels=channels, ports=taps, plugins=metering,
                 sandbox=SANDBOX if sandboxes() else "",
             )  # fmt: skip
             cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)

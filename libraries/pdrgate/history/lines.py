@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from pdrgate.errors import DataError, StorageError
+from pdrgate.no_follow import folder_no_follow, open_no_follow
 
 _Line = TypeVar("_Line")
 
@@ -72,8 +73,8 @@ class LineFile:
         self._writing = threading.Lock()
         """Held by who writes: several SUTs may be measured at once."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = _open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            with folder_no_follow(path.parent, make=True):
+                self._fd = _open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             if lasting:
                 _refuse_others(self._fd, path)
             self._cut_torn_line()
@@ -135,8 +136,8 @@ class LineFile:
 
 
 def _open(path: Path, flags: int) -> int:
-    """Open a file as os.open does, but follow no link, and refuse what only looks like a file. Raises OSError."""
-    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    """Open a file as `open_no_follow` does, and refuse what only looks like a file. Raises OSError."""
+    fd = open_no_follow(path, flags | os.O_NONBLOCK)
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
         return fd
@@ -146,7 +147,7 @@ def _open(path: Path, flags: int) -> int:
 
 
 def _why(error: OSError) -> str:
-    return "it is a link; name the file itself" if error.errno == errno.ELOOP else error.strerror or str(error)
+    return error.strerror or str(error)
 
 
 def _content(fd: int) -> bytes:

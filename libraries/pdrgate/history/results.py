@@ -15,6 +15,7 @@ import msgspec
 from pdrgate.errors import DataError, without_value
 from pdrgate.history.upgrade import OLDEST, upgraded_result
 from pdrgate.history.whole_file import write_whole
+from pdrgate.no_follow import read_no_follow
 from pdrgate.results.file_name import as_text
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult
 from pdrgate.results.on_disk import from_disk, to_disk
@@ -24,6 +25,8 @@ LATEST = "latest"
 """A link in a folder of runs, to the one that ended last."""
 ROOM_OF_A_RUN = 50 << 20
 """Bytes that a disk must have free for a run to begin: a long one with its plots takes tens of MB."""
+LARGEST_RESULT = 64 << 20
+"""Bytes of a result.json. A portfolio's has some MB."""
 _ADVICE = "name a result.json or the folder of a run"
 _WHERE = re.compile(r"^(?P<fault>.*?)(?: - at `(?:key in )?\$\.?(?P<place>.*?)`)?$", re.DOTALL)
 """msgspec's messages: ``Expected `float`, got `str` - at `$.scenarios[0].pdr.load` ``."""
@@ -79,15 +82,29 @@ def keep_result(path: Path, raw: bytes, source: str) -> RunResult:
     return result
 
 
+def followed(path: Path) -> Path:
+    """The path, and what ``latest`` in it stands for by now: it will be another run soon.
+
+    A ``latest`` that leads out of its folder is none of ours, and stays a link.
+    """
+    for one in (path, path.parent):
+        if one.name == LATEST and one.is_symlink():
+            target = one.readlink()
+            beside = target.parts == (target.name,) and target.name != ".."
+            return one.parent / target / path.relative_to(one) if beside else path
+    return path
+
+
 def read_result(path: Path) -> RunResult:
     """The result in a file, or in ``result.json`` of a folder; older schema versions are read as this one.
 
     Raises:
         DataError: there is none, or it is not a result that this version understands.
     """
-    file = path / RESULT_FILE if path.is_dir() else path
+    named = followed(path)
+    file = named / RESULT_FILE if named.is_dir() else named
     try:
-        raw = file.read_bytes()
+        raw = read_no_follow(file, LARGEST_RESULT)
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}; {_ADVICE}") from error
     return decoded_result(raw, str(file))

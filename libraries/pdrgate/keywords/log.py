@@ -12,6 +12,7 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.verdicts.against_baseline import so_far
+from pdrgate.history.whole_file import write_whole
 from pdrgate.keywords.state import AnyMeasurement
 from pdrgate.observers.accounting import losses
 from pdrgate.reports.console.screen import Screen
@@ -111,6 +112,5 @@ def _kept(drawn: Iterable[Picture], record: RunRecord) -> Sequence[Picture]:
     folder = record.folder / PLOTS_FOLDER
     shown = list(drawn)
     for picture in shown:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{picture.name}.png").write_bytes(picture.png)
+        write_whole(folder / f"{picture.name}.png", picture.png, durable=False)
     return shown

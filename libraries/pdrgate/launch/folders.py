@@ -8,8 +8,9 @@ import shutil
 import time
 from pathlib import Path
 
-from pdrgate.errors import StorageError
+from pdrgate.errors import DataError, StorageError
 from pdrgate.history.results import LATEST, ROOM_OF_A_RUN
+from pdrgate.no_follow import first_linked_below, folder_no_follow
 
 
 def new_folder(output: Path) -> Path:
@@ -20,17 +21,39 @@ def new_folder(output: Path) -> Path:
             f"{place} has {free >> 20} MB free, and a run wants {ROOM_OF_A_RUN >> 20} MB: make room there, or choose "
             "another with --output"
         )
-    name = time.strftime("%Y%m%d-%H%M%S")
-    for suffix in ("", *(f"-{number}" for number in range(2, 100))):
-        folder = output / f"{name}{suffix}"
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise StorageError(f"cannot make {folder}: {error.strerror}; choose another with --output") from error
-        return folder
-    raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
+    moment = time.strftime("%Y%m%d-%H%M%S")
+    names = (moment, *(f"{moment}-{number}" for number in range(2, 100)))
+    try:
+        with folder_no_follow(output, make=True) as runs:
+            made = next((name for name in names if _made(name, runs)), "")
+    except OSError as error:
+        raise StorageError(f"cannot make {output / moment}: {error.strerror}; choose another with --output") from error
+    if not made:
+        raise StorageError(f"cannot make a new folder in {output}; choose another with --output")
+    return output / made
+
+
+def _made(name: str, runs: int) -> bool:
+    try:
+        os.mkdir(name, dir_fd=runs)
+    except FileExistsError:
+        return False
+    return True
+
+
+def refuse_linked(folder: Path) -> None:
+    """Raise DataError where the folder of a run holds, or lies behind, what a run never leaves and what would be read
+    or written in its place: a link, a device, a file that has another name elsewhere.
+    """
+    try:
+        with folder_no_follow(folder):
+            planted = first_linked_below(folder)
+    except OSError as error:
+        raise DataError(f"cannot go on with {folder}: {error.strerror}; start a new run") from error
+    if planted is not None:
+        raise DataError(
+            f"cannot go on with {folder}: {planted} is a link, or no plain file, and no run leaves one; start a new run"
+        )
 
 
 def mark_latest(folder: Path) -> None:
@@ -45,14 +68,6 @@ def mark_latest(folder: Path) -> None:
             partial.replace(link)
         finally:
             partial.unlink(missing_ok=True)
-
-
-def followed(path: Path) -> Path:
-    """The path, and what ``latest`` in it stands for by now: it will be another run soon."""
-    for one in (path, path.parent):
-        if one.name == LATEST and one.is_symlink():
-            return one.parent / one.readlink() / path.relative_to(one)
-    return path
 
 
 def give_to_caller(folder: Path) -> None:

@@ -20,8 +20,9 @@ from pdrgate.interruption import interrupted_code
 from pdrgate.launch.first_failure import FirstFailure
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.stopping import StoppedError, Stopping
-from pdrgate.launch.suites import ALL, PACKAGE, found
+from pdrgate.launch.suites import ALL
 from pdrgate.launch.variables import variable_file
+from pdrgate.own_files import PACKAGE, found
 from pdrgate.results.model import RunResult
 from pdrgate.streams import told_to
 

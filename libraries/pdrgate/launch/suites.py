@@ -12,9 +12,8 @@ from pathlib import Path
 from pdrgate.checkout import FROM_CHECKOUT
 from pdrgate.errors import UsageError
 from pdrgate.gate.run.options import RunOptions
+from pdrgate.own_files import found
 
-PACKAGE = Path(__file__).parents[1]
-"""Suites (``robot/``) and testbed files (``resources/``) are looked for here when the working directory has none."""
 ALL = "all"
 """The scenario that is every test."""
 
@@ -45,12 +44,6 @@ def default_testbed(builds: bool) -> tuple[Path, str]:
         f"testbed local-netns: no guest of constant speed can be had ({lacking}); on a machine that others use too the "
         "answer may not repeat"
     )
-
-
-def found(path: Path) -> Path:
-    """The path as given, or, when there is nothing, the same path among the files that come with pdrgate."""
-    own = PACKAGE / path
-    return own if not path.exists() and own.exists() else path
 
 
 def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> None:

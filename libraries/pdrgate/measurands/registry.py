@@ -11,6 +11,7 @@ from typing import Final
 from pdrgate.measurands.counted.calls import Calls
 from pdrgate.measurands.counted.cost import Cost
 from pdrgate.measurands.counted.cycles import Cycles
+from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.description import Description, MeasurandRole
@@ -20,6 +21,7 @@ from pdrgate.measurands.memory.cache_lines import CacheLines
 from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.memory.scaling import Scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
+from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.latency import MedianLatency, TailLatency
 from pdrgate.measurands.rates.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
@@ -45,8 +47,8 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
     CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS, Scaling,
-    Calls, *OF_THUNKS, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
-    ReplacementLoss, PacketsInOrder,
+    Calls, *OF_THUNKS, IdleWork, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
+    ReplacementLoss, PacketsInOrder, PacketsTwice, PacketsNever,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (

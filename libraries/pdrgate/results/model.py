@@ -77,6 +77,12 @@ class Evidence:
     """Pairs that it would take, where the noise keeps a change from its tolerance with all that may be had."""
 
 
+def with_others(name: str, others: tuple[str, ...]) -> str:
+    """``kernel_init_pages with clear_page_rep``: a function with those that its work moved between."""
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return f"{name} with {others[0]}{more}" if others else name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartChange:
     """What a function has of a change, in the measurand's unit."""
@@ -92,6 +98,13 @@ class PartChange:
     """Of cache lines of these kinds, the fields of a struct that are touched, as far as they are known for certain."""
     writer: str = ""
     """Of lines that CPUs share, the function that writes to them, where that is another one."""
+    moved_with: tuple[str, ...] = ()
+    """Other functions that do the same work in one of the builds: the values are those of all of them."""
+
+    @property
+    def label(self) -> str:
+        """The function's name, and what it shares its work with."""
+        return with_others(self.function, self.moved_with)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +157,8 @@ class MemoryFunction:
     """Of cache lines of these kinds, the fields of a struct that it touches, as far as they are known for certain."""
     writer: str = ""
     """Of lines that CPUs share, the function that writes to them, where that is another one."""
+    fills_pages: bool = False
+    """Whether it mostly clears pages: how many are needed, the boot's free pages decide and how many packets wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,11 +297,15 @@ class FunctionChange:
     """Whether it is called more or less often by more than boots differ in and batches explain."""
     renamed_from: str = ""
     """What the baseline calls the same function; empty where both names are equal."""
+    moved_with: tuple[str, ...] = ()
+    """Other functions that do the same work in one of the builds: instructions are those of all of them, calls are not.
+    """
 
     @property
     def label(self) -> str:
-        """The function's name, both where it has two."""
-        return f"{self.renamed_from} -> {self.function}" if self.renamed_from else self.function
+        """The function's name, both where it has two, and what it shares its work with."""
+        name = f"{self.renamed_from} -> {self.function}" if self.renamed_from else self.function
+        return with_others(name, self.moved_with)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

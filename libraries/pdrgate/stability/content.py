@@ -8,10 +8,15 @@ import io
 from pathlib import Path
 from typing import BinaryIO
 
+from pdrgate.no_follow import regular_no_follow
+
+_LARGEST = 1 << 30
+"""Bytes of a file of trials."""
+
 
 def opened_content(path: Path) -> BinaryIO:
     """A file, from its beginning each time. Raises OSError."""
-    return path.open("rb") if path.is_file() else io.BytesIO(_of_pipe(path))
+    return io.BytesIO(_of_pipe(path)) if path.is_relative_to("/dev") else regular_no_follow(path, _LARGEST)
 
 
 @functools.cache

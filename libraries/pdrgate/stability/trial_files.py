@@ -95,7 +95,7 @@ def _below(folder: Path) -> list[Path]:
 def is_published(file: Path) -> bool:
     """Whether a text file may be one of PASTRAMI's: lists, from its first character on."""
     try:
-        with file.open("rb") as stream:
+        with opened_content(file) as stream:
             return stream.read(64).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[[")
     except OSError:
         return file.is_file()  # whoever reads it says why it cannot be read

@@ -33,14 +33,17 @@ class Delivered:
     by_look: tuple[int, ...]
     """The packets that had been received at each of the generator's looks (`LOOKS`), the last when sending ended."""
     stray: int
-    """Packets of others, and second copies."""
+    """Packets of others."""
     counters: Readings
     """The counts of each receiver, from 0 on."""
+    twice: int = 0
+    """This trial's packets that were received once more."""
 
     def check(self, handed: int) -> None:
         """Raise SutError where it cannot be true of a trial that put ``handed`` packets in front of the SUT."""
         looks = (0, *self.by_look, self.received)
-        if len(self.by_look) != LOOKS or self.stray < 0 or any(later < look for look, later in pairwise(looks)):
+        falls = any(later < look for look, later in pairwise(looks))
+        if len(self.by_look) != LOOKS or min(self.stray, self.twice) < 0 or falls:
             raise SutError(
                 f"the SUT's receivers tell what cannot be: {self.received} packets in the end, {list(self.by_look)} "
                 f"before, {self.stray} of others; is its kernel to be trusted?"
@@ -95,7 +98,9 @@ class DeliveredTraffic:
             drained=delivered.received - delivered.by_look[-1],
             # Nothing has come back to the generator: all that it had sent at a look it takes to be under way.
             under_way=tuple(max(0, sent - got) for sent, got in zip(sent.under_way, delivered.by_look, strict=True)),
-            aside=dataclasses.replace(sent.aside, stray=sent.aside.stray + delivered.stray),
+            aside=dataclasses.replace(
+                sent.aside, stray=sent.aside.stray + delivered.stray, twice=sent.aside.twice + delivered.twice
+            ),
             seen=dataclasses.replace(
                 sent.seen,
                 counters_before={place: dict.fromkeys(counters, 0) for place, counters in delivered.counters.items()},

@@ -4,7 +4,8 @@ Two engines put packets on the wire. ``xdp`` (Linux 5.18 and newer) runs a BPF p
 paces them in the kernel and hands them to the veth in batches, which left a two-core machine about twice the headroom
 of the other. ``packet`` is a loop of sendmmsg on an AF_PACKET socket, for kernels without live frames, and for SUTs so
 slow that the generator may sleep between packets and leave its CPU to others meanwhile. Both count what
-comes back with an XDP program on the receiving port: only packets with this run's cookie and this trial's tag.
+comes back with an XDP program on the receiving port: only packets with this run's cookie and this trial's tag, each
+number once.
 
 What is under way is looked at while sending goes on, by whoever sends and in between two batches, so that sent and
 received packets are counted within some ten nanoseconds; the last look is when the last packet's slot ends, and what
@@ -184,7 +185,7 @@ class EmbeddedGenerator:
             latency = Latency(p50, p90, p99, top, int(result["probes_back"]))
         looks, came, drained, left = tuple(result["under_way"]), int(result["forwarded"]), int(result["drained"]), 0
         if frames.counted == "taken":  # what comes back is in nobody's way
-            left, outside = came + int(result["returned"]), int(result["outside"])
+            left, outside = came + int(result["returned"]) + int(result["twice"]), int(result["outside"])
             came, drained = sent - outside, max(0, looks[-1] - outside)
         if bursts is not None:
             looks, drained = (), came  # nothing comes while a burst is sent
@@ -199,6 +200,7 @@ class EmbeddedGenerator:
                 refused=int(result["refused"]),
                 stray=int(result["stray"]),
                 returned=int(result["returned"]),
+                twice=int(result["twice"]),
                 left=left,
                 numbered=int(result["numbered"]),
                 overtaken=int(result["overtaken"]),

@@ -1,7 +1,9 @@
 """The frames of a trial: size, address family, flows, directions; and the bytes of their headers.
 
-Sizes are Ethernet frame sizes with the 4-byte FCS, as in RFC 2544 section 9: 64 to 1518. An IPv6/UDP frame cannot be
-shorter than 66 bytes (14 + 40 + 8 + 4), so a ``size`` of 64 means 66 bytes there; ``wire_size`` says which.
+Sizes are Ethernet frame sizes with the 4-byte FCS, as in RFC 2544 section 9: 64 to 1518. Each frame has a number, so
+that one that comes back twice does not stand in for one that is lost (RFC 2544 section 10). An IPv6/UDP frame with a
+number cannot be shorter than 70 bytes (14 + 40 + 8 + 4 + 4), so a ``size`` of 64 means 70 bytes there; ``wire_size``
+says which.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 
 FCS = 4
 PROBE_PAYLOAD = MARK_PAYLOAD = 8
+NUMBER_PAYLOAD = 4
 _ETHERNET, _VLAN = 14, 4
 _ETHERTYPE = {4: 0x0800, 6: 0x86DD}
 _TAGGED = 0x8100
@@ -121,7 +124,12 @@ class Frames:
     @property
     def wire_size(self) -> int:
         """Bytes of a plain frame with FCS; with a routing header there may be more, see `Template`."""
-        return max(self.size, self.header + FCS + (0 if self.mark is None else MARK_PAYLOAD))
+        return max(self.size, self.header + self.payload + FCS)
+
+    @property
+    def payload(self) -> int:
+        """Bytes that a plain packet's payload has at least: its number, behind a mark if there is one."""
+        return NUMBER_PAYLOAD if self.mark is None else MARK_PAYLOAD
 
     @property
     def probe_size(self) -> int:
@@ -274,8 +282,7 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
         ethernet += struct.pack("!H", _ETHERTYPE[frames.family])
         return ethernet + ip + source + destination.packed + routing + udp, words_sum(pseudo + udp), ip_sum
 
-    payload = 0 if frames.mark is None else MARK_PAYLOAD
-    plain_size = max(frames.wire_size, frames.header + len(routing) + payload + FCS)
+    plain_size = max(frames.wire_size, frames.header + len(routing) + frames.payload + FCS)
     probe_size = max(frames.probe_size, frames.header + len(routing) + PROBE_PAYLOAD + FCS)
     plain, csum_sum, ip_sum = headers(plain_size, tag)
     # Plain and probe IPv4 headers differ in their length, and so in their header sum, unless the frames are as long.

@@ -70,11 +70,11 @@ class BuiltInFrames:
         }
 
     def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
-        """The same; its flow and its probe's time a frame tells itself."""
+        """The same; its flow, and its number or its probe's time, are those that the frame itself has."""
         frame = bytes.fromhex(got)
         part = self.templates[min(direction, len(self.templates) - 1)]
         head = len(part.probe if probe else part.plain)
-        payload = frame[head : head + PROBE_PAYLOAD] if probe or self.frames.mark is not None else b""
+        payload = frame[head : head + (PROBE_PAYLOAD if probe else self.frames.payload)]
         sent = part.frame(part.word(frame, self.frames.flows), probe=bool(probe), payload=payload)
         return CarriedFrame(direction, sent.hex(), got, returned=bool(returned))
 

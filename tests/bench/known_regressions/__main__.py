@@ -5,8 +5,9 @@
 
 Each file of `changes/` is a regression of Linux's history, as a patch of our own with the same effect. On top of REV of
 the git tree it becomes a branch, pdrgate-known/NAME, of which nothing is checked out; its build is judged by
-`pdrgate gate --kernel` against REV, as a developer would. One is done after the other, and kept: what is killed goes on
-where it was. The table of all that are kept is printed at the end; --table measures nothing.
+`pdrgate gate --kernel` against REV, as a developer would. Changes are planted that are written for the release of REV.
+One is done after the other, and kept: what is killed goes on where it was. The table of all that are kept is printed at
+the end; --table measures nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from known_change import KnownChange, known_changes
 from outcome import Kept, kept_file, outcomes, table
-from planting import PlantingError, git, planted
+from planting import PlantingError, git, planted, release
 
 PDRGATE = Path(sys.executable).parent / "pdrgate"
 
@@ -69,8 +70,9 @@ def main() -> None:
     changes = known_changes()
     if not asked.table:
         base = git(tree, "rev-parse", "--verify", f"{asked.base}^{{commit}}")
+        line = release(tree, base)
         for change in changes:
-            if any(fnmatch(change.name, pattern) for pattern in asked.only):
+            if line in change.kernels and any(fnmatch(change.name, pattern) for pattern in asked.only):
                 try:
                     told = judged(change, tree, base, results, more, again=asked.again)
                 except PlantingError as error:

@@ -42,6 +42,15 @@ def planted(tree: Path, base: str, change: KnownChange) -> str:
     return commit
 
 
+def release(tree: Path, revision: str) -> str:
+    """The line of releases that a revision's Makefile names, such as 7.3. Raises PlantingError where it names none."""
+    lines = git(tree, "show", f"{revision}:Makefile").splitlines()[:6]
+    words = dict(line.split(" = ") for line in lines if " = " in line)
+    if not {"VERSION", "PATCHLEVEL"} <= words.keys():
+        raise PlantingError(f"{tree}: the Makefile of {revision} names no release of Linux")
+    return f"{words['VERSION']}.{words['PATCHLEVEL']}"
+
+
 def git(tree: Path, *words: str, variables: Mapping[str, str] | None = None, given: str | None = None) -> str:
     """What git says in that tree. Raises PlantingError with its last line where it fails."""
     done = subprocess.run(

@@ -30,10 +30,12 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity, fingerprint_differences
 from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.gate.verdicts.packet_cost import cost_result
+from pdrgate.history.seal import seal
 from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands import Ask, Cost
 from pdrgate.measurands.counted.cost import cost_change_in_words, idle_of, on_path, saturated
 from pdrgate.measurands.functions.function_changes import function_changes
+from pdrgate.no_follow import read_no_follow
 from pdrgate.phase import Phase
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.noise import KNOWN
@@ -45,6 +47,8 @@ from pdrgate.trial import Trial
 
 ENDS_FILE = "bisection.json"
 """This file lies in the folder of the run that compared both ends; the steps of other processes read it."""
+_LARGEST_ENDS = 64 << 20
+"""Bytes of it."""
 
 MOST_BOOTS = 4
 """A build is passed over after so many boots."""
@@ -130,14 +134,14 @@ class BisectionEnds:
 
     def keep(self, folder: Path) -> None:
         """Write them for other processes. Raises StorageError."""
-        write_whole(folder / ENDS_FILE, msgspec.json.format(msgspec.json.encode(self), indent=1))
+        seal(write_whole(folder / ENDS_FILE, msgspec.json.format(msgspec.json.encode(self), indent=1)))
 
     @classmethod
     def kept(cls, folder: Path) -> BisectionEnds:
         """The ends that an earlier process kept. Raises DataError when there are none."""
         path = folder / ENDS_FILE
         try:
-            return msgspec.json.decode(path.read_bytes(), type=cls)
+            return msgspec.json.decode(read_no_follow(path, _LARGEST_ENDS), type=cls)
         except (OSError, msgspec.MsgspecError) as error:
             why = getattr(error, "strerror", None) or error
             raise DataError(

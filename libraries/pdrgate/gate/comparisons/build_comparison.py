@@ -20,6 +20,7 @@ from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import OF_TRIALS, Description, compared_of, told_of
+from pdrgate.measurands.counted.cost import with_idle_beside
 from pdrgate.measurands.memory.memory_changes import memory_result
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.observers.accounting import total
@@ -68,15 +69,17 @@ class ComparedTrials(ComparedStretches[Trial]):
         self.task.session.observer.measured(Progress(self.task.scenario, one, count, replayed, lower, upper, left))
 
     def accounted(self, side: SideResult, stretches: Sequence[Trial]) -> SideResult:
-        boots = by_boot(stretches)
+        own = [one for one in stretches if one.belonging.side == side.side]
+        others = [one for one in stretches if one.belonging.side != side.side]
+        boots = [with_idle_beside(one, others) for one in by_boot(own).values()]
         return side.but(
             replace(
                 side.findings,
-                cost=cost_result(list(boots.values()), self._loss_ratio),
-                memory=memory_result(memory_of(stretches)),
-                latency=latencies(boots.values()),
-                losses=total([trial for trial in stretches if trial.occasion.phase not in SPECIAL]),
-                arrivals=arrivals(stretches),
+                cost=cost_result(boots, self._loss_ratio),
+                memory=memory_result(memory_of(own)),
+                latency=latencies(boots),
+                losses=total([trial for trial in own if trial.occasion.phase not in SPECIAL]),
+                arrivals=arrivals(own),
             ),
         )
 

@@ -27,6 +27,7 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.verdicts.packet_cost import replacement_cost
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.counted.calls import Calls
+from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.memory.memory_changes import OF_MEMORY
@@ -64,7 +65,7 @@ class CountedTrials(ComparedTrials):
 
     compared: ClassVar[tuple[Description, ...]] = (Cost.about,)
     also_told: ClassVar[tuple[Description, ...]] = (
-        *(one.about for one in OF_MEMORY), Calls.about,
+        *(one.about for one in OF_MEMORY), Calls.about, IdleWork.about,
         *(one.about for one in (*OF_THUNKS, *LOAD_COSTS)),
     )  # fmt: skip
     pairs_deviate: ClassVar[Mapping[str, Deviation]] = {Cost.about.name: _PAIRS_DEVIATE}
@@ -120,7 +121,8 @@ class ReplacedTrials(CountedTrials):
     def accounted(self, side: SideResult, stretches: Sequence[Trial]) -> SideResult:
         """What the kernel does for a replacement, by function."""
         found = super().accounted(side, stretches)
-        return found.but(replace(found.findings, cost=replacement_cost([*by_boot(stretches).values()])))
+        own = by_boot([one for one in stretches if one.belonging.side == side.side])
+        return found.but(replace(found.findings, cost=replacement_cost([*own.values()])))
 
 
 class CountedTransfers(ComparedTransfers):

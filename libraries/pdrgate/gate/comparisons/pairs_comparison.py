@@ -31,7 +31,9 @@ from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
+from pdrgate.measurands.counted.idle_work import IdleWork, idle_changes
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS, load_changes
+from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice, copies_changes
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -251,7 +253,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         check_tolerance(tolerance)
         self.context = replace(
             self.context, sides={side: self._accounted(side) for side in SIDES}, failure=self._failure(),
-            loads=self._loads(), planted=self._is_planted, remedy=self.loop.replication.facts.remedy,
+            besides=self._besides(), planted=self._is_planted, remedy=self.loop.replication.facts.remedy,
             differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
         return judged_pairs(self.loop.samples(tolerance), self.context)
@@ -260,14 +262,20 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _is_planted(self) -> bool:
         return any(build.planted for build in self.builds.values())
 
-    def _loads(self) -> tuple[ChangeResult, ...]:
-        """How the cost of the programs' loads changed, by the run's tolerance. That of a planted one proves nothing."""
+    def _besides(self) -> tuple[ChangeResult, ...]:
+        """How the cost of the programs' loads changed, by the run's tolerance, what the kernels do without packets, and
+        which packets came twice or never. A planted slowdown proves nothing of these."""
         if self._is_planted:
             return ()
         found = self.loop.found
-        known = [one.name for one in found.everywhere([kind.about for kind in LOAD_COSTS])]
+        known = [one.name for one in found.everywhere([*(kind.about for kind in LOAD_COSTS), IdleWork.about])]
         baseline, candidate = ({name: found.values(name, side) for name in known} for side in SIDES)
-        return load_changes(baseline, candidate, self.session.options.load_tolerance)
+        loads = load_changes(baseline, candidate, self.session.options.load_tolerance)
+        old, new = (
+            {one.about.name: found.values_or_none(one.about.name, side) for one in (PacketsTwice, PacketsNever)}
+            for side in SIDES
+        )
+        return *loads, *idle_changes(baseline, candidate), *copies_changes(old, new)
 
     def _failure(self) -> Judgement | None:
         """Why no verdict rests on the pairs, whatever they show; the machine, where it explains that."""
@@ -300,8 +308,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         told, stretches = self.loop.replication.sides[side], self.loop.found.stretches
         known = self._known.get(side)
         if known is None or known[0] != len(stretches) or known[1] is not told:
-            own = [one for one in stretches if one.belonging.side == side]
-            known = self._known[side] = len(stretches), told, self.kind.accounted(told, own)
+            known = self._known[side] = len(stretches), told, self.kind.accounted(told, stretches)
         return known[2]
 
     def _side_result(self, side: Side) -> SideResult:

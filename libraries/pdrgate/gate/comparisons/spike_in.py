@@ -191,7 +191,7 @@ class _Work:
         self._sut = sut
         self._load = load
         self._count = _TRIALS if sut.testbed.steady else _TRIALS_UNSTEADY
-        self._idle = None if sut.uncounted else sut.measure(0.0, _IDLE_TIME, Phase.IDLE)
+        self._idle = () if sut.uncounted else (sut.measure(0.0, _IDLE_TIME, Phase.IDLE),)
 
     def __call__(self, slowdown: Slowdown, steps: int) -> float:
         """Raises CommandError when the host does not take the slowdown."""
@@ -199,7 +199,7 @@ class _Work:
         sut.plant(Planted(slowdown, steps) if steps else None)
         ask = Ask(self._load, profile.boot_trial, Phase.SATURATION)
         trials = [sut.measure_patiently(ask, profile.patience) for _ in range(self._count)]
-        cost = packet_cost(trials, self._idle) if self._idle is not None else None
+        cost = packet_cost(trials, self._idle) if self._idle else None
         if cost is not None:
             return cost.instructions
         rate = median(trial.forwarding_rate for trial in trials)

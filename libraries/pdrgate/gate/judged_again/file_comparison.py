@@ -37,6 +37,7 @@ from pdrgate.measurands import (
 from pdrgate.measurands import (
     TolerancesAsked as AskedTolerances,
 )
+from pdrgate.measurands.counted.cost import with_idle_beside
 from pdrgate.measurands.rates.starvation import LeastDelivered
 from pdrgate.measurands.transfers.tcp import transfers_of_replicates
 from pdrgate.phase import OF_CURVE, Phase
@@ -141,8 +142,10 @@ def compare_files(
     check_comparable(*stored, asked, told_of, any_goal=plr_threshold is not None)
     loss_ratio = goal_of_sets(stored) if plr_threshold is None else plr_threshold
     first, second = (
-        _transfers_of(one, side) if one.transfers else _trials_of(one, side, loss_ratio)
-        for one, side in zip(stored, _SIDES, strict=True)
+        _transfers_of(one, side)
+        if one.transfers
+        else _trials_of(one, side, loss_ratio, other.of(other.trials, opposite))
+        for one, side, other, opposite in zip(stored, _SIDES, stored[::-1], _SIDES[::-1], strict=True)
     )
     failure = next((one.failure for one in (first, second) if one.failure is not None), None)
     main, *_ = first.compared
@@ -252,13 +255,14 @@ def _transfers_of(stored: StoredSet, side: Side) -> _Set:
     return _Set(stored, failure, values, paired, transfers=tuple(own))
 
 
-def _trials_of(stored: StoredSet, side: Side, plr_threshold: float) -> _Set:
+def _trials_of(stored: StoredSet, side: Side, plr_threshold: float, others: Sequence[Trial]) -> _Set:
+    """One side, assessed; ``others`` are the other side's trials."""
     path, trials = stored.path, stored.of(stored.trials, side)
     repeats = [one for one in trials if one.occasion.phase in OF_CURVE] or [one for one in trials if one.intended_load]
     if not repeats:
         raise DataError(f"{path}: in none of its trials was anything sent; name a file of others")
     paired = any(trial.belonging.pair for trial in trials)
-    values = _by_replicate(trials, plr_threshold)
+    values = _by_replicate(trials, plr_threshold, others)
     pdrs = tuple(values[PartialDropRate.name].values())
     found = assess(
         repeats, plr_threshold=plr_threshold, source=str(path), over_time=not paired, pdr=mean(pdrs) if pdrs else None
@@ -282,7 +286,7 @@ def values_by_run(curve: LoadLossCurve, plr_threshold: float) -> _Values:
     }  # fmt: skip
 
 
-def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
+def _by_replicate(trials: Sequence[Trial], plr_threshold: float, others: Sequence[Trial]) -> _Values:
     values: _Values = {one.about.name: {} for one in OF_TRIALS}
     for count, ((_, pair, _), own) in enumerate(replicate_of(trials).items(), 1):
         loads = [trial.intended_load for trial in own if trial.occasion.phase == Phase.REPEAT] or [own[0].intended_load]
@@ -294,7 +298,7 @@ def _by_replicate(trials: Sequence[Trial], plr_threshold: float) -> _Values:
             latency=LatencyTrials() if any(trial.occasion.phase in LATENCY for trial in own) else None,
         )  # fmt: skip
         for measurand in measurands.all:
-            value = measurand.value(own)
+            value = measurand.value(with_idle_beside(own, others))
             if value is not None:
                 values[measurand.name][pair or count] = value
     return values

@@ -23,6 +23,6 @@ def with_functions(found: Iterable[Move], cost_at: CostAt) -> tuple[Move, ...]:
 def _told(move: Move, parts: Parts | None, cost_at: CostAt) -> Move:
     if parts is None:
         return move
-    changes = function_changes(*(cost_at(move.series, point) for point in (move.before, move.after)))
+    changes = function_changes(cost_at(move.series, move.before), cost_at(move.series, move.after))
     sure = tuple(one for one in changes if parts.sure(one))
     return replace(move, functions=sure, within=parts.within(move.after.value - move.before.value, sure))

@@ -52,6 +52,8 @@ class Said:
         option: the name on the command line, where that is not the field's.
         environment: the variable that is read where the command line says nothing.
         range: the least and the greatest value of a number.
+        commands: whether the value is run or written with the rights of whoever runs the gate, so that nobody else may
+            choose it: a suite, a testbed file, where a history lies.
     """
 
     help: str
@@ -62,6 +64,7 @@ class Said:
     option: str = ""
     environment: str | None = None
     range: tuple[int, int] | None = None
+    commands: bool = False
 
 
 @dataclass(frozen=True, slots=True)

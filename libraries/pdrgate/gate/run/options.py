@@ -18,13 +18,18 @@ import msgspec
 
 from pdrgate.builds.program_setup import Attach
 from pdrgate.checkout import GATE_COMMAND
-from pdrgate.errors import DataError, StorageError, UsageError, without_value
+from pdrgate.errors import DataError, UsageError, without_value
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
 from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.history.seal import seal
+from pdrgate.history.whole_file import write_whole
+from pdrgate.no_follow import read_no_follow
 from pdrgate.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
 from pdrgate.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
+_LARGEST_OPTIONS = 1 << 20
+"""Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
 _GONE = ("reading",)
@@ -141,6 +146,7 @@ class Options:
             "builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the environment names "
             "it. A URL with a password belongs there, because the command line refuses it",
             environment=HISTORY_VARIABLE,
+            commands=True,
         ),
     ] = None
     noise: Annotated[
@@ -150,6 +156,7 @@ class Options:
             "the file of the noise floor, [what boots deviate by](method-noise.md#what-boots-deviate-by). `--history` "
             "keeps it too",
             default="noise.jsonl in the folder of --output; none where Robot runs a suite",
+            commands=True,
         ),
     ] = None
     """The file of the tries of builds lies beside it. None: neither is kept."""
@@ -222,6 +229,7 @@ class RunOptions(Options):
             "A testbed file.",
             by=EVERYBODY,
             default="steady-guest.yaml; with --kernel local-vm.yaml; without QEMU local-netns.yaml",
+            commands=True,
         ),
     ]
     kernel: Annotated[
@@ -241,6 +249,7 @@ class RunOptions(Options):
             "the candidate: an eBPF object to load; with `--kernel`, that kernel is booted under both objects",
             EVERYBODY,
             "OBJECT",
+            commands=True,
         ),
     ] = ""
     program: Annotated[
@@ -272,6 +281,7 @@ class RunOptions(Options):
             "ports. `--maps` and `--rodata` apply to it too. Without `/FUNCTION`, the program's "
             '`SEC("freplace/FUNCTION")` names it',
             form="OBJECT:PROGRAM/FUNCTION",
+            commands=True,
         ),
     ] = ""
     maps: Annotated[
@@ -279,6 +289,7 @@ class RunOptions(Options):
         Said(
             "What maps of the eBPF programs hold before packets come, in YAML.",
             "what maps of the eBPF programs hold before packets come: [maps](#maps-of-ebpf-programs)",
+            commands=True,
         ),
     ] = None
     rodata: Annotated[
@@ -288,6 +299,7 @@ class RunOptions(Options):
             "what a global variable of the eBPF programs is, such as a `volatile const` one, or a YAML file of them; "
             "may be repeated",
             form="NAME=VALUE",
+            commands=True,
         ),
     ] = ()
     beneath: Annotated[
@@ -314,6 +326,7 @@ class RunOptions(Options):
             by=EVERYBODY,
             form="BUILD",
             default="for --kernel TREE@REV, the commit where its branch began",
+            commands=True,
         ),
     ] = ""
     boots: Annotated[
@@ -351,11 +364,12 @@ class RunOptions(Options):
             "a scenario of your own in a YAML file: [set-up of the SUT](reference.md#a-scenario-of-your-own)",
             EVERYBODY,
             "FILE",
+            commands=True,
         ),
     ] = None
     suites: Annotated[
         tuple[Path, ...],
-        Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite"),
+        Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite", commands=True),
     ] = (Path("robot/gate"),)
     order: Annotated[
         int | None,
@@ -393,7 +407,7 @@ class RunOptions(Options):
         """The options of an earlier run. Raises DataError when the folder holds none, or a value that is none."""
         file = folder / OPTIONS_FILE
         try:
-            record = json.loads(file.read_text(encoding="utf-8-sig"))
+            record = json.loads(read_no_follow(file, _LARGEST_OPTIONS).decode("utf-8-sig"))
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(
                 f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
@@ -412,11 +426,7 @@ class RunOptions(Options):
 
     def keep(self, folder: Path) -> None:
         """Write the options into the folder of the run. Raises StorageError."""
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / OPTIONS_FILE).write_text(json.dumps(self.written(), indent=1) + "\n")
-        except OSError as error:
-            raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another with --output") from error
+        seal(write_whole(folder / OPTIONS_FILE, f"{json.dumps(self.written(), indent=1)}\n".encode()))
 
     @property
     def command(self) -> str:

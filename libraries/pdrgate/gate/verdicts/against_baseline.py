@@ -25,8 +25,10 @@ from pdrgate.gate.verdicts.change_verdict import (
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.noise_floor import as_observed, noise_floor, remember
 from pdrgate.measurands import MeasurandRole, described
+from pdrgate.measurands.counted.idle_work import idle_changes
 from pdrgate.measurands.counted.load_cost import load_changes
 from pdrgate.measurands.functions.function_changes import function_changes
+from pdrgate.measurands.rates.copies import copies_changes
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult, ScenarioResult
@@ -195,7 +197,8 @@ class AgainstBaseline:
         boots = (1, self._baseline.boots)
         changes = unpaired_changes(samples, self._baseline.source, self._floor, boots, baseline_tells=False)
         ours = {one.name: one.samples for one in measurands}
-        return *changes, *load_changes(theirs, ours, options.load_tolerance)
+        besides = *idle_changes(theirs, ours), *copies_changes(theirs, ours)
+        return *changes, *load_changes(theirs, ours, options.load_tolerance), *besides
 
     @property
     def _builds(self) -> BuildPair:

@@ -72,6 +72,11 @@ class LoadedCode:
         self._is_fresh = False
         self._look_at_modules()
 
+    @property
+    def loaded(self) -> KernelSymbols:
+        """Symbols of the kernel and of the modules that are loaded."""
+        return self._of_modules
+
     def begin(self) -> None:
         """BPF programs of before may be gone, and others lie there."""
         self._symbols = self._of_modules

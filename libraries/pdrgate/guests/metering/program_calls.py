@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.meter import Followed
-from pdrgate.guests.metering.stacks import UNCALLED
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.observers.function_names import PROGRAM
+from pdrgate.observers.kernel_roles import BEGINS_UNCALLED, ENDS_UNCALLED
 from pdrgate.observers.watching import Observation
 from pdrgate.stretch import Functions
-
-_RETURNS = re.compile(
-    r"error_return$|restore_regs_and_return_to_kernel$|native_irq_return_iret$|common_interrupt_return$"
-)
-"""Code by which an interrupt ends, in the chain of callers that it has interrupted."""
 
 
 def observed_programs(followed: Followed, symbols: KernelSymbols) -> Observation:
@@ -66,4 +59,4 @@ def _chains(followed: Followed, symbols: KernelSymbols) -> npt.NDArray[np.bool_]
 
 def _of_interrupt(name: str) -> bool:
     """Whether it is code by which an interrupt comes, or goes: what it calls nobody has called who was interrupted."""
-    return UNCALLED.match(name) is not None or _RETURNS.match(name) is not None
+    return BEGINS_UNCALLED.match(name) is not None or ENDS_UNCALLED.match(name) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ import numpy as np
 from pdrgate.guests.metering.meter import Followed, VcpuMeter
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.observers.function_names import condensed_stacks, is_thunk, with_callees
+from pdrgate.observers.kernel_roles import BEGINS_UNCALLED
 from pdrgate.observers.watching import Observation
 from pdrgate.stretch import CALLER, USER_SPACE, Stacks
 
@@ -21,11 +21,6 @@ _DEEPEST = 256
 _ROOM = 1 << 28
 """Characters that all chains and all that they begin with may have: some 40 000 chains of 25 functions. A kernel that
 is made to call in as many ways as it can would fill this machine's memory."""
-
-UNCALLED = re.compile(
-    r"asm_|irq_entries_start$|common_interrupt|error_entry$|paranoid_|handle_softirqs$|__do_softirq$|do_softirq_own_stack$"
-)
-"""Functions that enter an interrupt or do the work after one. The code that it interrupted did not call them."""
 
 
 class CallsObserver:
@@ -111,7 +106,7 @@ def _add(found: dict[str, tuple[int, int]], stack: str, instructions: int, calls
 def _extended(path: tuple[str, ...], name: str) -> tuple[str, ...]:
     if path and path[-1] == name:
         return path
-    return (name,) if UNCALLED.match(name) or len(path) >= _DEEPEST else (*path, name)
+    return (name,) if BEGINS_UNCALLED.match(name) or len(path) >= _DEEPEST else (*path, name)
 
 
 class _Room:

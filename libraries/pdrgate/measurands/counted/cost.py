@@ -6,7 +6,8 @@ see are caches, branches and locks that others hold. Functions that the compiler
 It is judged at saturation, where the kernel takes packets in whole batches: there it repeats to 0.3 %. At a load that
 leaves the kernel time it takes fewer at a time, each batch costs the same, and a packet from 5 400 to 9 000
 instructions of one build; this is told beside it. What the kernel does by itself (the tick) is subtracted, as it was
-counted beside a program that has the CPU.
+counted beside a program that has the CPU. Where builds are compared, no function is subtracted more often than in the
+idle trials of both: a kernel that is busy without packets could hide behind that what packets cost.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from typing import ClassVar, Self
 from pdrgate.measurands.description import Description, MeasurandRole, Parts, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
 from pdrgate.phase import Phase
 from pdrgate.results.model import ChangeResult, FunctionChange
-from pdrgate.stretch import USER_SPACE, Functions
+from pdrgate.results.verdict import Verdict
+from pdrgate.stretch import USER_SPACE, AnyStretch
 from pdrgate.tolerances import COST_TOLERANCE
 from pdrgate.trial import Trial
 
-_TICK = "update_process_times"
-"""Called once by each tick of the kernel's clock."""
-_POLLS = ("virtnet_poll", "__napi_poll")
-"""What takes packets from a driver, one batch by each call; the first that is there."""
+_ONE_MORE = 1.0
+"""Ticks that a trial may have more than its time holds: where it begins is chance."""
 _WHOLE = 0.97
 """A share of the largest batch: equal trials on a quiet machine lie within it."""
 _ALIKE = 0.005
@@ -60,7 +61,19 @@ def cost_change_in_words(change: ChangeResult, functions: Sequence[FunctionChang
     between = f"{100 * low:+z.1f} to {100 * high:+z.1f} %"
     told = f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({between})"
     where = PARTS_OF_COST.within(change.candidate - change.baseline, functions)
-    return f"{told}, {where}" if where else told
+    return ", ".join(filter(None, (told, _by_functions(change, functions), where)))
+
+
+def _by_functions(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
+    """``by function +1.0 %``, where that decided for a build whose whole changed by more; else empty."""
+    if change.verdict is not Verdict.PASS or change.change <= change.tolerance or not functions:
+        return ""
+    return f"by function {100 * change_by_function(change, functions):+z.1f} %"
+
+
+def change_by_function(change: ChangeResult, functions: Sequence[FunctionChange]) -> float:
+    """What the cost changed by in all functions together, relative."""
+    return sum(one.change for one in functions) / change.baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +178,26 @@ def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
     return [trial for trial, batch in zip(found, batches, strict=True) if batch >= least]
 
 
-def idle_of(trials: Sequence[Trial]) -> Trial | None:
-    """The trial in which nothing was sent, None where there is none."""
-    return next((trial for trial in trials if trial.occasion.phase == Phase.IDLE and trial.seen.functions), None)
+def with_idle_beside(own: Sequence[AnyStretch], others: Sequence[AnyStretch]) -> Sequence[AnyStretch]:
+    """A replicate, and behind it the idle trials of the other boots of its pair: `idle_of` finds both.
+
+    Args:
+        own: trials of one boot.
+        others: trials of other boots, of any pair.
+    """
+    pair = own[0].belonging.pair if own else 0
+    return [*own, *(one for one in others if one.occasion.phase == Phase.IDLE and one.belonging.pair == pair)]
 
 
-def packet_cost(trials: Sequence[Trial], idle: Trial | None = None) -> PacketCost | None:
+def idle_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """The trials in which nothing was sent: that of the first trial's boot, and those of the boots that it is compared
+    with. Empty where its own is not among them."""
+    found = [one for one in trials if one.occasion.phase == Phase.IDLE and one.seen.functions]
+    own = [one for one in found if one.belonging.boot == trials[0].belonging.boot]
+    return (own[0], *(one for one in found if one not in own)) if own else ()
+
+
+def packet_cost(trials: Sequence[Trial], idle: Sequence[Trial] = ()) -> PacketCost | None:
     """What a packet cost in trials at one load; None where none of them was counted."""
     counted = [trial for trial in trials if trial.seen.functions and trial.forwarded]
     if not counted:
@@ -193,15 +220,18 @@ def packet_cost(trials: Sequence[Trial], idle: Trial | None = None) -> PacketCos
     )
 
 
-def on_path(trial: Trial, idle: Trial | None = None) -> dict[str, tuple[float, float]]:
-    """Instructions and calls per forwarded packet by function, without what the kernel does by itself."""
-    share = _share(trial, idle)
-    own: Functions = {} if idle is None else idle.seen.functions
+def on_path(trial: Trial, idle: Sequence[Trial] = ()) -> dict[str, tuple[float, float]]:
+    """Instructions and calls per forwarded packet by function, without what the kernel does by itself.
+
+    Args:
+        idle: idle trials, that of the trial's own boot first; see `idle_of`.
+    """
+    own = _by_itself(trial, idle)
     found = {}
     for name, (instructions, calls) in trial.seen.functions.items():
         if name != USER_SPACE:
-            by_itself = own.get(name, (0, 0))
-            left = max(0.0, instructions - share * by_itself[0]), max(0.0, calls - share * by_itself[1])
+            by_itself = own.get(name, (0.0, 0.0))
+            left = max(0.0, instructions - by_itself[0]), max(0.0, calls - by_itself[1])
             if any(left):
                 found[name] = left[0] / trial.forwarded, left[1] / trial.forwarded
     return found
@@ -213,15 +243,33 @@ def _whole(path: Mapping[str, tuple[float, float]]) -> float:
 
 def packets_per_poll(trial: Trial) -> float | None:
     """How many packets a poll of the driver took; None where it is not known what polls."""
-    polls = next((calls for name in _POLLS if (calls := trial.seen.functions.get(name, (0, 0))[1])), 0)
+    polls = POLL_OF_DRIVER.calls(trial.seen.functions)
     return trial.forwarded / polls if polls else None
 
 
-def _share(trial: Trial, idle: Trial | None) -> float:
-    """How much of what was executed without packets falls on a trial: by ticks, which a halted CPU has fewer of."""
-    if idle is None:
-        return 0.0
-    ticks, own = (one.seen.functions.get(_TICK, (0, 0))[1] for one in (trial, idle))
-    if ticks and own:
-        return ticks / own
-    return trial.seen.counted / idle.seen.counted if idle.seen.counted else 0.0
+def _by_itself(trial: Trial, idle: Sequence[Trial]) -> dict[str, tuple[float, float]]:
+    """Instructions and calls by function that fall on a trial without its packets: the least of all idle trials.
+
+    They are counted by ticks, which a halted CPU has fewer of, and kernels of another HZ more. The kernel counts its
+    ticks itself, so a trial has no more of them than its own idle trial had in as many seconds.
+    """
+    each = [_ticks(one) for one in idle]
+    if all(each):
+        now = _ticks(trial)
+        if own := idle[0].seen.counted if idle else 0.0:
+            now = min(now, _ONE_MORE + trial.seen.counted * each[0] / own)
+    else:
+        now, each = trial.seen.counted, [one.seen.counted for one in idle]
+    if not idle or not all(each):
+        return {}
+    return {
+        name: (
+            now * min(one.seen.functions.get(name, (0, 0))[0] / time for one, time in zip(idle, each, strict=True)),
+            now * min(one.seen.functions.get(name, (0, 0))[1] / time for one, time in zip(idle, each, strict=True)),
+        )
+        for name in idle[0].seen.functions
+    }
+
+
+def _ticks(trial: Trial) -> float:
+    return TICK.calls(trial.seen.functions)

@@ -6,9 +6,10 @@ packet: that one is called twice where it was called once is sure, however littl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from pdrgate.measurands.functions.renamed import renamed
+from pdrgate.measurands.functions.moved_work import MovedWork, moved_work, shown_by
 from pdrgate.observers.function_names import OTHERS, is_thunk
 from pdrgate.results.model import CostResult, FunctionChange, FunctionResult
 
@@ -23,21 +24,21 @@ _SURE_CALLS = 0.4
 _RANGES = 3.0
 
 
-def function_changes(before: CostResult | None, after: CostResult | None) -> tuple[FunctionChange, ...]:
+def function_changes(
+    before: CostResult | None, after: CostResult | None, work: Sequence[MovedWork] | None = None
+) -> tuple[FunctionChange, ...]:
     """How the cost changed by function, the largest change first; nothing where one of them was not counted.
 
-    What one build calls so and the other otherwise is one function, see `renamed`.
+    Args:
+        work: the functions that are one, for work moved between them; None: as the costs alone tell, see `moved_work`.
     """
     if before is None or after is None:
         return ()
     old, new = ({one.name: one for one in cost.functions} for cost in (before, after))
-    names = renamed(before, after)
+    moved = moved_work(before, after) if work is None else work
     counts = all(any(one.calls for one in cost.functions) for cost in (before, after))
     batches = explained_by_batches(before, after)
-    found = [
-        _change(name, earlier, old.get(earlier or name, _NONE), new.get(name, _NONE), counts, batches)
-        for name, earlier in _together(old, new, names)
-    ]
+    found = [_change(one, _together(one, old), _together(one, new), counts, batches) for one in _each(old, new, moved)]
     told = [one for one in found if abs(one.change) >= _LEAST or one.calls_changed]
     return tuple(sorted(told, key=lambda one: (-abs(one.change), one.function)))
 
@@ -45,26 +46,38 @@ def function_changes(before: CostResult | None, after: CostResult | None) -> tup
 _NONE = FunctionResult(name="", instructions=0.0, calls=0.0, deviation=0.0, fewest_calls=0.0, most_calls=0.0)
 
 
-def _together(
-    old: Mapping[str, FunctionResult], new: Mapping[str, FunctionResult], names: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Each function once, and its earlier name where it has another one now."""
-    for name in (old.keys() | new.keys()) - names.keys() - set(names.values()):
-        yield name, ""
-    for earlier, name in names.items():
-        yield name, earlier
+def _each(
+    old: Mapping[str, FunctionResult], new: Mapping[str, FunctionResult], moved: Sequence[MovedWork]
+) -> Iterator[MovedWork]:
+    """Each function once, with those that it shares its work with."""
+    for name in (old.keys() | new.keys()) - shown_by(moved).keys():
+        yield MovedWork(name, ())
+    yield from moved
+
+
+def _together(one: MovedWork, functions: Mapping[str, FunctionResult]) -> FunctionResult:
+    """What functions cost together; they are called as often as the one that they are shown by."""
+    found = [functions[name] for name in one.members if name in functions]
+    if one.renamed or not found:
+        return found[0] if found else _NONE
+    deviations = [each.deviation for each in found if each.deviation is not None]
+    return replace(
+        functions.get(one.name, _NONE), instructions=sum(each.instructions for each in found),
+        deviation=sum(each**2 for each in deviations) ** 0.5 if len(deviations) == len(found) else None,
+    )  # fmt: skip
 
 
 def _change(
-    name: str, earlier: str, base: FunctionResult, candidate: FunctionResult, counts: bool, batches: float
+    one: MovedWork, base: FunctionResult, candidate: FunctionResult, counts: bool, batches: float
 ) -> FunctionChange:
     change = candidate.instructions - base.instructions
-    told = name != OTHERS and not is_thunk(name)
+    told = one.name != OTHERS and not is_thunk(one.name)
     return FunctionChange(
-        function=name, before=base.instructions, after=candidate.instructions, change=change,
+        function=one.name, before=base.instructions, after=candidate.instructions, change=change,
         sure=_sure(change, base.deviation, candidate.deviation),
         calls_before=base.calls if counts else None, calls_after=candidate.calls if counts else None,
-        calls_changed=counts and told and _called_otherwise(base, candidate, batches), renamed_from=earlier,
+        calls_changed=counts and told and _called_otherwise(base, candidate, batches),
+        renamed_from=one.others[0] if one.renamed else "", moved_with=() if one.renamed else one.others,
     )  # fmt: skip
 
 

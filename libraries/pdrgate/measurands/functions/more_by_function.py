@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdrgate.measurands.functions.line_kinds import kinds_changed
-from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.results.model import ChangeResult, FunctionChange, PartChange
 
 
 @dataclass(frozen=True, slots=True)
 class MoreByFunction:
-    """A change in a sentence that names functions: *each packet touches 6.0 more cache lines (31.2 -> 37.2)*."""
+    """A change in a sentence that says the packet's numbers, then the functions: *each packet touches 6.0 more cache
+    lines (31.2 -> 37.2), 5.0 of them in lookup*.
+
+    Where the functions that surely changed come to another number than the packet's, both are said: *(11.6 -> 13.8),
+    +4.0 in enqueue*.
+    """
 
     words: str
     """What a packet has more of, ``touches {} {} cache lines``."""
@@ -21,20 +26,29 @@ class MoreByFunction:
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
         by = more_of(change)
         said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
-        before, after = before_and_after(change)
-        least, most = (f"{one:+z.1f}" for one in limits_of(change))
-        between = f", {least} to {most}" if least != most else ""
-        told = f"each packet {said} ({before:z.1f} -> {after:z.1f}{between})"
-        same = [one for one in change.parts if (one.change > 0) == (by > 0)]
-        if not same:
-            return told
-        first = max(same, key=lambda one: abs(one.change))
-        part = "" if abs(first.change) >= _ALL * abs(by) else f"{abs(first.change):.1f} of them "
-        kinds = [(kind, more) for kind, more in kinds_changed(change.parts) if (more > 0) == (by > 0)]
-        of = f", {abs(kinds[0][1]):.1f} of {kinds[0][0]}" if kinds else ""
-        of += f" ({first.fields[kinds[0][0]]})" if kinds and kinds[0][0] in first.fields else ""
-        writer = f", written by {first.writer}" if first.writer else ""
-        return f"{told}, {part}in {first.function}{of}{writer}"
+        numbers = f"{change.baseline:z.1f} -> {change.candidate:z.1f}"
+        if not change.parts:
+            return f"each packet {said} ({numbers})"
+        sure = surely_more(change)
+        first = max((one for one in change.parts if (one.change > 0) == (sure > 0)), key=lambda one: abs(one.change))
+        alone = abs(first.change) >= _ALL * abs(sure)
+        limits = limits_in_words(change)
+        if adds_up(change):
+            between = f", {limits}" if limits else ""
+            part = "" if alone else f"{abs(first.change):.1f} of them "
+            return f"each packet {said} ({numbers}{between}), {part}in {_place(change, first)}"
+        between = f" ({limits})" if limits else ""
+        told = f"{sure:+z.1f}{between} in" if alone else f"by function {sure:+z.1f}{between}, most in"
+        return f"each packet {said} ({numbers}), {'' if by * sure > 0 else 'though '}{told} {_place(change, first)}"
+
+
+def _place(change: ChangeResult, first: PartChange) -> str:
+    """The function that has most of a change, what its lines are of, and who writes to them."""
+    more = surely_more(change) > 0
+    kinds = [(kind, by) for kind, by in kinds_changed(change.parts) if (by > 0) == more]
+    of = f", {abs(kinds[0][1]):.1f} of {kinds[0][0]}" if kinds else ""
+    of += f" ({first.fields[kinds[0][0]]})" if kinds and kinds[0][0] in first.fields else ""
+    return first.label + of + (f", written by {first.writer}" if first.writer else "")
 
 
 def share_of(baseline: float) -> float:
@@ -43,12 +57,23 @@ def share_of(baseline: float) -> float:
 
 
 def more_of(change: ChangeResult) -> float:
-    """How much more of it a packet has: what surely changed is summed."""
-    return sum(one.change for one in change.parts) if change.parts else change.candidate - change.baseline
+    """How much more of it a packet has: the difference of the two numbers as they are said, so that they subtract."""
+    return round(change.candidate, 1) - round(change.baseline, 1)
+
+
+def surely_more(change: ChangeResult) -> float:
+    """How much more of it the functions have that surely changed; the rest of a packet may scatter or move besides."""
+    return sum(one.change for one in change.parts)
+
+
+def adds_up(change: ChangeResult) -> bool:
+    """Whether what surely changed is the packet's difference; so it is where nothing has parts."""
+    sure = surely_more(change)
+    return not change.parts or abs(more_of(change) - sure) <= max(_SCATTER, (1.0 - _ALL) * abs(sure))
 
 
 def limits_of(change: ChangeResult) -> tuple[float, float]:
-    """The interval of the same: the least and the most by which trials of the two builds differ.
+    """The interval of what surely changed: the least and the most by which trials of the two builds differ.
 
     Both are equal where all trials of a build counted the same, and in results of older versions, which do not have
     them.
@@ -57,23 +82,13 @@ def limits_of(change: ChangeResult) -> tuple[float, float]:
     return change.lower * whole, change.upper * whole
 
 
-def before_and_after(change: ChangeResult) -> tuple[float, float]:
-    """What a packet had of it and has now, so that the difference is the change.
-
-    What surely changed is summed. All that was counted has what trials differ by besides, and may differ by another
-    number: then it is that of the functions that surely changed. Results of older versions do not have that.
-    """
-    by = sum(one.change for one in change.parts)
-    parts = sum(one.baseline for one in change.parts), sum(one.candidate for one in change.parts)
-    if not change.parts or _adds_up(change.baseline, change.candidate, by) or not _adds_up(*parts, by):
-        return change.baseline, change.candidate
-    return parts
+def limits_in_words(change: ChangeResult) -> str:
+    """``+0.9 to +1.1``; empty where both ends are the same."""
+    least, most = (f"{one:+z.1f}" for one in limits_of(change))
+    return f"{least} to {most}" if least != most else ""
 
 
-def _adds_up(before: float, after: float, by: float) -> bool:
-    """Whether two numbers, as they are told, differ by a third one."""
-    return f"{after - before:.1f}" == f"{by:.1f}"
-
-
+_SCATTER = 0.15
+"""Of anything for a packet: all that did not surely change may differ by it."""
 _ALL = 0.95
 """A share of a change: the function that has it is the only one."""

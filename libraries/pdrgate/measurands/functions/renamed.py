@@ -28,8 +28,8 @@ _BEGINNING = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """The callers and callees of a function, of the functions that both builds have."""
+class Neighbours:
+    """The callers and callees of a function, as far as they matter."""
 
     callers: frozenset[str]
     callees: frozenset[str]
@@ -44,7 +44,7 @@ def renamed(before: CostResult, after: CostResult) -> dict[str, str]:
     if not gone or not fresh:
         return {}
     both = old.keys() & new.keys()
-    there, here = _places(before, both), _places(after, both)
+    there, here = neighbours_of(before, both), neighbours_of(after, both)
     likeness = sorted(
         (
             (-likeness, earlier.name, later.name)
@@ -64,7 +64,7 @@ def _can_be_renamed(one: FunctionResult) -> bool:
     return one.calls > 0 and one.instructions > 0 and one.name != OTHERS and not is_thunk(one.name)
 
 
-def _likeness(one: FunctionResult, other: FunctionResult, before: _Place | None, after: _Place | None) -> float:
+def _likeness(one: FunctionResult, other: FunctionResult, before: Neighbours | None, after: Neighbours | None) -> float:
     """How like two functions are; 0 where they are not the same."""
     often = _ratio(one.calls, other.calls)
     code = _ratio(one.instructions / one.calls, other.instructions / other.calls)
@@ -94,14 +94,18 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(one & other) or not one or not other
 
 
-def _places(cost: CostResult, both: Collection[str]) -> dict[str, _Place]:
-    """The place of each function in the chains of callers, as far as they were followed."""
+def neighbours_of(cost: CostResult, known: Collection[str]) -> dict[str, Neighbours]:
+    """The place of each function in the chains of callers, as far as they were followed.
+
+    Args:
+        known: the functions that matter as callers and callees.
+    """
     callers: dict[str, set[str]] = {}
     callees: dict[str, set[str]] = {}
     for caller, function in _calls(cost):
-        callers.setdefault(function, set()).update({caller}.intersection(both))
-        callees.setdefault(caller, set()).update({function}.intersection(both))
-    return {name: _Place(frozenset(found), frozenset(callees.get(name, ()))) for name, found in callers.items()}
+        callers.setdefault(function, set()).update({caller}.intersection(known))
+        callees.setdefault(caller, set()).update({function}.intersection(known))
+    return {name: Neighbours(frozenset(found), frozenset(callees.get(name, ()))) for name, found in callers.items()}
 
 
 def _calls(cost: CostResult) -> Iterator[tuple[str, str]]:

@@ -8,14 +8,15 @@ small cache misses: the first level's misses are kept with the trials, and not j
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, NamedTuple
 
 from pdrgate.measurands.counted.estimated_cycles import priced_of
 from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
 from pdrgate.measurands.functions.more_by_function import share_of
+from pdrgate.measurands.functions.moved_work import MovedWork, shown_by
 from pdrgate.measurands.memory.atomics import Atomics
 from pdrgate.measurands.memory.cache_lines import CacheLines
 from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
@@ -34,9 +35,6 @@ SURE = 0.15
 """The least that a function must have changed by, for a packet."""
 _NEEDED = 2
 """Trials of each build, for anything to be sure."""
-CLEARS_PAGES = "clear_page"
-"""What functions begin with that clear pages: how often one is needed, a boot's free pages decide, and how many packets
-wait at once. Their lines are told, and judged by nobody."""
 _LEAST = 0.02
 """Of any of these for a packet, for a function to be told of."""
 
@@ -62,9 +60,13 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
                 for kind in told
                 if not kind.of_lines and (names := names_of(seen, name, kind.counted))
             }
+            fills = any(one.functions[name].fills_pages for one in seen if name in one.functions)
             functions.append(
-                MemoryFunction(name=name, values=values, kinds=kinds, missed=missed, fields=fields, writer=writer)
-            )
+                MemoryFunction(
+                    name=name, values=values, kinds=kinds, missed=missed, fields=fields, writer=writer,
+                    fills_pages=fills,
+                )
+            )  # fmt: skip
     whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
     return MemoryResult(
         trials=len(seen), values=whole, functions=tuple(functions), cpus=seen[0].cpus,
@@ -75,7 +77,7 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
 def memory_changes(
     before: MemoryResult | None,
     after: MemoryResult | None,
-    renamed: Mapping[str, str],
+    work: Sequence[MovedWork],
     judged: Sequence[type[OfMemory]] = OF_MEMORY,
 ) -> tuple[ChangeResult, ...]:
     """What surely changed beyond doubt; a growth beyond the tolerance is a REGRESSION. What fell makes it a PASS.
@@ -83,41 +85,110 @@ def memory_changes(
     Nothing is compared that was seen on SUTs of other numbers of CPUs.
 
     Args:
-        renamed: functions by their earlier names, with what they are called now.
+        work: the functions that are one, for work moved between them.
         judged: the measurands to be compared.
     """
     if before is None or after is None or min(before.trials, after.trials) < _NEEDED or before.cpus != after.cpus:
         return ()
-    changes = (_change(kind, before, after, renamed) for kind in judged)
+    pair = _Pair(before, after, _functions(before, after, work))
+    changes = (_change(kind, pair) for kind in judged)
     return tuple(one for one in changes if one.parts)
 
 
 def told_changes(
-    before: MemoryResult | None, after: MemoryResult | None, renamed: Mapping[str, str], told: Sequence[type[OfMemory]]
+    before: MemoryResult | None, after: MemoryResult | None, work: Sequence[MovedWork], told: Sequence[type[OfMemory]]
 ) -> tuple[ChangeResult, ...]:
     """What surely changed, either way, by more than a packet may have more: told, and judged by nobody."""
-    found = memory_changes(before, after, renamed, told)
+    found = memory_changes(before, after, work, told)
     return tuple(replace(one, verdict=Verdict.NO_BASELINE) for one in found if abs(one.change) > one.tolerance)
 
 
-def _change(
-    kind: type[OfMemory], before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
-) -> ChangeResult:
+@dataclass(frozen=True, slots=True)
+class _InBoth:
+    """A function in both builds, with those that its work moved between; of one that is not there all is 0."""
+
+    work: MovedWork
+    before: MemoryFunction
+    after: MemoryFunction
+
+    @property
+    def fills_pages(self) -> bool:
+        """Whether it clears pages in either build, which nobody judges."""
+        return self.before.fills_pages or self.after.fills_pages
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two builds, by all functions of either."""
+
+    before: MemoryResult
+    after: MemoryResult
+    functions: Sequence[_InBoth]
+
+    def judged(self, measurand: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """What packets have of a measurand in both builds, by trial, without what fills pages."""
+        fill = [one for one in self.functions if one.fills_pages]
+        return (
+            _less(self.before.values[measurand], [one.before.values[measurand] for one in fill]),
+            _less(self.after.values[measurand], [one.after.values[measurand] for one in fill]),
+        )
+
+
+def _less(whole: Sequence[float], parts: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(one - sum(part[trial] for part in parts) for trial, one in enumerate(whole))
+
+
+def _functions(before: MemoryResult, after: MemoryResult, work: Sequence[MovedWork]) -> list[_InBoth]:
+    old, new = ({one.name: one for one in build.functions} for build in (before, after))
+    alone = [MovedWork(name, ()) for name in sorted((old.keys() | new.keys()) - shown_by(work).keys())]
+    return [_InBoth(one, _together(one, old, before), _together(one, new, after)) for one in (*alone, *work)]
+
+
+def _together(work: MovedWork, functions: Mapping[str, MemoryFunction], build: MemoryResult) -> MemoryFunction:
+    """What functions do with memory together."""
+    found = [functions[name] for name in work.members if name in functions]
+    if len(found) == 1:
+        return found[0]
+    none = (0.0,) * build.trials
+    return MemoryFunction(
+        name=work.name,
+        values={
+            name: tuple(map(sum, zip(none, *(one.values[name] for one in found), strict=True)))
+            for name in build.values
+        },
+        kinds=_sum(one.kinds for one in found),
+        missed={name: _sum(one.missed.get(name, {}) for one in found) for name in build.values},
+        fields={line: text for one in found for line, text in one.fields.items()},
+        writer=next((one.writer for one in found if one.writer), ""),
+        fills_pages=any(one.fills_pages for one in found),
+    )  # fmt: skip
+
+
+def _sum(each: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in each:
+        for kind, by in one.items():
+            found[kind] = found.get(kind, 0.0) + by
+    return found
+
+
+def _change(kind: type[OfMemory], pair: _Pair) -> ChangeResult:
     name = kind.about.name
-    base, candidate = (median(one.values[name]) for one in (before, after))
-    found = _surely_changed(kind, before, after, renamed)
-    parts = tuple(one.part for one in found)
-    by = sum(one.change for one in parts)
+    base, candidate = (median(one.values[name]) for one in (pair.before, pair.after))
+    changed = [_surely_changed(kind, pair, one) for one in pair.functions]
+    found = sorted(filter(None, changed), key=lambda one: (-abs(one.part.change), one.part.function))
+    by = sum(one.part.change for one in found)
     whole = share_of(base)
     allowed = max(kind.about.tolerance.default, kind.least / whole)
     # Where the whole does not follow, it was somewhere else before, as far as the whole's scatter lets that be seen.
-    room = max(kind.least / 2, *(max(one.values[name]) - min(one.values[name]) for one in (before, after)))
-    cleared = sum(one.change for one in parts if one.function.startswith(CLEARS_PAGES))
-    worse = (min(by, candidate - base + room) - cleared) / whole > allowed
+    earlier, now = pair.judged(name)
+    room = max(kind.least / 2, *(max(one) - min(one) for one in (earlier, now)))
+    more = sum(one.part.change for one in found if one.is_judged)
+    worse = min(more, median(now) - median(earlier) + room) / whole > allowed
     return ChangeResult(
         measurand=name, change=by / whole, lower=sum(one.least for one in found) / whole,
         upper=sum(one.most for one in found) / whole, confidence=1.0, tolerance=allowed, baseline=base,
-        candidate=candidate, unit=kind.about.unit, better=kind.about.better, parts=parts,
+        candidate=candidate, unit=kind.about.unit, better=kind.about.better, parts=tuple(one.part for one in found),
         verdict=Verdict.REGRESSION if worse else Verdict.PASS,
     )  # fmt: skip
 
@@ -128,34 +199,29 @@ class _Changed(NamedTuple):
     part: PartChange
     least: float
     most: float
+    is_judged: bool
 
 
-def _surely_changed(
-    kind: type[OfMemory], before: MemoryResult, after: MemoryResult, renamed: Mapping[str, str]
-) -> list[_Changed]:
-    """The functions that surely changed, the largest change first."""
+def _surely_changed(kind: type[OfMemory], pair: _Pair, one: _InBoth) -> _Changed | None:
+    """How a function surely changed; None where trials of one build may be what those of the other are."""
     measurand = kind.about.name
-    none = MemoryFunction(name="", values={measurand: (0.0,)})
-    old = {renamed.get(one.name, one.name): one for one in before.functions}
-    new = {one.name: one for one in after.functions}
-    found = []
-    for name in old.keys() | new.keys():
-        past, present = old.get(name, none), new.get(name, none)
-        earlier, now = past.values[measurand], present.values[measurand]
-        apart = max(min(now) - max(earlier), min(earlier) - max(now))
-        scatter = max(max(each) - min(each) for each in (earlier, now))
-        ranges = _RANGES if min(before.trials, after.trials) >= _SEVERAL else _RANGES_OF_FEW
-        if apart >= max(SURE, ranges * scatter):
-            by = median(now) - median(earlier)
-            kinds = _more_lines(measurand, past, present) if kind.of_lines else _more_missed(measurand, past, present)
-            now_or_then = present if by > 0 else past
-            part = PartChange(
-                function=name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds,
-                fields={line: text for line, text in now_or_then.fields.items() if line in kinds},
-                writer=now_or_then.writer if kind.of_lines else "",
-            )  # fmt: skip
-            found.append(_Changed(part, min(now) - max(earlier), max(now) - min(earlier)))
-    return sorted(found, key=lambda one: (-abs(one.part.change), one.part.function))
+    earlier, now = one.before.values[measurand], one.after.values[measurand]
+    apart = max(min(now) - max(earlier), min(earlier) - max(now))
+    scatter = max(max(each) - min(each) for each in (earlier, now))
+    ranges = _RANGES if min(pair.before.trials, pair.after.trials) >= _SEVERAL else _RANGES_OF_FEW
+    if apart < max(SURE, ranges * scatter):
+        return None
+    by = median(now) - median(earlier)
+    more = _more_lines if kind.of_lines else _more_missed
+    kinds = more(measurand, one.before, one.after)
+    now_or_then = one.after if by > 0 else one.before
+    part = PartChange(
+        function=one.work.name, change=by, baseline=median(earlier), candidate=median(now), kinds=kinds,
+        fields={line: text for line, text in now_or_then.fields.items() if line in kinds},
+        writer=now_or_then.writer if kind.of_lines else "",
+        moved_with=() if one.work.renamed else one.work.others,
+    )  # fmt: skip
+    return _Changed(part, min(now) - max(earlier), max(now) - min(earlier), not one.fills_pages)
 
 
 def _more_lines(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:

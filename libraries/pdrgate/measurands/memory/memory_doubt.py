@@ -6,9 +6,9 @@ only where the first leaves doubt: what does not differ beyond a tolerance in on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pdrgate.measurands.memory.memory_changes import CLEARS_PAGES, OF_MEMORY, SURE
+from pdrgate.measurands.memory.memory_changes import OF_MEMORY, SURE
 from pdrgate.measurands.memory.memory_trials import OfMemory
 from pdrgate.stretch import MemorySeen
 
@@ -24,10 +24,7 @@ def _moved(kind: type[OfMemory], before: MemorySeen, after: MemorySeen) -> bool:
     old, new = kind.by_function(before), kind.by_function(after)
     whole = max(1.0, sum(old.values()))
     allowed = max(kind.about.tolerance.default * whole, kind.least)
-    changes = [change for change in _changes(old, new) if abs(change) >= SURE]
+    fill = {name for seen in (before, after) for name, counts in seen.functions.items() if counts.fills_pages}
+    names = (old.keys() | new.keys()) - fill
+    changes = [by for name in names if abs(by := new.get(name, 0.0) - old.get(name, 0.0)) >= SURE]
     return any(abs(sum(one for one in changes if (one > 0) == more)) > allowed for more in (True, False))
-
-
-def _changes(old: Mapping[str, float], new: Mapping[str, float]) -> list[float]:
-    names = (name for name in old.keys() | new.keys() if not name.startswith(CLEARS_PAGES))
-    return [new.get(name, 0.0) - old.get(name, 0.0) for name in names]

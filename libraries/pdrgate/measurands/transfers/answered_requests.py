@@ -10,6 +10,7 @@ from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
 from pdrgate.measurands.transfers.tcp import TransferSetting, kernel_instructions, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
+from pdrgate.observers.kernel_roles import GOES_IDLE, TICK
 from pdrgate.transfer import Transfer
 
 
@@ -74,18 +75,17 @@ class RequestCost(_OfRequests):
         return median(costs) if costs else None
 
 
-_WAITING = ("update_process_times", "tick_nohz_idle_exit")
-"""What a kernel calls once for each tick, and once for each time that it has nothing to do."""
 _FOR_ONE = 7000.0
-"""Instructions of each. On guests of 6.1 a tick took 6 400 to 7 900 of them, an idle time 5 700 to 8 700. Transfers
-with 0.35 to 1.8 ticks and 1.0 to 2.3 idle times a request were 6.6 % apart, and without these 1.5 %."""
+"""Instructions of each tick, and of each time without work. On guests of 6.1 a tick took 6 400 to 7 900 of them, an
+idle time 5 700 to 8 700. Transfers with 0.35 to 1.8 ticks and 1.0 to 2.3 idle times a request were 6.6 % apart, and
+without these 1.5 %."""
 
 
 def _cost(transfer: Transfer) -> float | None:
     instructions = kernel_instructions(transfer)
     if instructions is None:
         return None
-    waits = sum(transfer.seen.functions.get(name, (0, 0))[1] for name in _WAITING)
+    waits = sum(role.calls(transfer.seen.functions) for role in (TICK, GOES_IDLE))
     return (instructions - _FOR_ONE * waits) / transfer.requests
 
 

@@ -19,6 +19,8 @@ from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 XUNIT_FILE = "xunit.xml"
+LARGEST_XUNIT = 64 << 20
+"""Bytes of it."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 _FAULTS = tuple(word for word in Verdict if word.exit_code not in (EXIT_PASS, EXIT_FAIL))

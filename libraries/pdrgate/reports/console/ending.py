@@ -129,7 +129,7 @@ class _Columns:
     def _cells(self, row: MeasurandLine) -> list[str]:
         value = row.value if self._units else row.number
         known = {
-            "MEASURAND": row.named, "VALUE": value, "95 % INTERVAL": row.interval, "BASE": row.baseline,
+            "MEASURAND": row.name, "VALUE": value, "95 % INTERVAL": row.interval, "BASE": row.baseline,
             "CANDIDATE": value, "CHANGE": row.change, "VERDICT": row.word,
         }  # fmt: skip
         return [printable(known[name]) or "-" for name in self._names]

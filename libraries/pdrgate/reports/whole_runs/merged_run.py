@@ -11,8 +11,9 @@ from pathlib import Path
 from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, StorageError
 from pdrgate.gate.run.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
-from pdrgate.reports.ci.junit import XUNIT_FILE, failed_besides, junit, retold, suites_side_by_side
-from pdrgate.reports.markup.files import written
+from pdrgate.history.whole_file import write_whole
+from pdrgate.no_follow import first_link, folder_no_follow, read_no_follow
+from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, failed_besides, junit, retold, suites_side_by_side
 from pdrgate.reports.whole_runs.remake import make_summaries, own_trials
 from pdrgate.results.consistency import contradictions
 from pdrgate.results.file_name import as_text
@@ -24,6 +25,8 @@ MERGED_FILE = "merged.json"
 """Not called as a run's result is: whoever reads a folder of runs would count them twice."""
 _VERDICT_FILE = "verdict.txt"
 """What `ci/gate-from-env` leaves beside its run, or in place of one."""
+_LARGEST_VERDICT = 64 << 10
+"""Bytes of it."""
 _FAULT = "testbed fault: "
 """What the line in it may begin with."""
 
@@ -87,7 +90,8 @@ def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) 
         found.append((into / "of the CI", _lost(Path("the gates"), why)))
         result = merged(as_text(into.resolve().name), [part for _, part in found])
     try:
-        into.mkdir(parents=True, exist_ok=True)
+        with folder_no_follow(into, make=True):
+            pass
     except OSError as error:
         raise StorageError(f"cannot make the folder {into}: {error.strerror}; name another with --into") from error
     write_result(into / MERGED_FILE, result)
@@ -95,7 +99,7 @@ def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) 
     for _ in make_summaries(into, result, trials):
         pass
     tests = _tests(found, result)
-    written(into / XUNIT_FILE, suites_side_by_side(tests, result))
+    write_whole(into / XUNIT_FILE, suites_side_by_side(tests, result), durable=False)
     return Merged(result, tuple(f"{name}: {told}" for name, one in tests.items() for told in failed_besides(one)))
 
 
@@ -116,6 +120,9 @@ def _once(found: Sequence[tuple[Path, RunPart | LostPart]]) -> list[tuple[Path, 
 
 def _parts(place: Path, into: Path, expected: Expected) -> Iterator[tuple[Path, RunPart | LostPart]]:
     """What is in a place, each with the folder that it lies in."""
+    if (link := first_link(place)) is not None:
+        yield place, _lost(place, f"no result: {link} is a link, and links are not followed; name the folder itself")
+        return
     found = list(_ends(place, into))
     for folder, is_run in found:
         if not is_run:
@@ -156,7 +163,7 @@ def _is_run(folder: Path) -> bool:
 
 def _why_lost(place: Path) -> str:
     try:
-        told = (place / _VERDICT_FILE).read_text(encoding="utf-8", errors="replace").strip()
+        told = read_no_follow(place / _VERDICT_FILE, _LARGEST_VERDICT).decode(errors="replace").strip()
     except OSError:
         told = ""
     told = told.removeprefix(_FAULT)  # an ERROR is one anyway
@@ -181,5 +188,5 @@ def _tests(found: Sequence[tuple[Path, RunPart | LostPart]], result: RunResult) 
 
 def _own_tests(folder: Path, result: RunResult) -> bytes:
     with contextlib.suppress(OSError, ValueError):
-        return retold((folder / XUNIT_FILE).read_bytes(), result)
+        return retold(read_no_follow(folder / XUNIT_FILE, LARGEST_XUNIT), result)
     return junit(result)

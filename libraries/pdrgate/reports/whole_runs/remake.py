@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,12 @@ from pdrgate.errors import DataError
 from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
+from pdrgate.history.whole_file import write_whole
+from pdrgate.no_follow import read_no_follow
 from pdrgate.reports.ci.allure import tell_allure
-from pdrgate.reports.ci.junit import XUNIT_FILE, junit, retold
+from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, junit, retold
 from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
-from pdrgate.reports.markup.files import written
 from pdrgate.reports.pages.overview import STATISTICS, Overview, overview
 from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
 from pdrgate.reports.pages.summary import SUMMARY_FILE, summary_page
@@ -29,6 +31,8 @@ from pdrgate.stability import read_trials
 from pdrgate.trial import Trial
 
 PLOTS_FOLDER = "plots"
+_LARGEST_OUTPUT = 512 << 20
+"""Bytes of Robot's output.xml."""
 _OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", XUNIT_FILE
 
 
@@ -53,7 +57,7 @@ def remake(folder: Path) -> Iterator[Path | UnmadeReport]:
     if (folder / _OUTPUT).exists():
         yield from _robots_own(folder, result)
     else:
-        yield written(folder / _XUNIT, junit(result))
+        yield write_whole(folder / _XUNIT, junit(result), durable=False)
         yield UnmadeReport(
             f"{_LOG} and {_REPORT} are not made: they are Robot's, of {_OUTPUT}, and there is none in {folder}"
         )
@@ -63,7 +67,7 @@ def retell_xunit(folder: Path, result: RunResult) -> None:
     """Put faults and numbers into the xunit.xml that Robot wrote; nothing where it wrote none."""
     path = folder / _XUNIT
     with contextlib.suppress(FileNotFoundError, ValueError):  # a torn one stays as it is
-        written(path, retold(path.read_bytes(), result))
+        write_whole(path, retold(read_no_follow(path, LARGEST_XUNIT), result), durable=False)
 
 
 def make_page(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport]:
@@ -101,10 +105,10 @@ def make_summaries(
     drawn = _drawn(folder, result, trials)
     for found in drawn.values():
         for picture in found:
-            yield written(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png)
+            yield write_whole(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png, durable=False)
     charts = [trial_chart(one, trials.get(one.origin.run, ())) for one in result.scenarios]
-    yield written(folder / SUMMARY_FILE, summary_page(result, drawn, charts).encode())
-    yield written(folder / MARKDOWN_FILE, run_markdown(result, pipeline().pages).encode())
+    yield write_whole(folder / SUMMARY_FILE, summary_page(result, drawn, charts).encode(), durable=False)
+    yield write_whole(folder / MARKDOWN_FILE, run_markdown(result, pipeline().pages).encode(), durable=False)
     return drawn
 
 
@@ -136,16 +140,28 @@ def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport
     wrong = io.StringIO()
     decisive = decisive_scenario(result.scenarios)
     head = overview(result, main_picture(decisive) if decisive is not None else None)
-    rebot(
-        str(folder / _OUTPUT), outputdir=str(folder), log=_LOG, report=_REPORT, xunit=_XUNIT, stdout=io.StringIO(),
-        stderr=wrong, prerebotmodifier=_Headed(head), **STATISTICS,
-    )  # fmt: skip
-    made = [folder / name for name in (_LOG, _REPORT, _XUNIT)]
-    told = wrong.getvalue().strip()
-    if told:
-        yield UnmadeReport(
-            f"{_LOG}, {_REPORT} and {_XUNIT} are not made again: {' '.join(told.splitlines()[0].split())}"
-        )
-        return
-    retell_xunit(folder, result)
-    yield from made
+    # Robot follows links: it reads and writes in a folder that nobody else knows.
+    with tempfile.TemporaryDirectory(prefix="pdrgate-report-") as name:
+        apart = Path(name)
+        try:
+            (apart / _OUTPUT).write_bytes(read_no_follow(folder / _OUTPUT, _LARGEST_OUTPUT))
+        except OSError as error:
+            yield _unmade(f"{folder / _OUTPUT}: {error.strerror}")
+            return
+        rebot(
+            str(apart / _OUTPUT), outputdir=name, log=_LOG, report=_REPORT, xunit=_XUNIT, stdout=io.StringIO(),
+            stderr=wrong, prerebotmodifier=_Headed(head), **STATISTICS,
+        )  # fmt: skip
+        if told := wrong.getvalue().strip():
+            yield _unmade(" ".join(told.splitlines()[0].replace(name, str(folder)).split()))
+            return
+        for one in (_LOG, _REPORT):
+            yield write_whole(folder / one, (apart / one).read_bytes(), durable=False)
+        content = (apart / _XUNIT).read_bytes()
+        with contextlib.suppress(ValueError):
+            content = retold(content, result)
+        yield write_whole(folder / _XUNIT, content, durable=False)
+
+
+def _unmade(why: str) -> UnmadeReport:
+    return UnmadeReport(f"{_LOG}, {_REPORT} and {_XUNIT} are not made again: {why}")

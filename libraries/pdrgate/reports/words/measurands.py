@@ -16,7 +16,7 @@ from pdrgate.measurands import (
     described,
     unit_of,
 )
-from pdrgate.measurands.functions.more_by_function import before_and_after, limits_of, more_of, share_of
+from pdrgate.measurands.functions.more_by_function import adds_up, limits_in_words, more_of, share_of, surely_more
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.units import Ratio, change_in_words
@@ -59,8 +59,6 @@ class MeasurandLine:
     """The functions that the change is in, and its tolerance, where they are known."""
     why: str = ""
     """Why the change has no verdict, in a short clause."""
-    in_part: bool = False
-    """Whether the numbers are those of the functions that surely changed, and not of all."""
 
     @property
     def word(self) -> str:
@@ -78,16 +76,11 @@ class MeasurandLine:
         return f"{self.change} {self.where}".rstrip()
 
     @property
-    def named(self) -> str:
-        """What is measured: of what memory trials count, perhaps only what surely differs."""
-        return f"{self.name} that differ" if self.in_part else self.name
-
-    @property
     def title(self) -> str:
         """The same with its unit, without what both have: *shared lines (per packet)*."""
         rest = self.unit.removeprefix(self.name)
         unit = f"per {rest[1:]}" if rest.startswith("/") else self.unit
-        return f"{self.named} ({unit})" if unit else self.named
+        return f"{self.name} ({unit})" if unit else self.name
 
 
 def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
@@ -96,7 +89,7 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     changes = {change.measurand: change for change in (comparison.changes if comparison else ())}
     base = scenario.builds.side("baseline")
     bases = {one.name: _number(one.value, one.unit) for one in (base.findings.measurands if base else ())}
-    bases |= {name: _number(before_and_after(change)[0], change.unit) for name, change in changes.items()}
+    bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in measurands_of(scenario)}
     names = sorted(
         {**measured, **bases, **changes}, key=lambda name: name != PDR_ABOUT.name
@@ -109,10 +102,7 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
 
 def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
     """The same of a comparison that no scenario holds."""
-    rows = [
-        _row(one.measurand, None, _number(before_and_after(one)[0], one.unit), one, comparison)
-        for one in comparison.changes
-    ]
+    rows = [_row(one.measurand, None, _number(one.baseline, one.unit), one, comparison) for one in comparison.changes]
     return _told_once(rows, comparison.changes)
 
 
@@ -199,8 +189,7 @@ def _row(
         if one.lower is not None and one.upper is not None:
             interval = f"{_number(one.lower, one.unit)} .. {_number(one.upper, one.unit)}"
     elif change is not None:
-        after = before_and_after(change)[1]
-        value, number = value_in_words(after, change.unit), _number(after, change.unit)
+        value, number = value_in_words(change.candidate, change.unit), _number(change.candidate, change.unit)
     return MeasurandLine(
         name=name,
         value=value,
@@ -215,17 +204,17 @@ def _row(
         resolves=f"{change.evidence.resolves:.1%}" if change and change.evidence else "",
         number=number,
         unit="" if unit.quantity is not None else unit.name,
-        in_part=change is not None and before_and_after(change) != (change.baseline, change.candidate),
     )
 
 
 def change_told(change: ChangeResult | ComparisonResult) -> str:
     """``-3.1% (-3.9% to -2.2%)``; ``+1.0 (+0.9 to +1.1)`` of what is counted by function: a packet may have had none
-    of it, and no share of none is known.
+    of it, and no share of none is known. ``+2.2, by function +4.0 (+3.9 to +4.1)`` where these come to another number.
     """
     if isinstance(change, ChangeResult) and change.parts:
-        least, most = limits_of(change)
-        return f"{more_told(change)} ({least:+z.1f} to {most:+z.1f})" if least < most else more_told(change)
+        limits = limits_in_words(change)
+        sure = "" if adds_up(change) else f", by function {surely_more(change):+z.1f}"
+        return f"{more_told(change)}{sure}" + (f" ({limits})" if limits else "")
     return change_in_words(change.change, change.lower, change.upper)
 
 
@@ -250,7 +239,7 @@ def _where(change: ChangeResult | None) -> str:
 def in_functions(change: ChangeResult) -> str:
     """``in lookup and 1 more``: the functions that a change of what is counted by function is in; it has parts."""
     first = max(change.parts, key=lambda one: abs(one.change))
-    return f"in {first.function}" + (f" and {len(change.parts) - 1} more" if len(change.parts) > 1 else "")
+    return f"in {first.label}" + (f" and {len(change.parts) - 1} more" if len(change.parts) > 1 else "")
 
 
 def tolerance_told(change: ChangeResult) -> str:

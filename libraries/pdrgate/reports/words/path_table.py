@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import DESCRIPTIONS, Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
-from pdrgate.measurands.functions.more_by_function import before_and_after
 from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.costs import total_change
 from pdrgate.reports.words.measurands import change_told, tolerance_told
@@ -93,7 +92,7 @@ def _line(number: int, scenario: ScenarioResult) -> PathLine:
     base = candidate = told = ""
     change = _first_told(scenario)
     if change is not None:
-        base, candidate = (_number(change, value) for value in before_and_after(change))
+        base, candidate = (_number(change, value) for value in (change.baseline, change.candidate))
         told = change_told(change)
         if scenario.verdict is Verdict.PASS and change.lower * change.upper > 0:  # what would else contradict its mark
             told += f", tolerance {tolerance_told(change)}"

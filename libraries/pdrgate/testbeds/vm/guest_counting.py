@@ -14,6 +14,7 @@ from pdrgate.guests.metering.program_calls import observed_programs
 from pdrgate.guests.metering.sharing import LockstepObserver, SharingObserver
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
+from pdrgate.observers.kernel_roles import ROLES_OF_ONE_CPU, ROLES_OF_SEVERAL_CPUS, absent
 from pdrgate.observers.watching import Observer
 from pdrgate.phase import Phase
 
@@ -36,6 +37,8 @@ class GuestCounting:
         """Whether its kernel tells where its functions lie."""
         self._symbols: KernelSymbols | None = None
         """Where they lie, as of when counting was last asked for."""
+        self.unknown: tuple[str, ...] = ()
+        """What nobody knows of the guest's kernel, for it has no function of a name that is known, in sentences."""
         self._observer: FunctionObserver | None = None
         """What counts them."""
 
@@ -44,7 +47,7 @@ class GuestCounting:
         guest = self._guest
         if guest.meter is None or self.uncounted:
             return ()
-        symbols = self._symbols = read_symbols(guest, guest.build.image)
+        symbols = self.know(read_symbols(guest, guest.build.image))
         self._program.start()
         self._observer = FunctionObserver(guest.meter, lambda executed: symbols)
         return (self._observer,)
@@ -64,7 +67,7 @@ class GuestCounting:
         """What sees each access to memory, by the names that `counting` has read; of several CPUs, what they share."""
         guest = self._guest
         if guest.sharing_meter is not None and guest.memory is not None and self._named:
-            symbols = self._symbols = read_symbols(guest, guest.build.image)
+            symbols = self.know(read_symbols(guest, guest.build.image))
             return (
                 SharingObserver(
                     guest.sharing_meter, partial(guest.exists, "/"), symbols, partial(read_areas, guest),
@@ -97,6 +100,14 @@ class GuestCounting:
             return why_unmetered(guest.accelerator.name, self._vcpus)
         return "" if self._named else f"{guest.build.name} tells no addresses of its functions (CONFIG_KALLSYMS)"
 
+    def know(self, symbols: KernelSymbols) -> KernelSymbols:
+        """Take the symbols of the guest's kernel; returns them."""
+        if self._symbols is None:
+            roles = ROLES_OF_SEVERAL_CPUS if self._vcpus > 1 else ROLES_OF_ONE_CPU
+            self.unknown = absent(roles, symbols)
+        self._symbols = symbols
+        return symbols
+
     @property
     def exact(self) -> bool:
         """Equal packets cost equal numbers: an emulator sees one CPU and nothing else."""
@@ -126,6 +137,7 @@ class StandingCounting:
             return ()
         if self._code is None:
             self._code = LoadedCode(self._guest, self._guest.build)
+            self._counting.know(self._code.loaded)
             self._program.start()
         self._code.begin()
         self._observer = FunctionObserver(meter, self._code.naming)

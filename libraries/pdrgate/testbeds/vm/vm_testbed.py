@@ -311,8 +311,12 @@ class VmTestbed:
         self._taps.take_first_queues()
 
     def check(self) -> tuple[str, ...]:
-        """New faults on the guest's console that it survived. Raises GuestError when it did not."""
-        return tuple(crash.sentence() for crash in self.guest.check())
+        """New faults on the guest's console that it survived, and what nobody knows of its kernel for want of names.
+
+        Raises GuestError when it did not survive them.
+        """
+        unknown = self._counting.unknown if self._counting is not None else ()
+        return (*(crash.sentence() for crash in self.guest.check()), *unknown)
 
     def counters(self) -> Reading:
         """The guest's counters; the TAPs' at places of ``tg``; of the CPUs that QEMU runs on, what others had of them.

@@ -61,6 +61,16 @@ struct {
 	__type(value, __u64);
 } expected SEC(".maps");
 
+/* By a packet's number, modulo WINDOW: one more than the last number that has come of this trial. A bit for each number
+ * would be smaller, and its words would be shared by CPUs that count at the same time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WINDOW);
+	__type(key, __u32);
+	__type(value, __u64);
+} seen SEC(".maps");
+
 const volatile __u32 room = MAX_FRAME;	/* bytes of a frame in the table, for the verifier; the worker sets it */
 
 static __always_inline __u16 fold(__u64 sum)
@@ -213,19 +223,25 @@ int send(struct xdp_md *ctx)
 		__builtin_memcpy(payload, &wire, PROBE_PAYLOAD);
 		sum += (stamp >> 48) + ((stamp >> 32) & 0xffff) + ((stamp >> 16) & 0xffff) + (stamp & 0xffff);
 		c->probes++;
-	} else if (c->asked.marked) {
-		__u64 mark = bpf_cpu_to_be64((__u64)c->asked.mark << 32 | (__u32)i);
+	} else {
+		__u32 first = i, second = 0;
 
-		if (payload + MARK_PAYLOAD > end)
+		if (c->asked.marked) {
+			first = c->asked.mark;
+			second = i;
+			sum += (second >> 16) + (second & 0xffff);
+		}
+		if (payload + NUMBER_PAYLOAD > end)
 			return XDP_ABORTED;
-		__builtin_memcpy(payload, &mark, MARK_PAYLOAD);
-		sum += (c->asked.mark >> 16) + (c->asked.mark & 0xffff) + ((i >> 16) & 0xffff) + (i & 0xffff);
-	} else if (c->asked.probe_every) {
-		/* The page may have held a probe before: its stamp is not in this frame's checksum. */
+		*(__u32 *)payload = bpf_htonl(first);
+		sum += (first >> 16) + (first & 0xffff);
+		/* Zeros as well: the page may have held a probe before, whose stamp is not in this frame's checksum. */
+		if (c->asked.marked | c->asked.probe_every) {
 #pragma unroll
-		for (int at = 0; at < PROBE_PAYLOAD; at++)
-			if (payload + at + 1 <= end)
-				*(__u8 *)(payload + at) = 0;
+			for (int at = NUMBER_PAYLOAD; at < MARK_PAYLOAD; at++)
+				if (payload + at + 1 <= end)
+					*(__u8 *)(payload + at) = second >> 8 * (MARK_PAYLOAD - 1 - at);
+		}
 	}
 	word = fold(sum);
 	if (!word)
@@ -402,6 +418,18 @@ __attribute__((noinline)) int look_at_order(__u32 ordered, __u32 cpu, __u64 numb
 	return 0;
 }
 
+/* Whether no packet of this number has come before. One that WINDOW others have come after cannot be known. */
+__attribute__((noinline)) int comes_first(__u64 number)
+{
+	__u32 at = number % WINDOW;
+	__u64 *last = bpf_map_lookup_elem(&seen, &at);
+
+	if (!last || number < *last)
+		return 0;
+	*last = number + 1;
+	return 1;
+}
+
 SEC("xdp")
 int count(struct xdp_md *ctx)
 {
@@ -429,13 +457,33 @@ int count(struct xdp_md *ctx)
 		n->returned++;
 		return XDP_DROP;
 	}
-	n->own++;
-	if (c->asked.chosen && !(kind & PROBE) && payload + PROBE_PAYLOAD <= end) {
+	if (!(kind & PROBE)) {
 		__u64 number;
 
-		__builtin_memcpy(&number, payload, PROBE_PAYLOAD);
-		look_at_order(c->asked.ordered, cpu, bpf_be64_to_cpu(number));
+		if (c->asked.chosen) {
+			if (payload + PROBE_PAYLOAD > end)
+				return XDP_DROP;
+			__builtin_memcpy(&number, payload, PROBE_PAYLOAD);
+			number = bpf_be64_to_cpu(number);
+		} else {
+			if (payload + NUMBER_PAYLOAD > end) {
+				n->stray++;
+				return XDP_DROP;
+			}
+			number = bpf_ntohl(*(__u32 *)payload);
+		}
+		if (number >= c->asked.count) {	/* no packet of ours had it */
+			n->stray++;
+			return XDP_DROP;
+		}
+		if (!comes_first(number)) {
+			n->twice++;
+			return XDP_DROP;
+		}
+		if (c->asked.chosen)
+			look_at_order(c->asked.ordered, cpu, number);
 	}
+	n->own++;
 	if (kind & PROBE && payload + PROBE_PAYLOAD <= end) {
 		__u64 wire, latency;
 		__u32 bucket;

@@ -9,7 +9,7 @@
 
 #include "latency.h"
 
-#define WIRE_VERSION 11
+#define WIRE_VERSION 12
 #define LOOKS 16			/* looks at what is under way, at equal steps of the sending time */
 #define MAX_BATCH 64
 #define MAX_FRAME 1514			/* bytes without FCS */
@@ -18,11 +18,13 @@
 #define VLAN 4				/* bytes of an IEEE 802.1Q tag, behind the MAC addresses */
 #define ROUTING_MAX 152			/* an IPv6 routing header of nine segments: eight hops and the end */
 #define PROBE_PAYLOAD 8			/* the sending time, CLOCK_MONOTONIC ns */
+#define NUMBER_PAYLOAD 4		/* the packet's number, 32 bits, big-endian; of all but probes and marked ones */
 #define MARK_PAYLOAD 8			/* the trial's mark and the packet's number, 32 bits each, big-endian */
 #define TAIL_MARK 16			/* what tells chosen frames: their last bytes, see `struct tail_mark` */
 #define CHOSEN_MAX (1 << 18)		/* frames of a table */
 #define ORDER_MAX (1 << 19)		/* packets until a table's order begins again */
 #define STREAMS_MAX (1 << 16)		/* places in a table's order whose packets are looked at for overtaking */
+#define WINDOW (1 << 20)		/* numbers of packets that are known to have come, see the map `seen` */
 #define HEADER_MAX (HEADER_V6 + VLAN + ROUTING_MAX + PROBE_PAYLOAD)
 #define SAMPLES 8			/* frames that a CPU keeps whole in a trial, at most */
 #define SAMPLE_ROOM 1520		/* bytes of a frame that are kept: a multiple of 8, no less than MAX_FRAME */
@@ -128,6 +130,7 @@ struct counts {
 	__u64 probes;			/* part of the own */
 	__u64 longest;			/* ns, of this trial's probes */
 	__u64 returned;			/* of this trial, and back on another port than they are to: not among the own */
+	__u64 twice;			/* back once more, or after WINDOW later ones: not among the own */
 	__u64 until_sample;		/* packets of the trial until the next one is kept whole */
 	__u64 numbered;			/* chosen packets, of those that are no probes: their number was compared */
 	__u64 overtaken;		/* part of the numbered: a later one of the same place in the order came before */

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pdrgate.traffic.chosen.frame_table import FrameTable
 
-VERSION = 11
+VERSION = 12
 HEADER_MAX = 226
 """Bytes of the longest header, with a VLAN tag, a routing header of nine segments and a probe's time stamp."""
 

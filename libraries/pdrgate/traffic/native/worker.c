@@ -66,6 +66,7 @@ static struct control *control;
 static struct counts *per_cpu;
 static struct samples *kept;		/* per CPU, too */
 static uint64_t *expected;		/* by place in the order of chosen frames */
+static uint64_t *seen;			/* by a packet's number, modulo WINDOW */
 static int send_fd = -1;
 static const char *programs;		/* path of the BPF object */
 static bool paced;			/* whether it can send: live frames are to be had */
@@ -121,6 +122,7 @@ static struct counts received(void)
 		sum.stray += cpu->stray;
 		sum.probes += cpu->probes;
 		sum.returned += cpu->returned;
+		sum.twice += cpu->twice;
 		sum.numbered += cpu->numbered;
 		sum.overtaken += cpu->overtaken;
 		if (cpu->longest > sum.longest)
@@ -318,11 +320,12 @@ static uint32_t fill(uint8_t *frame, uint64_t i)
 		memcpy(frame + header, &big, PROBE_PAYLOAD);
 		sum += (stamp >> 48) + ((stamp >> 32) & 0xffff) + ((stamp >> 16) & 0xffff) + (stamp & 0xffff);
 		control->probes++;
-	} else if (control->asked.marked) {
-		uint32_t mark[2] = { htonl(control->asked.mark), htonl((uint32_t)i) };
+	} else {
+		uint32_t number = (uint32_t)i, first = control->asked.marked ? control->asked.mark : number;
+		uint32_t second = control->asked.marked ? number : 0, words[2] = { htonl(first), htonl(second) };
 
-		memcpy(frame + header, mark, MARK_PAYLOAD);
-		sum += (control->asked.mark >> 16) + (control->asked.mark & 0xffff) + ((i >> 16) & 0xffff) + (i & 0xffff);
+		memcpy(frame + header, words, control->asked.marked ? MARK_PAYLOAD : NUMBER_PAYLOAD);
+		sum += (first >> 16) + (first & 0xffff) + (second >> 16) + (second & 0xffff);
 	}
 	wire = fold(sum);
 	wire = htons(wire ? wire : 0xffff);
@@ -463,7 +466,7 @@ static struct counts drain(struct counts before, uint64_t expected, uint64_t qui
 		current = received();
 		left = control->asked.taken ? not_taken(false) : 0;
 		if (current.own != last.own || current.stray != last.stray || current.returned != last.returned ||
-		    left != outside)
+		    current.twice != last.twice || left != outside)
 			changed = now();
 		last = current;
 		outside = left;
@@ -525,13 +528,13 @@ static void report(struct counts back, uint64_t refused, uint64_t draining, uint
 
 	printf("{\"sent\":%llu,\"refused\":%llu,\"forwarded\":%llu,\"drained\":%llu,\"returned\":%llu,\"stray\":%llu,"
 	       "\"sending_ns\":%llu,\"drain_ns\":%llu,\"probes\":%llu,\"probes_back\":%llu,\"outside\":%llu,"
-	       "\"numbered\":%llu,\"overtaken\":%llu,\"under_way\":[",
+	       "\"twice\":%llu,\"numbered\":%llu,\"overtaken\":%llu,\"under_way\":[",
 	       (unsigned long long)control->sent, (unsigned long long)refused, (unsigned long long)back.own,
 	       (unsigned long long)(back.own - control->back), (unsigned long long)back.returned,
 	       (unsigned long long)back.stray,
 	       (unsigned long long)(control->end - control->start), (unsigned long long)draining,
 	       (unsigned long long)control->probes, (unsigned long long)back.probes, (unsigned long long)outside,
-	       (unsigned long long)back.numbered, (unsigned long long)back.overtaken);
+	       (unsigned long long)back.twice, (unsigned long long)back.numbered, (unsigned long long)back.overtaken);
 	for (int k = 0; k < LOOKS; k++)
 		printf(k ? ",%llu" : "%llu", (unsigned long long)under_way[k]);
 	printf("],\"frames\":[");
@@ -562,6 +565,7 @@ static void trial(const struct request *asked)
 	}
 	if (asked->chosen)
 		memset(expected, 0, sizeof(*expected) * (asked->ordered < STREAMS_MAX ? asked->ordered : STREAMS_MAX));
+	memset(seen, 0, sizeof(*seen) * (asked->count < WINDOW ? asked->count : WINDOW));
 	before = received();
 	control->before = before.own;
 	drops = port_drops();
@@ -591,6 +595,7 @@ static void trial(const struct request *asked)
 	after.stray -= before.stray;
 	after.probes -= before.probes;
 	after.returned -= before.returned;
+	after.twice -= before.twice;
 	after.numbered -= before.numbered;
 	after.overtaken -= before.overtaken;
 	if (asked->live)
@@ -635,7 +640,7 @@ static void forget_table(void)
 /* Shares the maps that there are already with the program that sends the table. */
 static void load_replay(struct bpf_object *first)
 {
-	static const char *const shared[] = { "control", "received", "samples", "expected" };
+	static const char *const shared[] = { "control", "received", "samples", "expected", "seen" };
 	struct bpf_program *program;
 	struct bpf_map *constants;
 	uint32_t *room;
@@ -746,7 +751,7 @@ static const char *out_of_range(const struct request *asked)
 		return "routing";
 	if (asked->vlan && asked->vlan != VLAN)
 		return "vlan";
-	if (asked->plain_len < header || asked->plain_len > MAX_FRAME)
+	if (asked->plain_len < header + (asked->chosen ? 0 : NUMBER_PAYLOAD) || asked->plain_len > MAX_FRAME)
 		return "plain_len";
 	if (asked->probe_every && (asked->probe_len < header + PROBE_PAYLOAD || asked->probe_len > MAX_FRAME))
 		return "probe_len";
@@ -867,7 +872,10 @@ int main(int argc, char **argv)
 	kept = mmap(NULL, samples_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(samples), 0);
 	expected = mmap(NULL, sizeof(*expected) * STREAMS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED,
 			bpf_object__find_map_fd_by_name(object, "expected"), 0);
-	if (control == MAP_FAILED || per_cpu == MAP_FAILED || kept == MAP_FAILED || expected == MAP_FAILED)
+	seen = mmap(NULL, sizeof(*seen) * WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    bpf_object__find_map_fd_by_name(object, "seen"), 0);
+	if (control == MAP_FAILED || per_cpu == MAP_FAILED || kept == MAP_FAILED || expected == MAP_FAILED ||
+	    seen == MAP_FAILED)
 		fail("mapping what is shared with the BPF programs");
 	control->cpus = cpu_count;
 	for (int i = 4; i < argc; i++, port_count++) {

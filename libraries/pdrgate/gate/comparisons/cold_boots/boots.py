@@ -19,6 +19,7 @@ from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measur
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import AnyAsk, Identity, PreparedSut, fingerprint_differences
 from pdrgate.gate.verdicts.disturbance import remedy
+from pdrgate.measurands.counted.cost import with_idle_beside
 from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
@@ -166,15 +167,18 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             done += self._group(group, number, wanted)
             if self.failure is not None:
                 return [], []
-        results = [self._boot_result(one, number) for one in done]
+        results = [self._boot_result(one, number, [other for other in done if other is not one]) for one in done]
         if self.failure is not None:
             return [], []
         return results, [trial for one in done for trial in one.replicate.trials]
 
-    def _boot_result(self, one: Boot[AnyAsk, AnyStretch], number: int) -> BootResult:
-        """What a boot came to; sets `failure` when that is nothing to compare."""
+    def _boot_result(
+        self, one: Boot[AnyAsk, AnyStretch], number: int, others: Sequence[Boot[AnyAsk, AnyStretch]]
+    ) -> BootResult:
+        """What a boot came to beside the others of its pair; sets `failure` when that is nothing to compare."""
         side = one.build.side
-        values = self._values(f"boot {number} of the {side} {one.build.label}", one.replicate.trials)
+        trials = with_idle_beside(one.replicate.trials, [each for other in others for each in other.replicate.trials])
+        values = self._values(f"boot {number} of the {side} {one.build.label}", trials)
         return BootResult(
             side=side, pair=number, boot=one.sut.boot_id, kernel=one.kernel, values=values,
             complaints=tuple(one.sut.complaints),

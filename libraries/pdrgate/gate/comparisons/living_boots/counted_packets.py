@@ -24,12 +24,14 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep
 from pdrgate.measurands.counted.calls import Calls
+from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.measurand import Described
 from pdrgate.measurands.memory.memory_changes import OF_MEMORY
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
+from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.phase import Phase
 from pdrgate.results.model import Side
@@ -94,7 +96,8 @@ class CountedPackets:
         memory: tuple[Measurand, ...] = tuple(kind() for kind in OF_MEMORY)
         thunks: tuple[Measurand, ...] = tuple(kind(self._loss_ratio) for kind in OF_THUNKS)
         told: tuple[Measurand, ...] = (
-            self._cost, Calls(self._loss_ratio), PacketsInOrder(), *thunks, *memory, *loads,
+            self._cost, Calls(self._loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
+            *thunks, *memory, *loads,
         )  # fmt: skip
         values = {each.name: each.value(stretches) for each in told}
         return {name: value for name, value in values.items() if value is not None}

@@ -20,6 +20,7 @@ from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.disturbance import remedy
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.host import HostError
+from pdrgate.measurands.counted.cost import with_idle_beside
 from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -80,8 +81,8 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
                 self._at_once({one: sut for one, sut in suts.items() if sut in again}, self._counted.count)
             self.unlike = self._counted.unlike([*suts.values()])
             self.failure = self.failure or self.unlike
-            results = [self._result(*one, sut) for one, sut in suts.items()] if self.failure is None else []
-            made = [one for sut in suts.values() for one in self._counted.made(sut)] if results else []
+            made = [one for sut in suts.values() for one in self._counted.made(sut)] if self.failure is None else []
+            results = [self._result(*one, sut, made) for one, sut in suts.items()] if made else []
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
             self._session.observer.said(f"living boot {pair} of the {failed.side} failed: {failed.error}")
@@ -176,9 +177,10 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
             replace(told.findings, environment=sut.environment.to_dict(), fingerprint=sut.fingerprint)
         )
 
-    def _result(self, side: Side, number: int, sut: AnyLivingSut) -> BootResult:
+    def _result(self, side: Side, number: int, sut: AnyLivingSut, of_all: Sequence[AnyStretch]) -> BootResult:
         made = self._counted.made(sut)
-        values = self._counted.values(made)
+        others = [one for one in of_all if one.belonging.side != side]
+        values = self._counted.values(with_idle_beside(made, others))
         if (first := self._counted.first.about.name) not in values and self.failure is None:
             build = self._suts.builds[side].label
             self.failure = Judgement(

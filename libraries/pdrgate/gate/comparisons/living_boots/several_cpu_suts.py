@@ -225,5 +225,5 @@ def _doubtful(made: TrialsOfBoth) -> bool:
 
 def _worse(found: OnSeveralCpus) -> bool:
     both = found.get("baseline"), found.get("candidate")
-    changes = (*memory_changes(*both, {}, JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both))
+    changes = (*memory_changes(*both, (), JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both))
     return any(one.verdict is Verdict.REGRESSION for one in changes)

@@ -70,7 +70,11 @@ class ComparedStretches(ABC, Generic[AnyStretch]):
         """
 
     def accounted(self, side: SideResult, stretches: Sequence[AnyStretch]) -> SideResult:
-        """What is known of a build, with what all its stretches tell: cost, latency, losses, arrivals."""
+        """What is known of a build, with what its stretches show: cost, latency, losses, arrivals.
+
+        Args:
+            stretches: those of both builds.
+        """
         return side
 
     def detailed(self, result: ScenarioResult, stretches: Sequence[AnyStretch]) -> ScenarioResult:

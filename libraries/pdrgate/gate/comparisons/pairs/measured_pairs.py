@@ -63,6 +63,10 @@ class MeasuredPairs(Generic[AnyStretch]):
         """A measurand of each boot of a build that tells it, in the order of the pairs."""
         return tuple(boot.values[measurand] for boot in self._whole if boot.side == side and measurand in boot.values)
 
+    def values_or_none(self, measurand: str, side: Side) -> tuple[float, ...]:
+        """The same of each boot of a build, 0 where it is none."""
+        return tuple(boot.values.get(measurand, 0.0) for boot in self._whole if boot.side == side)
+
     def paired(self, measurand: str) -> Pairs:
         """A measurand of both boots of each pair."""
         return tuple(zip(*(self.values(measurand, side) for side in SIDES), strict=True))

@@ -15,10 +15,11 @@ from pdrgate.gate.verdicts.baseline import differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told
 from pdrgate.gate.verdicts.disturbance import Disturbance
+from pdrgate.measurands.counted.cost_by_function import decided_by_functions
 from pdrgate.measurands.counted.estimated_cycles import estimate_in_words
 from pdrgate.measurands.counted.thunks import thunk_changes
 from pdrgate.measurands.functions.function_changes import function_changes
-from pdrgate.measurands.functions.renamed import renamed
+from pdrgate.measurands.functions.moved_work import MovedWork, moved_work
 from pdrgate.measurands.memory.memory_changes import memory_changes, told_changes
 from pdrgate.measurands.memory.scaling import scaling_changes
 from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
@@ -66,8 +67,8 @@ class PairsContext:
     """What else the machine did, in words."""
     remedy: str = ""
     """What a user can do where the machine disturbs."""
-    loads: Sequence[ChangeResult] = ()
-    """How what loading the programs costs changed, where that is judged; see `load_changes`."""
+    besides: Sequence[ChangeResult] = ()
+    """How what no packet costs changed, where that is judged; see `load_changes` and `idle_changes`."""
     planted: bool = False
     """Whether something was planted to see whether it is found."""
     spike_in: SpikeInResult | None = None
@@ -113,9 +114,11 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
         assert failure is not None
         return failure, None
     baseline, candidate = (context.sides[side] for side in SIDES)
-    functions = function_changes(baseline.findings.cost, candidate.findings.cost)
-    counted = () if context.planted else counted_changes(baseline.findings, candidate.findings)
-    changes = (*samples.rule.told(standing, samples.all, earlier.pairs), *context.loads, *counted)
+    moved = moved_between(baseline.findings, candidate.findings)
+    functions = function_changes(baseline.findings.cost, candidate.findings.cost, moved)
+    counted = () if context.planted else counted_changes(baseline.findings, candidate.findings, moved)
+    rates = decided_by_functions(samples.rule.told(standing, samples.all, earlier.pairs), functions)
+    changes = (*rates, *context.besides, *counted)
     builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
     veto = context.failure or context.veto(standing)
@@ -142,14 +145,19 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     return accepted.remarked(estimate, *context.remarks(found.verdict), earlier.in_words()), change
 
 
-def counted_changes(baseline: Findings, candidate: Findings) -> tuple[ChangeResult, ...]:
+def moved_between(baseline: Findings, candidate: Findings) -> tuple[MovedWork, ...]:
+    """The work of packets that moved between functions."""
+    return moved_work(baseline.cost, candidate.cost, (baseline.memory, candidate.memory))
+
+
+def counted_changes(
+    baseline: Findings, candidate: Findings, moved: Sequence[MovedWork] = ()
+) -> tuple[ChangeResult, ...]:
     """What surely changed that is counted by function: thunks, memory, and what several CPUs do to each other."""
-    costs = baseline.cost, candidate.cost
-    names = renamed(costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else {}
     return (
-        *thunk_changes(*costs),
-        *memory_changes(baseline.memory, candidate.memory, names),
-        *memory_changes(baseline.several_cpus, candidate.several_cpus, names, JUDGED_OF_SEVERAL_CPUS),
+        *thunk_changes(baseline.cost, candidate.cost),
+        *memory_changes(baseline.memory, candidate.memory, moved),
+        *memory_changes(baseline.several_cpus, candidate.several_cpus, moved, JUDGED_OF_SEVERAL_CPUS),
         *scaling_changes(baseline.several_cpus, candidate.several_cpus),
-        *told_changes(baseline.several_cpus, candidate.several_cpus, names, TOLD_OF_SEVERAL_CPUS),
+        *told_changes(baseline.several_cpus, candidate.several_cpus, moved, TOLD_OF_SEVERAL_CPUS),
     )

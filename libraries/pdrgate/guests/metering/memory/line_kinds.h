@@ -70,6 +70,15 @@ static inline void kinds_learn_cpu(struct kinds *kinds, uint64_t line)
 	}
 }
 
+/* What an access to a line says of it, by the traits of its instruction. */
+static inline void kinds_learn(struct kinds *kinds, uint16_t traits, int stores, uint64_t line)
+{
+	if (traits & ON_STACK && !(traits & (stores ? STORES_ELSEWHERE : LOADS_ELSEWHERE)))
+		kinds_learn_stack(kinds, line);
+	else if (traits & OF_CPU)
+		kinds_learn_cpu(kinds, line);
+}
+
 static inline unsigned kinds_of(struct kinds *kinds, const struct area *area, uint64_t areas, uint64_t line)
 {
 	uint64_t *stack = kinds_stack(kinds, line >> PAGE_OF_LINES), address = line << LINE_SHIFT;

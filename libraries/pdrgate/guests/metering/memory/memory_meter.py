@@ -15,11 +15,11 @@ from pdrgate.guests.metering.memory.line_areas import NAMED_KINDS, LineKind
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
-_MAGIC = 0x366C616972746D65
+_MAGIC = 0x376C616972746D65
 _TOLD, _LEVELS = 1 << 18, 4
 _EVENTS = (
     "executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever",
-    "stored_locked",
+    "stored_locked", "filled_page",
 )  # fmt: skip
 _LEVEL = np.dtype([("sets", "<u8"), ("ways", "<u8")])
 _HEAD = np.dtype(

@@ -29,28 +29,29 @@ from pdrgate.guests.metering.memory.naming.line_names import (
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import HostError
 from pdrgate.observers.function_names import OTHERS, PROGRAM, is_thunk
+from pdrgate.observers.kernel_roles import (
+    INTERRUPT_RETURN,
+    LOOKS_FOR_PACKETS,
+    OWN_WORK,
+    READS_DATAGRAM,
+    SENDS,
+    TAKES_UP,
+    TIMER_INTERRUPT,
+    KernelRole,
+)
 from pdrgate.observers.watching import Observation
 from pdrgate.stretch import Functions, MemoryCounts, MemorySeen
 
 WARM = 256
 """Windows that fill the model before it counts: as many packets as a receive ring holds."""
-TAKES_UP = ("napi_gro_receive", "gro_receive_skb")
-"""What a driver calls once for each packet that is no XDP program's."""
-_OF_PROGRAMS: Mapping[Role, tuple[str, ...]] = {
-    Role.READ: ("__skb_try_recv_from_queue",), Role.SEND: ("inet_sendmsg", "inet6_sendmsg", "packet_sendmsg"),
-}  # fmt: skip
-"""What takes a datagram from a socket for a program, also behind a wait, and what sends one."""
+_OF_PROGRAMS: Mapping[Role, KernelRole] = {Role.READ: READS_DATAGRAM, Role.SEND: SENDS}
 _AS_MANY = 0.9
 """A share of the calls of a packet's XDP program that make one of these tell packets as well."""
-_MARKS: Mapping[Role, tuple[str, ...]] = {
-    Role.INTERRUPT: ("asm_sysvec_apic_timer_interrupt", "sysvec_apic_timer_interrupt"),
-    Role.RETURN: ("native_irq_return_iret",),
-    Role.FOREIGN: (
-        "run_timer_softirq", "rcu_core", "rcu_core_si", "run_rebalance_domains", "sched_balance_softirq", "__schedule",
-    ),
-    Role.POLL: ("net_rx_action", "__napi_poll"),
+_MARKS: Mapping[Role, KernelRole] = {
+    Role.INTERRUPT: TIMER_INTERRUPT, Role.RETURN: INTERRUPT_RETURN, Role.FOREIGN: OWN_WORK,
+    Role.POLL: LOOKS_FOR_PACKETS,
 }  # fmt: skip
-"""What a kernel does by itself, and where that ends. Ticks come by the clock, and a trial like this is slow."""
+"""What a kernel does by itself, and where that ends."""
 KIND_FIELDS: Mapping[LineKind, str] = {
     LineKind.STACK: "stack_lines", LineKind.PER_CPU: "cpu_lines", LineKind.SYMBOL: "symbol_lines",
     LineKind.DIRECT: "direct_lines", LineKind.VMALLOC: "vmalloc_lines", LineKind.PAGE: "page_lines",
@@ -121,22 +122,23 @@ class MemoryObserver:
 
 
 def memory_marks(
-    symbols: KernelSymbols, packet: str, programs: Mapping[Role, tuple[str, ...]] | None = None
+    symbols: KernelSymbols, packet: str, programs: Mapping[Role, KernelRole] | None = None
 ) -> list[tuple[int, Role]]:
     """Where windows begin, at the function ``packet``, and where what is no part of a packet's way begins and ends.
 
     Args:
         programs: functions that programs call for a packet, where what they do is seen.
     """
-    roles = {Role.PACKET: (packet,), **(programs or {}), **_MARKS}
-    return [(at, role) for role, names in roles.items() for name in names for at in symbols.entries(name)]
+    roles = {**(programs or {}), **_MARKS}
+    others = [(at, role) for role, known in roles.items() for at in known.entries(symbols)]
+    return [*((at, Role.PACKET) for at in symbols.entries(packet)), *others]
 
 
 def takes_packets_up(executed: Functions) -> str:
     """The function that a kernel calls once for each packet that it takes; empty where none is known."""
     programs = {name: calls for name, (_, calls) in executed.items() if name.startswith(PROGRAM)}
     most = max(programs, key=lambda name: programs[name], default="")
-    for name in TAKES_UP:
+    for name in TAKES_UP.names:
         calls = executed.get(name, (0, 0))[1]
         if calls and calls >= _AS_MANY * programs.get(most, 0):
             return name
@@ -195,7 +197,11 @@ def memory_seen(
         sums(ran["executed"], returns),
         *(sums(ran["lines_of"][:, kind], ~code) for kind in KIND_FIELDS),
     )
-    found = {name: MemoryCounts(*row) for name, row in zip(functions, zip(*columns, strict=True), strict=True)}
+    pages = sums(ran["filled_page"], ~code)
+    found = {
+        name: MemoryCounts(*row)._replace(filled_pages=filled)
+        for name, filled, row in zip(functions, pages, zip(*columns, strict=True), strict=True)
+    }
     kept = _condensed(found, _LEAST * touched.windows)
     touching = symbols.names(touched.places["address"][touched.told["place"]])
     functions = [one if one in kept else OTHERS for one in touching]

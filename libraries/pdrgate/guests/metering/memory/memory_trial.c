@@ -17,6 +17,7 @@
  */
 #include "../qemu_interface.h"
 #include "cache_model.h"
+#include "filled_pages.h"
 #include "line_kinds.h"
 #include "record.h"
 #include "seen_lines.h"
@@ -40,6 +41,7 @@ static uint64_t window, windows_to_warm;
 static int clean, interrupted, elsewhere;
 static int reads; /* a program has read datagrams */
 static int in_program; /* in a system call of one that does */
+static struct filling filling;
 static uint32_t note_of[NOTES], notes;
 static uint64_t line_of[NOTES], bytes_of[NOTES];
 
@@ -122,10 +124,6 @@ static unsigned touched(struct place *place, uint64_t line, struct cache *first)
 /* Data. */
 static void touched_data(struct place *place, unsigned events, uint64_t line, uint64_t bytes)
 {
-	if (place->traits & ON_STACK)
-		kinds_learn_stack(&kinds, line);
-	if (place->traits & OF_CPU)
-		kinds_learn_cpu(&kinds, line);
 	events |= touched(place, line, &level[0]);
 	if (events != 0)
 		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record->area, record->areas, line) : UNKNOWN, line,
@@ -143,9 +141,16 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 	if (elsewhere)
 		return;
 	uint64_t line = address >> LINE_SHIFT, size = 1ULL << qemu_plugin_mem_size_shift(info);
+	unsigned events = stores ? STORED : LOADED;
 	(void)cpu;
-	touched_data(place, (stores ? STORED : LOADED) | (locked && !in_program ? STORED_LOCKED : 0), line,
-		     bytes_within(address, size));
+	kinds_learn(&kinds, place->traits, stores, line);
+	if (locked && !in_program)
+		events |= STORED_LOCKED;
+	if (!stores)
+		filling_loads(&filling);
+	else if (filling_stores(&filling, address, size))
+		events |= FILLED_PAGE;
+	touched_data(place, events, line, bytes_within(address, size));
 	if ((address + size - 1) >> LINE_SHIFT != line)
 		touched_data(place, 0, line + 1, bytes_beyond(address, size));
 }
@@ -243,7 +248,7 @@ static void translated(struct qemu_plugin_tb *tb)
 	if (address < FIRST_KERNEL_ADDRESS)
 		return; /* programs are no part of a packet's path */
 	struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, length - 1);
-	struct place *block = place_at(address, BLOCK, length, traits_of_insn(last) & (GOES_INDIRECTLY | RETURNS));
+	struct place *block = place_at(address, BLOCK, length, traits_of_insn(last));
 	if (block == NULL)
 		return;
 	block_of[block - record->place].last_line =
@@ -253,8 +258,7 @@ static void translated(struct qemu_plugin_tb *tb)
 	for (size_t number = 0; number < length; number++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
 		struct place *place =
-			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1,
-				 traits_of_insn(insn) & (ATOMIC | ON_STACK | OF_CPU));
+			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn));
 		if (place != NULL)
 			qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, READS_AND_WRITES, place);
 	}

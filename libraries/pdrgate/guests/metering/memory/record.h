@@ -8,7 +8,7 @@
 
 #include "told_lines.h"
 
-#define MAGIC 0x366c616972746d65ULL /* "emtrial6" */
+#define MAGIC 0x376c616972746d65ULL /* "emtrial7" */
 enum { PLACES = 1 << 18, TOLD = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */
@@ -22,13 +22,22 @@ enum event {
 	MISSED_LAST = 1 << 6,
 	FIRST_EVER = 1 << 7, /* the model has never seen the line, and cannot say whether a warm cache had it */
 	STORED_LOCKED = 1 << 8, /* stored atomically, for no program */
+	FILLED_PAGE = 1 << 9, /* stored the last of a page, see filled_pages.h */
 };
-enum { EVENTS = 9 };
+enum { EVENTS = 10 };
 
 enum kind { INSTRUCTION = 1, BLOCK = 2 };
 
-/* What code does beside touching memory. */
-enum trait { ATOMIC = 1, GOES_INDIRECTLY = 2, RETURNS = 4, ON_STACK = 8, OF_CPU = 16 };
+/* What code does beside touching memory, and where it touches it. */
+enum trait {
+	ATOMIC = 1 << 0,
+	GOES_INDIRECTLY = 1 << 1,
+	RETURNS = 1 << 2,
+	ON_STACK = 1 << 3, /* it loads or stores by the stack pointer: all that it does, unless a trait below says otherwise */
+	OF_CPU = 1 << 4, /* its operand is what the CPU has for itself */
+	LOADS_ELSEWHERE = 1 << 5,
+	STORES_ELSEWHERE = 1 << 6,
+};
 
 /* What a line of data is. Instructions tell stacks and what each CPU has for itself, and areas of addresses the rest. */
 enum line_kind { UNKNOWN = 0, STACK = 1, PER_CPU = 2 /* others are the reader's */ };

@@ -17,14 +17,13 @@ from pdrgate.guests.metering.sharing.sharing_meter import SharingMeter
 from pdrgate.guests.metering.sharing.sharing_observer import sharing_marks
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import HostError
+from pdrgate.observers.kernel_roles import DEVICE_INTERRUPT
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
 
 LOCKSTEP_TURN = 1_000
 """Instructions that a CPU executes before it is the next one's turn. Shorter turns are more like two CPUs at once; with
 200 a busy machine needed so long for a trial that the guest's kernel took its CPU for stuck, and ended."""
-_DEVICES = ("asm_common_interrupt", "common_interrupt")
-"""What a kernel calls for a device's interrupt. They come when QEMU's main loop has a CPU, so they take no time."""
 _WARM = 128
 """Packets that are left out at the begin, for not every CPU has packets by then,"""
 _LEFT = 0.2
@@ -59,7 +58,7 @@ class LockstepObserver:
 
     def begin(self) -> None:
         self._lead(self._cpus)
-        devices = [(at, int(Role.INTERRUPT)) for name in _DEVICES for at in self._symbols.entries(name)]
+        devices = [(at, int(Role.INTERRUPT)) for at in DEVICE_INTERRUPT.entries(self._symbols)]
         self._meter.begin_timed([*sharing_marks(self._symbols), *devices], LOCKSTEP_TURN)
         self._wait()
 

@@ -15,6 +15,7 @@
  * The CPUs execute in turn while a trial is under way. While none is, no code is instrumented.
  */
 #include "../qemu_interface.h"
+#include "../memory/filled_pages.h"
 #include "../memory/line_kinds.h"
 #include "../memory/x86_traits.h"
 #include "line_uses.h"
@@ -35,6 +36,7 @@ static uint32_t known_at[KNOWN]; /* index of a place + 1 */
 static struct {
 	int interrupted;
 	uint64_t step;
+	struct filling filling;
 } doing[MOST_CPUS];
 static _Atomic unsigned elsewhere; /* a bit for each CPU that does something else than to handle packets */
 
@@ -128,11 +130,12 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 		return;
 	if (store && place->traits & ATOMIC && counts(cpu))
 		place->count[LOCKED]++;
-	if (place->traits & ON_STACK)
-		kinds_learn_stack(&kinds, address >> LINE_SHIFT);
-	if (place->traits & OF_CPU)
-		kinds_learn_cpu(&kinds, address >> LINE_SHIFT);
+	kinds_learn(&kinds, place->traits, store, address >> LINE_SHIFT);
 	place->count[WROTE] += store;
+	if (!store)
+		filling_loads(&doing[cpu].filling);
+	else
+		place->count[FILLED] += filling_stores(&doing[cpu].filling, address, size);
 	touch(cpu, place, address >> LINE_SHIFT, bytes_within(address, size), store);
 	if (beyond != 0)
 		touch(cpu, place, (address >> LINE_SHIFT) + 1, beyond, store);
@@ -240,7 +243,7 @@ static struct counted_place *place_at(uint64_t address, uint16_t kind, uint32_t 
 static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn)
 {
 	uint8_t code[CODE_MAX];
-	return traits_of(code, code_of(insn, code)) & (ATOMIC | ON_STACK | OF_CPU);
+	return traits_of(code, code_of(insn, code));
 }
 
 static int mark_of(uint64_t address)

@@ -6,7 +6,7 @@
 #include "../memory/record.h"
 #include "turns.h"
 
-#define SHARING_MAGIC 0x35676e6972616873ULL /* "sharing5" */
+#define SHARING_MAGIC 0x36676e6972616873ULL /* "sharing6" */
 enum { SHARED_TOLD = 1 << 16 };
 
 /* What is counted at a place, by its index. */
@@ -16,6 +16,7 @@ enum counted {
 	SHARED, /* lines that another CPU touches too, one of the two writing: each once for a packet */
 	SHARED_FALSELY, /* of them, those of which no other CPU touches the same bytes */
 	WROTE, /* stores, whether they count or not */
+	FILLED, /* pages, see filled_pages.h; the same */
 	KINDS_COUNTED,
 };
 

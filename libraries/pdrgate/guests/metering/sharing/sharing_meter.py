@@ -15,7 +15,7 @@ from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, 
 
 FEWEST_CPUS, MOST_CPUS = 2, 4
 """Of a guest that tells what its CPUs share."""
-_MAGIC = 0x35676E6972616873
+_MAGIC = 0x36676E6972616873
 _TOLD = 1 << 16
 _HEAD = np.dtype(
     [
@@ -28,7 +28,7 @@ _HEAD = np.dtype(
 _PLACE = np.dtype(
     [
         ("address", "<u8"), ("kind", "<u2"), ("traits", "<u2"), ("length", "<u4"), ("ran", "<u8"), ("locked", "<u8"),
-        ("shared", "<u8"), ("falsely", "<u8"), ("wrote", "<u8"), ("shared_of", "<u4", len(LineKind)),
+        ("shared", "<u8"), ("falsely", "<u8"), ("wrote", "<u8"), ("filled", "<u8"), ("shared_of", "<u4", len(LineKind)),
         ("writer", "<u8"),
     ]
 )  # fmt: skip

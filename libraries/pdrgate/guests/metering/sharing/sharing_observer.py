@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
-from pdrgate.guests.metering.memory.memory_observer import KIND_FIELDS, TAKES_UP, memory_marks
+from pdrgate.guests.metering.memory.memory_observer import KIND_FIELDS, memory_marks
 from pdrgate.guests.metering.memory.naming.line_names import LineName, NamesLines, by_function, fields_by_function
 from pdrgate.guests.metering.sharing.sharing_meter import (
     CLOCK_TICKS,
@@ -21,6 +21,14 @@ from pdrgate.guests.metering.sharing.sharing_meter import (
 )
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import HostError
+from pdrgate.observers.kernel_roles import (
+    CLOCK_GOES_ON,
+    INTERRUPT_OF_CPU,
+    NEXT_STEP,
+    TAKES_UP,
+    WAITS_FOR_LOCK,
+    WAKES,
+)
 from pdrgate.observers.watching import Observation
 from pdrgate.stretch import MemoryCounts, MemorySeen
 
@@ -30,22 +38,6 @@ SHARED_WITHIN = 100_000
 """Instructions of each CPU, some thirty packets: what a CPU touched before them, another takes from nobody."""
 _LEAST_PACKETS = 256
 """Packets of a trial, for it to tell anything."""
-_IPIS = frozenset(
-    {"sysvec_reschedule_ipi", "sysvec_call_function", "sysvec_call_function_single", "sysvec_irq_work"}
-)  # fmt: skip
-"""What a kernel calls for an interrupt that another CPU of it has sent."""
-_WAKES = frozenset({"try_to_wake_up"})
-_WAITS = frozenset(
-    {
-        "native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath", "__pv_queued_spin_lock_slowpath",
-        "queued_read_lock_slowpath", "queued_write_lock_slowpath", "osq_lock",
-    }
-)  # fmt: skip
-"""Where a CPU waits for a lock that another one holds."""
-_STEPS = ("__netif_receive_skb_core", "ip_forward", "ip6_forward")
-"""What a kernel calls once for each packet of a list, after it took all of them up."""
-_TICKS = ("update_wall_time",)
-"""What it calls whenever its clock, jiffies, goes on."""
 _HEEDED = 30.0
 """Seconds in which all CPUs have nothing to do for a moment, however busy this machine is."""
 
@@ -97,8 +89,8 @@ class SharingObserver:
 def sharing_marks(symbols: KernelSymbols) -> list[tuple[int, int]]:
     """Where packets are taken up or go a step further, the clock ticks, and what is no packet's begins and ends."""
     others = [(at, int(role)) for at, role in memory_marks(symbols, "")]
-    named = ((TAKES_UP, int(Role.PACKET)), (_STEPS, STEP_BEGINS), (_TICKS, CLOCK_TICKS))
-    own = [(at, role) for names, role in named for name in names for at in symbols.entries(name)]
+    known = ((TAKES_UP, int(Role.PACKET)), (NEXT_STEP, STEP_BEGINS), (CLOCK_GOES_ON, CLOCK_TICKS))
+    own = [(at, mark) for role, mark in known for at in role.entries(symbols)]
     return [*others, *own, *((at, PROGRAM_BEGINS) for at in symbols.programs())]
 
 
@@ -126,15 +118,18 @@ def sharing_seen(
 
     calls = sums(np.where(begins, places["ran"], 0))
     ran = sums(places["ran"] * places["length"])
-    columns = zip(functions, calls, ran, *(sums(places[one]) for one in ("locked", "shared", "falsely")), strict=True)
+    columns = zip(
+        functions, calls, ran, *(sums(places[one]) for one in ("locked", "shared", "falsely", "filled")), strict=True
+    )  # fmt: skip
     kinds = {field: sums(places["shared_of"][:, kind]) for kind, field in KIND_FIELDS.items()}
     found = {
         name: MemoryCounts(
             atomics=locked, shared=lines, falsely_shared=falsely,
-            ipis=called if name in _IPIS else 0, wakeups=called if name in _WAKES else 0,
-            waited=executed if name in _WAITS else 0, **{field: own[at] for field, own in kinds.items()},
+            ipis=called if name in INTERRUPT_OF_CPU.names else 0, wakeups=called if name in WAKES.names else 0,
+            waited=executed if name in WAITS_FOR_LOCK.names else 0, filled_pages=pages,
+            **{field: own[at] for field, own in kinds.items()},
         )
-        for at, (name, called, executed, locked, lines, falsely) in enumerate(columns)
+        for at, (name, called, executed, locked, lines, falsely, pages) in enumerate(columns)
     }  # fmt: skip
     touching = symbols.names(shared.places["address"][shared.told["place"]])
     return MemorySeen(

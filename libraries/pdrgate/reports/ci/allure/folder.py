@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.cause import causes_in_words
-from pdrgate.history.results import RESULT_FILE
+from pdrgate.history.results import LARGEST_RESULT, RESULT_FILE
+from pdrgate.history.whole_file import write_whole
+from pdrgate.no_follow import read_no_follow
 from pdrgate.parts import flattened
 from pdrgate.printable import printable
 from pdrgate.reports.ci.allure.settings import (
@@ -29,7 +31,6 @@ from pdrgate.reports.ci.allure.settings import (
 )
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
-from pdrgate.reports.markup.files import written
 from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
 from pdrgate.reports.words.headline import scenario_fault, scenario_headline
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -41,6 +42,8 @@ _OURS = "pdrgate-"
 """What the names of our attachments begin with."""
 _CONSOLES = 6
 """Logs of kernels that are attached, at most."""
+_LARGEST = 64 << 20
+"""Bytes of a console, and of what Allure's listener wrote of a test."""
 _LARGE = 64 << 10
 """Bytes of a log of a keyword that holds pictures, which are attached anyway."""
 _COLUMNS = (
@@ -81,13 +84,13 @@ def tell_allure(
             _tell(test, result, scenario, _kept(attached, path))
         else:
             _tell_fault(test)
-        written(path, _json(test))
+        write_whole(path, _json(test), durable=False)
     put = folder / ALLURE_FOLDER
-    written(put / "environment.properties", _properties(environment(result)))
-    written(put / "executor.json", _json(executor(result, pipeline())))
-    written(put / "categories.json", _json(categories()))
-    written(put / "performance.json", _json(list(_performance(result))))
-    written(folder / CONFIGURATION_FILE, _json(configuration(result)))
+    write_whole(put / "environment.properties", _properties(environment(result)), durable=False)
+    write_whole(put / "executor.json", _json(executor(result, pipeline())), durable=False)
+    write_whole(put / "categories.json", _json(categories()), durable=False)
+    write_whole(put / "performance.json", _json(list(_performance(result))), durable=False)
+    write_whole(folder / CONFIGURATION_FILE, _json(configuration(result)), durable=False)
 
 
 def _tell(test: dict[str, Any], result: RunResult, scenario: ScenarioResult, attached: list[Mapping[str, str]]) -> None:
@@ -134,11 +137,12 @@ def _attachments(
     if own:
         yield _Attachment("Trials", "text/csv", "csv", _csv(own))
     with contextlib.suppress(OSError):
-        yield _Attachment(RESULT_FILE, "application/json", "json", (folder / RESULT_FILE).read_bytes())
+        yield _Attachment(RESULT_FILE, "application/json", "json", read_no_follow(folder / RESULT_FILE, LARGEST_RESULT))
     if any(boot.failure for boot in scenario.builds.boots):
         for log in sorted((folder / "consoles").glob("*"))[-_CONSOLES:]:
             with contextlib.suppress(OSError):
-                yield _Attachment(f"Console of a kernel: {printable(log.name)}", "text/plain", "txt", log.read_bytes())
+                name = f"Console of a kernel: {printable(log.name)}"
+                yield _Attachment(name, "text/plain", "txt", read_no_follow(log, _LARGEST))
 
 
 def _kept(attached: Sequence[_Attachment], test: Path) -> list[Mapping[str, str]]:
@@ -148,7 +152,7 @@ def _kept(attached: Sequence[_Attachment], test: Path) -> list[Mapping[str, str]
     for number, one in enumerate(attached):
         # Allure takes for an attachment what is called so.
         name = f"{begin}-{number}-attachment.{one.ending}"
-        written(test.parent / name, one.content)
+        write_whole(test.parent / name, one.content, durable=False)
         told.append({"name": one.name, "source": name, "type": one.kind})
     return told
 
@@ -199,7 +203,7 @@ def _properties(values: Mapping[str, str]) -> bytes:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_no_follow(path, _LARGEST))
     except (OSError, ValueError):
         return None  # torn by a kill
     return found if isinstance(found, dict) else None

@@ -1,0 +1,247 @@
+"""Packages of the distribution's archive: found and downloaded by apt, which checks their signatures.
+
+A package of the machine's own suite is found in the machine's lists. One of another suite is found in lists of its own,
+in the cache: neither the machine's lists nor its sources change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdrgate.builds.apt_sources import machine_sources, sources_of_suite
+from pdrgate.builds.handed_over import BuildError
+from pdrgate.child_environment import PROXIES, child_environment
+from pdrgate.errors import StorageError
+
+_NAME = r"[a-z0-9][a-z0-9+.-]+(?:=[A-Za-z0-9.+:~-]+)?"
+_SUITE = r"[a-z][a-z0-9.+-]*"
+_WANTED = re.compile(rf"(?:(?P<suite>{_SUITE})/(?=linux-))?(?P<name>{_NAME})")
+_PATTERN = re.compile(rf"(?:(?P<suite>{_SUITE})/(?=linux-))?(?P<name>[^/]*[*?\[][^/]*)")
+_FILES = (".deb", ".rpm")
+"""Ends of names that are files' and no packages'."""
+_OLD = 86_400.0
+"""Seconds after which the lists of a suite are fetched anew."""
+_AGAIN = 3_600.0
+"""Seconds after which that is tried again where it failed."""
+_MOST_MIRRORS = 3
+"""Archives that are asked for a suite."""
+_CONFIGURATION = """\
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Dir::Etc::sourcelist "{folder}/suite.sources";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::State::status "/dev/null";
+Dir::State::lists "{folder}/lists";
+Dir::Cache "{folder}/cache";
+Dir::Cache::pkgcache "pkgcache.bin";
+Dir::Cache::srcpkgcache "";
+APT::Default-Release "";
+APT::Architecture "{architecture}";
+APT::Update::Error-Mode "any";
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePackage:
+    """A package as apt would download it."""
+
+    digest: str
+    """Of its content."""
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPackage:
+    """What a person names: a package, or a pattern of such, of the machine's own suites or of another one."""
+
+    name: str
+    suite: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.suite}/{self.name}" if self.suite else self.name
+
+
+def named_package(text: str) -> NamedPackage | None:
+    """The package that ``NAME``, ``NAME=VERSION`` or ``SUITE/linux-…`` names; None where it is no such text.
+
+    A file or a folder of that name comes first.
+    """
+    return None if text.endswith(_FILES) else _named(_WANTED, text)
+
+
+def named_pattern(text: str) -> NamedPackage | None:
+    """The packages that a pattern such as ``SUITE/linux-image-6.*`` names; None where it is no such text."""
+    return _named(_PATTERN, text)
+
+
+def _named(form: re.Pattern[str], text: str) -> NamedPackage | None:
+    match = None if os.path.lexists(text) else form.fullmatch(text)
+    return None if match is None else NamedPackage(match["name"], match["suite"] or "")
+
+
+class AptArchive:
+    """The archive of the machine's own suites, or of one suite by its name.
+
+    Args:
+        cache: the folder where what apt needs is kept.
+        architecture: that of the packages of a suite that is named, as Debian calls it.
+    """
+
+    def __init__(self, suite: str, cache: Path, architecture: str = "amd64") -> None:
+        self._suite = suite
+        self._folder = (cache / "suites" / suite if suite else cache).absolute()
+        self._architecture = architecture
+
+    def entry(self, package: str) -> ArchivePackage:
+        """What apt would download as a package.
+
+        Raises:
+            BuildError: apt has no such package, or cannot fetch the suite's lists.
+            StorageError: the cache cannot be written.
+        """
+        found, why = self._looked_up(package)
+        if found is None and self._refresh(oldest=0.0):
+            found, why = self._looked_up(package)
+        if found is not None:
+            return found
+        says, update = (f" of {self._suite}", "") if self._suite else ("", "run apt-get update, ")
+        raise BuildError(
+            f"{self._called(package)}: there is no such file, and apt-get says{says}: {why}; {update}name another "
+            f"one, its .deb files, or a suite that has it, as in SUITE/{package}"
+        )
+
+    def find(self, package: str) -> ArchivePackage | None:
+        """What apt would download as a package; None where it has none of that name. Raises as `entry` does."""
+        return self._looked_up(package)[0]
+
+    def download(self, package: str, folder: Path) -> None:
+        """Put the package's file into a folder. Raises BuildError, or StorageError where there is no room."""
+        done = self._apt("download", package, folder=folder)
+        if done.returncode:
+            error = StorageError if "No space left" in done.stderr else BuildError
+            raise error(
+                f"{self._called(package)}: apt-get download failed: {_reason(done.stderr, 'no reason given')}; is "
+                "the archive in reach? .deb files can be named instead"
+            )
+
+    def names(self, beginning: str) -> list[str]:
+        """The names of packages that begin so. Raises BuildError where apt cannot list them."""
+        called = f"{self._called(beginning)}…"
+        self._refresh()
+        try:
+            done = self._run("apt-cache", "pkgnames", beginning)
+        except OSError as error:
+            raise BuildError(f"{called}: apt-cache cannot list packages: {error.strerror}; name one") from error
+        if done.returncode:
+            raise BuildError(f"{called}: apt-cache cannot list packages: {_reason(done.stderr, 'it failed')}; name one")
+        return done.stdout.split()
+
+    def _looked_up(self, package: str) -> tuple[ArchivePackage | None, str]:
+        """The package, or why there is none."""
+        self._check_apt(package)
+        self._refresh()
+        done = self._apt("download", "--print-uris", package)
+        return _printed(done.stdout), _reason(done.stderr, "no such package")
+
+    def _called(self, package: str) -> str:
+        return str(NamedPackage(package, self._suite))
+
+    def _check_apt(self, package: str) -> None:
+        if shutil.which("apt-get") is None:
+            raise BuildError(
+                f"{package}: there is no such file, and no apt-get here to download a package; name the files of one"
+            )
+
+    def _refresh(self, oldest: float = _OLD) -> bool:
+        """Fetch the lists of the suite where they are older than so many seconds; return whether that was done.
+
+        Raises:
+            BuildError: there are no lists, and they cannot be fetched.
+            StorageError: the cache cannot be written.
+        """
+        if not self._suite:
+            return False
+        self._check_apt(f"{self._suite}/…")
+        with self._locked():
+            sources = sources_of_suite(self._suite, machine_sources())[:_MOST_MIRRORS]
+            wanted = [source.of_suite(self._suite, self._architecture) for source in sources]
+            stamp = self._folder / "suite.sources"
+            kept = stamp.exists() and stamp.read_text() in wanted
+            if kept and time.time() - stamp.stat().st_mtime < oldest:
+                return False
+            why = "its sources name no archive with such suites"
+            for text in wanted:
+                why = self._fetched(text, stamp)
+                if not why:
+                    return True
+            if kept:
+                # What was fetched before still serves, also where the archive is out of reach.
+                os.utime(stamp, (time.time() - _OLD + _AGAIN,) * 2)
+                return False
+        raise BuildError(
+            f"{self._suite}/…: there is no such folder, and apt-get cannot fetch the lists of a suite "
+            f"{self._suite}: {why}; name a suite of this machine's distribution, or .deb files"
+        )
+
+    def _fetched(self, sources: str, stamp: Path) -> str:
+        """Fetch the lists by these sources, which are kept where that succeeds; return why it did not."""
+        made = self._folder / "new.sources"
+        made.write_text(sources)
+        done = self._apt("-o", f"Dir::Etc::sourcelist={made}", "update")
+        if done.returncode:
+            return _reason(done.stderr, "apt-get update failed")
+        made.replace(stamp)
+        return ""
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The suite's folder, for one process at a time."""
+        try:
+            for name in ("lists/partial", "cache/archives/partial"):
+                (self._folder / name).mkdir(parents=True, exist_ok=True)
+            configuration = _CONFIGURATION.format(folder=self._folder, architecture=self._architecture)
+            with (self._folder / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                (self._folder / "apt.conf").write_text(configuration)
+                yield
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {self._folder}: {error.strerror}; make room there, or set XDG_CACHE_HOME"
+            ) from error
+
+    def _apt(self, *words: str, folder: Path = Path("/")) -> subprocess.CompletedProcess[str]:
+        return self._run("apt-get", "-q", "-o", "APT::Sandbox::User=root", *words, folder=folder)
+
+    def _run(self, program: str, *words: str, folder: Path = Path("/")) -> subprocess.CompletedProcess[str]:
+        # Container images have apt keep no cache of its lists: then it reads all of them anew, for seconds.
+        kept = ("-o", f"Dir::Cache::pkgcache={self._folder / 'pkgcache.bin'}")
+        own = ("-c", str(self._folder / "apt.conf")) if self._suite else kept
+        return subprocess.run(
+            (program, *own, *words), capture_output=True, text=True, check=False, env=child_environment(*PROXIES),
+            cwd=folder,
+        )  # fmt: skip
+
+
+def _printed(output: str) -> ArchivePackage | None:
+    """What apt-get prints of a package that it would download."""
+    match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", output, re.MULTILINE)
+    return None if match is None else ArchivePackage(match[2], Path(match[1]).name)
+
+
+def _reason(output: str, otherwise: str) -> str:
+    """What apt-get says went wrong, in a line, without passwords in addresses."""
+    said = [line.strip() for line in output.splitlines()]
+    errors = [line for line in said if line.startswith(("E:", "Err"))] or [line for line in said if line[:2] == "W:"]
+    return re.sub(r"//[^/@\s]+@", "//", errors[0].partition(":")[2].strip()) if errors else otherwise

@@ -1,0 +1,119 @@
+"""Packets that come back twice or never, by the numbers that they have.
+
+Neither happens by chance. A SUT that sends a packet twice moves no more of them, and one that loses what it had room
+for has less to do. So each is judged by itself where the candidate alone does it, whatever a packet costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import ClassVar, Self
+
+from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.phase import SPECIAL, Phase
+from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.results.verdict import Verdict
+from pdrgate.trial import Trial
+
+_NONE = 0.001
+"""A part of all packets that is as good as none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PartOfAll:
+    """A change in a sentence that gives both values as parts of all packets."""
+
+    words: str
+    """What happens to the packets, ``{} of the packets come back twice``."""
+    whole: bool = True
+    says_worse: bool = True
+
+    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
+        return f"{self.words.format(f'{change.candidate:.1%}')}, {change.baseline:.1%} of the baseline's"
+
+
+class _OfNumbers(ToldByOthers):
+    """A part of the packets that is 0 for a sound SUT; then a boot has no value."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        return cls()
+
+
+class PacketsTwice(_OfNumbers):
+    """The part of the packets that come back once more than they were sent."""
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "packets twice", Unit("", metric="packets_twice_ratio"), "lower", "packets that come back twice, of all",
+        role=MeasurandRole.TOLD, tolerance=Tolerance(_NONE, ""),
+        sentence=_PartOfAll("{} of the packets come back twice"),
+    )  # fmt: skip
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        plain = [one for one in trials if one.occasion.phase not in SPECIAL]
+        twice, offered = sum(one.aside.twice for one in plain), sum(one.offered for one in plain)
+        return twice / offered if twice and offered else None
+
+
+class PacketsNever(_OfNumbers):
+    """The part of the packets that never come back of bursts for which the SUT has room: the median over its trials.
+
+    A burst is sent when the one before is back, so that no queue is too short for it.
+    """
+
+    __slots__ = ()
+
+    about: ClassVar[Description] = Description(
+        "packets never", Unit("", metric="packets_never_ratio"), "lower",
+        "packets that never come back, of bursts that the SUT has room for", role=MeasurandRole.TOLD,
+        tolerance=Tolerance(0.005, ""), sentence=_PartOfAll("{} of the packets never come back"),
+    )  # fmt: skip
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        lost = [one.loss_ratio for one in trials if one.occasion.phase == Phase.SATURATION and _in_bursts(one)]
+        return median(lost) or None if lost else None
+
+
+def _in_bursts(trial: Trial) -> bool:
+    """Whether nothing came back while it was sent, and nobody looked for it."""
+    return bool(trial.offered and trial.forwarded) and trial.drained == trial.forwarded and not trial.under_way
+
+
+Values = Mapping[str, Sequence[float]]
+"""By measurand, a value of each boot."""
+_NO_VALUE = (0.0,)
+
+
+def copies_changes(baseline: Values, candidate: Values) -> tuple[ChangeResult, ...]:
+    """What of the candidate's packets comes twice or never, and of the baseline's does not.
+
+    Args:
+        baseline: values of its boots; 0 for a boot that has none, or nothing where no boot has one.
+        candidate: the same.
+    """
+    found = []
+    for kind in (PacketsTwice, PacketsNever):
+        about = kind.about
+        old, new = baseline.get(about.name, ()) or _NO_VALUE, candidate.get(about.name, ()) or _NO_VALUE
+        if max(old) > _NONE:
+            continue
+        # A packet that comes twice in one boot is no chance; a boot that others kept waiting may lose some.
+        least = mean(new) if kind is PacketsTwice else min(new)
+        if least > about.tolerance.default:
+            before, after, whole = mean(old), mean(new), max(mean(old), _NONE)
+            found.append(
+                ChangeResult(
+                    measurand=about.name, change=(after - before) / whole, lower=(min(new) - max(old)) / whole,
+                    upper=(max(new) - min(old)) / whole, confidence=1.0, tolerance=about.tolerance.default / whole,
+                    baseline=before, candidate=after, unit=about.unit, better=about.better, verdict=Verdict.REGRESSION,
+                )
+            )  # fmt: skip
+    return tuple(found)
