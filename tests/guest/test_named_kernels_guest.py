@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from touching_routers import MAPS, router_of_maps
 from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.image_symbols import image_symbols
 from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.guests.guest_config import GuestConfig
+from pdrgate.guests.metering.memory.line_areas import LineKind, read_areas
 from pdrgate.guests.metering.symbols import typed_symbols
 from pdrgate.phase import Phase
 from pdrgate.stretch import MemorySeen
@@ -41,11 +44,7 @@ def test_an_image_has_the_symbols_that_its_kernel_shows(matrix_kernel: KernelBui
 def test_lines_that_packets_touch_have_names_and_fields(metered: VmTestbed, tmp_path: Path) -> None:
     seen = seen_of(metered, tmp_path, "ipv6-routing")
     assert seen.missing == ()
-    touched = {kind: sum(getattr(one, kind) for one in seen.functions.values()) for kind in LEAST}
-    named: Counter[str] = Counter()
-    for kinds in seen.named.values():
-        named.update({kind: sum(names.values()) for kind, names in kinds.items() if kind in LEAST})
-    shares = {kind: named[kind] / touched[kind] for kind in LEAST}
+    shares = shares_of(seen)
     assert all(shares[kind] >= least for kind, least in LEAST.items()), shares
     fields = {name: text for each in seen.fields.values() for name, text in each.items()}
     assert fields["skbuff_head_cache"].startswith("sk_buff.")
@@ -58,6 +57,28 @@ def test_lines_of_each_type_of_map_have_its_name(metered: VmTestbed, tmp_path: P
     own = {name: count / seen.windows for kind in seen.named[PROGRAM].values() for name, count in kind.items()}
     named = {name: own.get(f"per-CPU map {name}" if name.startswith("each") else f"map {name}", 0) for name in MAPS}
     assert named == pytest.approx(dict.fromkeys(MAPS, 1), abs=0.02), own
+
+
+def test_a_kernel_with_five_levels_of_page_tables_has_names(
+    cloud: KernelBuild, boot_testbed: Callable[..., VmTestbed], config: GuestConfig, tmp_path: Path
+) -> None:
+    """A kernel that decompresses itself uses five, where the emulated CPU has them."""
+    machine = dataclasses.replace(config, metered=True, pvh=False)
+    testbed = boot_testbed(cloud, machine=machine)
+    begins = read_areas(testbed.guest)
+    assert min(one.first for one in begins if one.kind == LineKind.DIRECT) >> 52 == 0xFF1
+    seen = seen_of(testbed, tmp_path, "ipv6-routing")
+    assert seen.missing == ()
+    assert shares_of(seen)["direct_lines"] >= LEAST["direct_lines"]
+
+
+def shares_of(seen: MemorySeen) -> dict[str, float]:
+    """The share of the lines that have names, by their kind."""
+    touched = {kind: sum(getattr(one, kind) for one in seen.functions.values()) for kind in LEAST}
+    named: Counter[str] = Counter()
+    for kinds in seen.named.values():
+        named.update({kind: sum(names.values()) for kind, names in kinds.items() if kind in LEAST})
+    return {kind: named[kind] / touched[kind] for kind in LEAST}
 
 
 def seen_of(testbed: VmTestbed, folder: Path, path: str, program: Path | None = None) -> MemorySeen:
