@@ -171,6 +171,8 @@ class MemorySeen:
     """Of a trial on several CPUs, by function the one that writes to its shared lines, where that is another one."""
     cpus: int = 1
     """CPUs of the SUT."""
+    missing: tuple[str, ...] = ()
+    """What of the kernel's lines could have no names, or no fields, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

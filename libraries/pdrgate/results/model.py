@@ -173,6 +173,8 @@ class MemoryResult:
     """CPUs of the SUT that it was seen on; what CPUs share is comparable only where they are as many."""
     priced: Mapping[str, float] = field(default_factory=dict)
     """How often a packet does what estimated cycles have a price for, by its name: medians of the trials."""
+    missing: tuple[str, ...] = ()
+    """What of the kernel's cache lines could have no names, or no fields, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
