@@ -10,9 +10,11 @@ is one line, exit code 2.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import stat
 import sys
 import urllib.error
 import urllib.request
@@ -116,6 +118,24 @@ def comment(request: Request, mark: str, text: str) -> None:
     ask(request, "POST", request.comments, body)
 
 
+def content(file: Path) -> str:
+    """The text of a file that no link leads to: what stands there is published in our name.
+
+    Raises:
+        OSError: it cannot be read, is no plain file, or lies behind a link.
+    """
+    with contextlib.ExitStack() as stack:
+        place = None
+        for part in (".", *file.parts[:-1]):
+            place = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
+            stack.callback(os.close, place)
+        opened = os.open(file.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+        text = stack.enter_context(open(opened, "rb"))  # noqa: PTH123 - it is a descriptor
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(f"{file} is no plain file")
+        return text.read(4 * LONGEST).decode(errors="replace")
+
+
 def main(file: str, key: str) -> int:
     try:
         request = github(os.environ) if os.environ.get("GITHUB_ACTIONS") else gitlab(os.environ)
@@ -126,7 +146,7 @@ def main(file: str, key: str) -> int:
         return 0
     mark = f"<!-- pdrgate {re.sub(r'[^A-Za-z0-9_. /]+', '-', key)} -->"
     try:
-        comment(request, mark, Path(file).read_text(encoding="utf-8", errors="replace"))
+        comment(request, mark, content(Path(file)))
     except (OSError, ValueError) as error:
         # Of an HTTPError this is the status; a token that may not write is the usual reason.
         print(f"ci/comment.py: no comment was written: {error}; may the token write there?", file=sys.stderr)

@@ -148,6 +148,8 @@ def _folder(path: Path, make: bool) -> int:
         if not make:
             raise
     except NotADirectoryError as error:
+        if not os.path.lexists(path):
+            raise
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
     with folder_no_follow(path.parent, make=True) as parent:
         with contextlib.suppress(FileExistsError):

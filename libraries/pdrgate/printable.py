@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 """Unicode's categories of what controls, formats (and so turns text around), or is no character."""
+_PERHAPS = re.compile(r"[^\t\n\x20-\x7e]")
+"""Characters whose category has to be looked at."""
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""Places where HTML has a tag, a comment or a declaration (HTML Living Standard, tag open state)."""
 
 
 def printable(told: str) -> str:
@@ -14,6 +19,18 @@ def printable(told: str) -> str:
         " " if one.isspace() else "\N{REPLACEMENT CHARACTER}" if unicodedata.category(one) in _UNPRINTABLE else one
         for one in told
     )
+
+
+def printable_lines(told: str) -> str:
+    """The text in its lines, with U+FFFD for all that is no visible character and no white space."""
+    return _PERHAPS.sub(
+        lambda found: "\N{REPLACEMENT CHARACTER}" if unicodedata.category(found[0]) in _UNPRINTABLE else found[0], told
+    )
+
+
+def without_tags(told: str) -> str:
+    """The text without what begins a tag of HTML, for who shows it as HTML unasked: ``<img`` becomes ``‹img``."""
+    return _TAG.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", told)
 
 
 LONGEST_NAME = 512

@@ -16,8 +16,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ import pytest
 import yaml
 from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
-from github_runner import GitHub
+from github_runner import GitHub, Job
 from gitlab_runner import GitLab
 from jenkins_runner import JenkinsBuild, built, runs_here
 from jenkins_server import Build, Jenkins, serving
@@ -42,6 +42,7 @@ ACTION = ROOT / "action.yml"
 MERGE_ACTION = ROOT / "ci/github/merge/action.yml"
 KERNEL_ACTION = ROOT / "ci/github/kernel/action.yml"
 WORKFLOW = ROOT / "ci/github/kernel-gate.yml"
+RELEASE = ROOT / ".github/workflows/release.yml"
 TEMPLATE = ROOT / "ci/gitlab/pdrgate.gitlab-ci.yml"
 
 Done = subprocess.CompletedProcess[str]
@@ -242,15 +243,39 @@ class TestGateFromEnv:
         victim = work.folder.parent / "victim"
         victim.write_text("whole")
         (work.folder / "results").mkdir()
-        for name in ("verdict.txt", "summary.md", "console.txt", "baseline.json"):
+        for name in ("verdict.txt", "summary.md", "console.txt", "baseline.json", "planted"):
             (work.folder / "results" / name).symlink_to(victim)
         assert work.gate().returncode == 0
         assert victim.read_text() == "whole"
+        assert not (work.folder / "results/planted").is_symlink()  # an upload would follow it
         shutil.rmtree(work.folder / "results")
         (work.folder / "results").symlink_to(work.folder.parent)
         refused = work.gate()
         assert (refused.returncode, refused.stdout) == (64, "")
         assert "results is a link" in refused.stderr
+
+    @pytest.mark.parametrize("script", ["gate-from-env", "merge-from-env", "build-from-env", "github/gate"])
+    @pytest.mark.parametrize("output", ["link", "link/below", "real/link/", "./link//below", "dangling/x", "absolute"])
+    def test_no_script_writes_behind_a_link(self, work: Work, script: str, output: str) -> None:
+        victim = work.folder.parent / "victim"
+        (victim / "below").mkdir(parents=True)
+        for name in ("verdict.txt", "summary.md", "candidate/file"):
+            for folder in (victim, victim / "below"):
+                (folder / name).parent.mkdir(exist_ok=True)
+                (folder / name).write_text("whole")
+        before = {path: path.read_text() for path in victim.rglob("*") if path.is_file()}
+        (work.folder / "link").symlink_to(victim)
+        (work.folder / "real").mkdir()
+        (work.folder / "real/link").symlink_to(victim)
+        (work.folder / "dangling").symlink_to(victim.with_name("nowhere"))
+        told = {name: str(work.folder / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+        where = str(work.folder / "link/below") if output == "absolute" else output
+        done = work.run(str(work.checkout.root / "ci" / script), OUTPUT=where, RUNS="gates", TREE=".", **told)
+        assert (done.returncode, done.stdout) == (64, "")
+        assert re.fullmatch(r"ci/\S+: \S+ is a link, and may lead anywhere; name a folder as OUTPUT\n", done.stderr)
+        assert {path: path.read_text() for path in victim.rglob("*") if path.is_file()} == before
+        assert not victim.with_name("nowhere").exists()
+        assert not any(map(os.path.exists, told.values()))
 
     def test_no_value_is_shell_code_or_an_option(self, work: Work) -> None:
         names = ("KERNEL", "BPF", "AGAINST", "TESTBED", "SCENARIO", "PROFILE", "TOLERANCE", "BASELINE", "BUDGET")
@@ -707,6 +732,23 @@ class TestGitHub:
         assert gate.returncode == 2
         assert "--kernel=::set-output name=x::100%\r" in work.options
 
+    @pytest.mark.parametrize("planted", ["summary.md", "results"])
+    def test_no_comment_publishes_what_a_link_leads_to(self, work: Work, planted: str) -> None:
+        (work.folder.parent / "secret").mkdir()
+        (work.folder.parent / "secret/summary.md").write_text("hunter2")
+        if planted == "results":
+            (work.folder / "results").symlink_to(work.folder.parent / "secret")
+        else:
+            (work.folder / "results").mkdir()
+            (work.folder / "results/summary.md").symlink_to("../../secret/summary.md")
+        comment = str(work.checkout.root / "ci/comment.py")
+        with keeping(Comments("s3cret")) as comments:
+            known = {"GITHUB_ACTIONS": "1", "GITHUB_TOKEN": "s3cret", "GITHUB_API_URL": comments.url}
+            known |= {"GITHUB_REPOSITORY": "me/linux", "PULL_REQUEST": "5"}
+            done = work.run(sys.executable, "-I", comment, "results/summary.md", "x", **known)
+        assert (done.returncode, comments.bodies) == (2, [])
+        assert done.stderr.startswith("ci/comment.py: no comment was written: ")
+
     def test_a_token_that_may_not_write_leaves_the_gate_alone(self, work: Work) -> None:
         with keeping(Comments("another")) as comments:
             gate, comment = self.steps(work, 0, "PASS", comments.url)
@@ -733,8 +775,10 @@ class TestGitHub:
         owed = [f"gates/gate-{one}" for one in jobs["gate"]["strategy"]["matrix"]["scenario"]]
         assert verdict["with"]["runs"].split() == owed
 
-    def workflow(self, work: Work, change: Change, **github: Any) -> GitHub:
-        """What came of the workflow in a folder that has nothing but it."""
+    def workflow(
+        self, work: Work, change: Change, after: Callable[[Job], None] = lambda job: None, **github: Any
+    ) -> GitHub:
+        """What came of the workflow in a folder that has nothing but it; ``after`` is what its jobs' code does."""
         alone = work.folder / "kernel-gate.yml"
         shutil.copy(WORKFLOW, alone)
         event = {
@@ -746,13 +790,15 @@ class TestGitHub:
             "PATH": f"{work.checkout.root / 'tools'}:{os.environ['PATH']}", "HOME": str(work.folder), "CODE": "0",
             "SAID": "", "REAL": "1", "RESULT": encoded(result(compared(), commit=change.head)).decode(),
         }  # fmt: skip
-        runner = GitHub(work.folder / "runner", change.folder, work.checkout.root, event | github, environment)
+        runner = GitHub(
+            work.folder / "runner", change.folder, work.checkout.root, event | github, environment, after=after
+        )
         runner.run(alone)
         return runner
 
     def test_the_workflow_alone_gates_a_pull_request(self, work: Work) -> None:
         runner = self.workflow(work, changed(work.folder.parent / "linux"))
-        assert list(runner.jobs) == ["build", "gate", "verdict"]
+        assert list(runner.jobs) == ["baseline", "candidate", "gate", "verdict"]
         assert all(job.succeeded for jobs in runner.jobs.values() for job in jobs), runner.jobs
         (gate,) = runner.jobs["gate"]
         options = (gate.workspace / "options").read_text().split("\0")
@@ -763,13 +809,16 @@ class TestGitHub:
             assert f"{name}={kernel},vmlinux={kernel}/vmlinux" in options
             assert lines_of(gate.workspace / kernel) == {line}
         assert "--scenario=portfolio" in options
-        assert not any(job.kept for job in runner.jobs["build"])  # no pull request writes what the next one reads
+        made = [job for name in ("baseline", "candidate") for job in runner.jobs[name]]
+        assert not any(job.kept for job in made)  # no pull request writes what the next one reads
+        assert not any(job.credentials for job in made)  # its Makefiles could read them
+        assert [len(job.restored) for job in made] == [0, 1]  # a pull request's cache comes before its target's
         assert "PASS" in (runner.place / "artifacts/pdrgate/summary.md").read_text()
 
     def test_a_pull_request_that_does_not_compile_is_red_and_says_why(self, work: Work) -> None:
         runner = self.workflow(work, changed(work.folder.parent / "linux", "int b = c;"))
-        assert list(runner.jobs) == ["build", "verdict"]
-        candidate, baseline = runner.jobs["build"]
+        assert list(runner.jobs) == ["baseline", "candidate", "verdict"]
+        (candidate,), (baseline,) = runner.jobs["candidate"], runner.jobs["baseline"]
         assert (candidate.succeeded, baseline.succeeded) == (False, True)
         assert re.search(
             r"::error title=pdrgate::build-candidate@\S+: does not compile: net.c:1:9: error: ", candidate.said
@@ -778,11 +827,31 @@ class TestGitHub:
         assert not verdict.succeeded
         assert verdict.said.startswith("::error title=pdrgate::a kernel was not built, and nothing was measured")
 
+    @pytest.mark.parametrize("name", ["vmlinux", "boot/another", "a link"])
+    def test_a_baseline_that_the_candidates_job_has_replaced_is_not_gated(self, work: Work, name: str) -> None:
+        """The code of a change can upload any artifact, also under the name of another job's."""
+
+        def replaced(job: Job) -> None:
+            artifact = work.folder / "runner/artifacts/kernel-baseline"
+            if job.name == "candidate":
+                if name == "a link":
+                    (artifact / "boot/another").symlink_to("/etc/passwd")
+                else:
+                    (artifact / name).write_text("slower")
+
+        runner = self.workflow(work, changed(work.folder.parent / "linux"), replaced)
+        (gate,), (verdict,) = runner.jobs["gate"], runner.jobs["verdict"]
+        assert (gate.succeeded, verdict.succeeded) == (False, False)
+        assert not (gate.workspace / "options").exists(), "it was gated"
+        told = (gate.workspace / "results/verdict.txt").read_text()
+        assert told.startswith("testbed fault: ci/")
+        assert ("is no file" if name == "a link" else "another job has replaced it, so nothing was measured") in told
+
     def test_a_branch_that_pull_requests_go_to_leaves_its_kernel_for_them(self, work: Work) -> None:
         change = changed(work.folder.parent / "linux")
         runner = self.workflow(work, change, event_name="push", sha=change.newer, event={})
-        assert list(runner.jobs) == ["build"]
-        (build,) = runner.jobs["build"]
+        assert list(runner.jobs) == ["baseline"]
+        (build,) = runner.jobs["baseline"]
         assert build.succeeded, build.said
         assert build.kept == [f"kernels-{change.newer}"]
         assert lines_of(build.workspace / "builds/baseline") == {"newer"}
@@ -791,15 +860,47 @@ class TestGitHub:
         content = yaml.safe_load(WORKFLOW.read_text())
         assert content["permissions"] == {"contents": "read"}
         assert [name for name, job in content["jobs"].items() if "permissions" in job] == ["verdict"]
-        assert "secrets." not in json.dumps(content["jobs"]["build"])
+        assert "secrets." not in json.dumps([content["jobs"][name] for name in ("baseline", "candidate")])
+
+
+_PINNED = re.compile(r"uses: (?:OWNER/pdrgate\S*@REF  # EDIT|\S+@[0-9a-f]{40}  # v[\d.]+)$")
+
+
+@pytest.mark.parametrize(
+    "file", [ACTION, MERGE_ACTION, KERNEL_ACTION, WORKFLOW, RELEASE], ids=lambda file: str(file.relative_to(ROOT))
+)
+class TestActionsOfOthers:
+    def test_each_is_pinned_by_the_digest_of_its_commit(self, file: Path) -> None:
+        """A tag moves with whoever can write to the action's repository, also in the job that signs releases."""
+        used = [line.strip("- ") for line in file.read_text().splitlines() if re.match(r"\s*(- )?uses: ", line)]
+        assert used
+        assert [line for line in used if not _PINNED.fullmatch(line)] == []
+
+    def test_no_checkout_leaves_its_token_beside_makefiles(self, file: Path) -> None:
+        content = yaml.safe_load(file.read_text())
+        jobs = content["jobs"].values() if "jobs" in content else [content["runs"]]
+        steps = [step for job in jobs for step in job["steps"] if "actions/checkout@" in step.get("uses", "")]
+        assert [step["with"]["persist-credentials"] for step in steps] == [False] * len(steps)
+
+
+PLANTED = {
+    ".cache/pdrgate/trees/builds/key/vmlinux": "slower", "builds/baseline/arch/x86/boot/bzImage": "slower",
+    "compiled/baseline/arch/x86/boot/bzImage": "slower", "compiled/baseline/vmlinux": "slower",
+    ".pdrgate/ci/gate-from-env": "#!/bin/sh\ntouch pwned\n", "robot/gate/evil.robot": "evil",
+    "results/portfolio/20991231-235959/result.json": "{}", "merged/summary.md": "theirs",
+}  # fmt: skip
+"""Files that a change has in its tree, or its job in its artifact."""
 
 
 class TestGitLab:
     CONTENT = yaml.safe_load(TEMPLATE.read_text())
     GATE, VERDICT = CONTENT["gate"], CONTENT["verdict"]
 
-    def pipeline(self, work: Work, change: Change, **environment: str) -> GitLab:
-        """What came of the pipeline in a folder that has nothing but its file."""
+    def pipeline(
+        self, work: Work, change: Change, after: Callable[[str, Path], None] = lambda name, artifacts: None,
+        **environment: str,
+    ) -> GitLab:  # fmt: skip
+        """What came of the pipeline in a folder that has nothing but its file; ``after`` is what jobs' code does."""
         alone = work.folder / ".gitlab-ci.yml"
         shutil.copy(TEMPLATE, alone)
         server = work.folder.parent / "server/GROUP"
@@ -813,9 +914,12 @@ class TestGitLab:
             "CI_SERVER_URL": f"file://{server.parent}", "CI_COMMIT_SHA": change.head, "CI_COMMIT_REF_NAME": "topic",
             "CI_MERGE_REQUEST_DIFF_BASE_SHA": change.base, "CI_MERGE_REQUEST_IID": "5", "CI_PROJECT_ID": "1",
             "CI_PROJECT_PATH_SLUG": "net-linux", "CI_MERGE_REQUEST_PROJECT_ID": "9", "CI_JOB_NAME": "gate --> x",
-            "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "",
+            "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "", "CI_REPOSITORY_URL": f"file://{change.folder}",
         }  # fmt: skip
-        runner = GitLab(work.folder / "runner", change.folder, known | environment, predefined)
+        template = alone.read_text()
+        assert template.count("/var/lib/pdrgate/") == 2
+        alone.write_text(template.replace("/var/lib/pdrgate/kernels", str(work.folder / "volume")))
+        runner = GitLab(work.folder / "runner", change.folder, known | environment, predefined, after=after)
         runner.run(alone)
         return runner
 
@@ -823,26 +927,79 @@ class TestGitLab:
         change = changed(work.folder.parent / "linux")
         with keeping(Comments("s3cret")) as comments:
             runner = self.pipeline(work, change, CI_API_V4_URL=comments.url, GITLAB_TOKEN="s3cret")
-        assert [ran.code for jobs in runner.jobs.values() for ran in jobs] == [0] * 4, runner.jobs
+        assert [ran.code for jobs in runner.jobs.values() for ran in jobs] == [0] * 3, runner.jobs
         (gate,) = runner.jobs["gate"]
         options = (gate.workspace / "options").read_text().split("\0")
-        for side, name, line in (
-            ("candidate", "--kernel", "of_the_change"), ("baseline", "--against", "of_the_base"),
+        for folder, name, line in (
+            ("builds/candidate", "--kernel", "of_the_change"), ("compiled/baseline", "--against", "of_the_base"),
         ):  # fmt: skip
-            assert f"{name}=builds/{side},vmlinux=builds/{side}/vmlinux" in options
-            assert lines_of(gate.workspace / "builds" / side) == {line}
+            assert f"{name}={folder},vmlinux={folder}/vmlinux" in options
+            assert lines_of(gate.workspace / folder) == {line}
         assert "--noise=/var/lib/pdrgate/kept/net-linux/portfolio/noise.jsonl" in options
-        assert {ran.cache for ran in runner.jobs["build"]} == {"kernels-candidate-5", "kernels-baseline-5"}
+        assert [ran.cache for jobs in runner.jobs.values() for ran in jobs] == ["ccache-5", "", ""]
         assert [body.splitlines()[0] for body in comments.bodies] == ["<!-- pdrgate gate - x -->"]
         assert "PASS" in comments.bodies[0]
 
     def test_a_merge_request_that_does_not_compile_is_red_and_says_why(self, work: Work) -> None:
         runner = self.pipeline(work, changed(work.folder.parent / "linux", "int b = c;"))
         assert list(runner.jobs) == ["build", "verdict"]
-        candidate, baseline = runner.jobs["build"]
-        assert (candidate.code, baseline.code) == (1, 0)
+        (candidate,) = runner.jobs["build"]
+        assert candidate.code == 1
         assert ": does not compile: net.c:1:9: error: " in candidate.said.splitlines()[-1]
         assert [ran.code for ran in runner.jobs["verdict"]] == [2]
+
+    def planted(self, folder: Path, victim: Path) -> None:
+        for name, text in PLANTED.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        for name in ("merged/verdict.txt", "results/portfolio/verdict.txt", "results/portfolio/console.txt"):
+            (folder / name).symlink_to(victim)
+
+    @pytest.mark.parametrize("where", ["in its tree", "in its artifact"])
+    def test_what_a_change_has_planted_is_nobodys(self, work: Work, where: str) -> None:
+        """A committed build was handed out as the baseline, and a link led into the script that has the token."""
+        victim = work.folder.parent / "victim"
+        victim.write_text("whole")
+        change = changed(work.folder.parent / "linux")
+        if where == "in its tree":
+            self.planted(change.folder, victim)
+            change.tree.git("add", "--force", ".")
+            change = replace(change, head=change.tree.commit("int of_the_change;"))
+
+        def after(name: str, artifacts: Path) -> None:
+            if where == "in its artifact" and name == "build":
+                self.planted(artifacts, victim)
+
+        runner = self.pipeline(work, change, after)
+        (gate,), (verdict,) = runner.jobs["gate"], runner.jobs["verdict"]
+        assert (gate.code, verdict.code) == (0, 0), gate.said + verdict.said
+        assert lines_of(gate.workspace / "compiled/baseline") == {"of_the_base"}
+        assert lines_of(gate.workspace / "builds/candidate") == {"of_the_change"}
+        assert victim.read_text() == "whole"
+        for ran, output in ((gate, "results/portfolio"), (verdict, "merged")):
+            told = ran.workspace / output / "verdict.txt"
+            assert (told.is_symlink(), told.read_text().startswith("PASS: ")) == (False, True)
+        if where == "in its tree":
+            assert not any((ran.workspace / "robot").exists() for ran in (gate, verdict))
+
+    def test_folders_in_an_artifact_that_are_links_lead_nowhere(self, work: Work) -> None:
+        elsewhere = work.folder.parent / "elsewhere"
+        elsewhere.mkdir()
+
+        def after(name: str, artifacts: Path) -> None:
+            for folder in ("compiled", "results", ".pdrgate") if name == "build" else ():
+                (artifacts / folder).symlink_to(elsewhere)
+
+        runner = self.pipeline(work, changed(work.folder.parent / "linux"), after)
+        assert [ran.code for jobs in runner.jobs.values() for ran in jobs] == [0] * 3
+        assert not list(elsewhere.iterdir())
+
+    def test_no_job_begins_in_a_checkout_or_keeps_its_token(self) -> None:
+        assert self.CONTENT[".pdrgate"]["variables"]["GIT_STRATEGY"] == "empty"
+        for job in ("build", "gate", "verdict"):
+            assert "GIT_STRATEGY" not in self.CONTENT[job].get("variables", {})
+        assert "remote add" not in TEMPLATE.read_text()
+        assert self.CONTENT["build"]["cache"]["paths"] == [".cache/ccache"]
 
     def test_secrets_are_those_of_an_environment_and_results_of_a_commit(self) -> None:
         for job in (self.GATE, self.VERDICT):

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,11 @@ class Job:
     """Standard output of its steps."""
     kept: list[str] = field(default_factory=list)
     """Keys of caches that it has saved."""
+    restored: list[str] = field(default_factory=list)
+    """Keys of caches that it has asked for."""
+    credentials: bool = False
+    """Whether its checkout holds a token."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -57,6 +62,8 @@ class GitHub:
     github: Mapping[str, Any]
     environment: Mapping[str, str]
     jobs: dict[str, list[Job]] = field(default_factory=dict)
+    after: Callable[[Job], None] = lambda job: None
+    """Called when a job has ended, such as to do what its code could have done."""
 
     def run(self, workflow: Path) -> None:
         """Run all jobs whose condition holds, in their order."""
@@ -65,7 +72,11 @@ class GitHub:
             needs = job.get("needs", [])
             results = {one: self._result(one) for one in ([needs] if isinstance(needs, str) else needs)}
             ready = all(result == "success" for result in results.values())
-            context = {"github": self.github, "needs": {one: {"result": told} for one, told in results.items()}}
+            needed = {
+                one: {"result": told, "outputs": dict(self.jobs[one][0].outputs) if one in self.jobs else {}}
+                for one, told in results.items()
+            }
+            context = {"github": self.github, "needs": needed}
             if not _holds(job.get("if", ""), context, ready):
                 continue
             self.jobs[name] = [self._job(name, job, {**context, "matrix": one}) for one in _cells(job, context)]
@@ -79,23 +90,34 @@ class GitHub:
         workspace = self.place / "-".join((name, *map(str, context["matrix"].values())))
         workspace.mkdir(parents=True)
         made = Job(name, workspace)
+        context = {**context, "steps": {}}
         self._steps(made, job["steps"], context, {})
+        made.outputs = {key: _text(_filled(value, context)) for key, value in job.get("outputs", {}).items()}
+        self.after(made)
         return made
 
     def _steps(self, job: Job, steps: Any, context: Mapping[str, Any], more: Mapping[str, str]) -> None:
-        context = {**context, "steps": {}}
+        """Run steps, and put what they output into the context."""
         for step in steps:
             if not _holds(step.get("if", ""), context, job.succeeded):
                 continue
             given = {key: _filled(value, context) for key, value in step.get("with", {}).items()}
+            outputs: Mapping[str, str] = {}
             if "run" in step:
+                (self.place / "outputs").write_text("")
                 job.succeeded &= self._shell(job, step, context, more)
+                outputs = _outputs((self.place / "outputs").read_text())
             elif step["uses"].startswith("actions/"):
+                assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]), f"{step['uses']} may be moved"
                 job.succeeded &= self._builtin(job, step["uses"].partition("@")[0], given)
             else:
-                self._action(job, step["uses"], given, context)
+                outputs = self._action(job, step["uses"], given, context)
+            context["steps"][step.get("id", "")] = {"outputs": outputs}
 
-    def _action(self, job: Job, uses: str, given: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+    def _action(
+        self, job: Job, uses: str, given: Mapping[str, Any], context: Mapping[str, Any]
+    ) -> Mapping[str, str]:  # fmt: skip
+        """Run the steps of an action of ours; what it outputs."""
         words, _, reference = uses.partition("@")
         assert words.startswith("OWNER/pdrgate"), uses
         assert reference == "REF", uses
@@ -103,8 +125,9 @@ class GitHub:
         action = yaml.safe_load((place / "action.yml").read_text())
         assert given.keys() <= action["inputs"].keys(), f"{uses} has no input {given.keys() - action['inputs'].keys()}"
         inputs = {name: _filled(str(one.get("default", "")), context) for name, one in action["inputs"].items()} | given
-        inner = {**context, "inputs": {name: _text(value) for name, value in inputs.items()}}
+        inner = {**context, "inputs": {name: _text(value) for name, value in inputs.items()}, "steps": {}}
         self._steps(job, action["runs"]["steps"], inner, {"GITHUB_ACTION_PATH": str(place)})
+        return {name: _text(_filled(one["value"], inner)) for name, one in action.get("outputs", {}).items()}
 
     def _shell(self, job: Job, step: Mapping[str, Any], context: Mapping[str, Any], more: Mapping[str, str]) -> bool:
         script = _text(_filled(step["run"], context))
@@ -121,6 +144,7 @@ class GitHub:
         artifacts = self.place / "artifacts"
         match name:
             case "actions/checkout":
+                job.credentials = given.get("persist-credentials", True)
                 options = ["--quiet", *([f"--filter={given['filter']}"] if "filter" in given else [])]
                 if given.get("fetch-depth", 1) != 0:
                     options.append("--depth=1")
@@ -132,15 +156,33 @@ class GitHub:
                     return bool(given["if-no-files-found"] == "ignore")
                 shutil.copytree(found[0], artifacts / given["name"], symlinks=True, dirs_exist_ok=True)
             case "actions/download-artifact":
-                for one in artifacts.glob(given["pattern"]):
-                    shutil.copytree(one, job.workspace / given["path"] / one.name, symlinks=True)
+                if "name" in given:
+                    if not (artifacts / given["name"]).exists():
+                        return False
+                    shutil.copytree(artifacts / given["name"], job.workspace / given["path"], symlinks=True)
+                else:
+                    for one in artifacts.glob(given["pattern"]):
+                        shutil.copytree(one, job.workspace / given["path"] / one.name, symlinks=True)
             case "actions/cache/save":
                 job.kept.append(given["key"])
             case "actions/cache/restore":
-                pass
+                job.restored.append(given["key"])
             case _:
                 raise AssertionError(f"the runner does not know {name}")
         return True
+
+
+def _outputs(text: str) -> dict[str, str]:
+    """What a step has written to its file of outputs: ``name=value``, or ``name<<END`` and lines."""
+    found = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        name, equals, value = line.partition("=")
+        if "<<" in name or not equals:
+            name, _, end = line.partition("<<")
+            value = "\n".join(iter(lambda end=end: next(lines), end))  # type: ignore[misc]
+        found[name] = value
+    return found
 
 
 def _cells(job: Mapping[str, Any], context: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""What GitLab does with a pipeline, as far as the template here uses it: jobs, variables, matrices, artifacts.
+"""What GitLab does with a pipeline, as far as the template here uses it: strategies of checkouts, jobs, variables,
+matrices, artifacts.
 
 Scripts are executed for real, by a shell without bash's ways.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ class GitLab:
     environment: Mapping[str, str]
     predefined: Mapping[str, str]
     jobs: dict[str, list[Ran]] = field(default_factory=dict)
+    after: Callable[[str, Path], None] = lambda name, artifacts: None
+    """Called with a job that has ended and its artifacts, such as to do what its code could have done."""
 
     def run(self, template: Path) -> None:
         """Run all jobs, in their order."""
@@ -64,8 +67,11 @@ class GitLab:
         for cell in _cells_of(job):
             variables = _expanded({**self.predefined, **own, **cell})
             workspace = self.place / "-".join((name, *cell.values()))
-            clone = ("git", "clone", "--quiet", f"--depth={variables['GIT_DEPTH']}", f"file://{self.remote}")
-            subprocess.run((*clone, "--branch", variables["CI_COMMIT_REF_NAME"], str(workspace)), check=True)
+            if variables.get("GIT_STRATEGY") == "empty":
+                workspace.mkdir(parents=True)
+            else:
+                clone = ("git", "clone", "--quiet", "--depth=1", f"file://{self.remote}")
+                subprocess.run((*clone, "--branch", variables["CI_COMMIT_REF_NAME"], str(workspace)), check=True)
             for one in needed:
                 if (artifacts := self.place / "artifacts" / one).exists():
                     shutil.copytree(artifacts, workspace, symlinks=True, dirs_exist_ok=True)
@@ -80,6 +86,7 @@ class GitLab:
                     shutil.copytree(workspace / asked, kept, symlinks=True, dirs_exist_ok=True)
             cache = _put_in(job.get("cache", {}).get("key", ""), variables)
             self.jobs[name].append(Ran(workspace, code, said, cache))
+            self.after(name, self.place / "artifacts" / name)
 
     def _scripts(self, workspace: Path, lines: list[str], variables: Mapping[str, str]) -> tuple[int, str]:
         done = subprocess.run(

@@ -40,6 +40,59 @@ HALT = "halt: cli; hlt; jmp halt"
 RESET = "movb $0xfe, %al; outb %al, $0x64; wait: jmp wait"
 """Ends QEMU: the keyboard's controller resets the machine."""
 TRIPLE_FAULT = "lidt nothing; int3; nothing: .long 0, 0"
+WORKS_WHERE_PROGRAMS_ARE = """
+    lgdt gdt_told
+    ljmp $8, $flat
+flat:
+    mov $16, %ax
+    mov %ax, %ds; mov %ax, %es; mov %ax, %ss
+    mov $stack, %esp
+    mov $tss, %eax
+    mov %ax, gdt + 42; shr $16, %eax; mov %al, gdt + 44; mov %ah, gdt + 47
+    mov $40, %ax; ltr %ax
+    mov $tick, %eax; mov %ax, idt + 8 * 32; shr $16, %eax; mov %ax, idt + 8 * 32 + 6
+    mov $back, %eax; mov %ax, idt + 8 * 128; shr $16, %eax; mov %ax, idt + 8 * 128 + 6
+    lidt idt_told
+    mov $0x11, %al; out %al, $0x20; out %al, $0xa0
+    mov $32, %al; out %al, $0x21; mov $40, %al; out %al, $0xa1
+    mov $4, %al; out %al, $0x21; mov $2, %al; out %al, $0xa1
+    mov $1, %al; out %al, $0x21; out %al, $0xa1
+    mov $0xfe, %al; out %al, $0x21; mov $0xff, %al; out %al, $0xa1
+    mov $0x34, %al; out %al, $0x43; mov $0x9c, %al; out %al, $0x40; mov $0x2e, %al; out %al, $0x40
+again:
+    mov $stack, %esp
+    sti; hlt; cli
+    mov $20000, %ecx        /* in the kernel, by what it reads and writes */
+1:  mov number, %eax; add %ecx, %eax; mov %eax, number; loop 1b
+    pushf; push $8; push $2f
+    iret                    /* which leads to the kernel itself */
+2:  mov $20000, %ecx        /* in the kernel, in registers alone */
+3:  add %ecx, %eax; rol $5, %eax; xor %ecx, %eax; loop 3b
+    pushl $0x23; push $user_stack; pushl $0x2; pushl $0x1b; push $program
+    iret
+program:
+    mov $10000, %ecx
+4:  mov number, %eax; add %ecx, %eax; mov %eax, number; loop 4b
+    int $128
+back: jmp again
+tick: push %eax; mov $0x20, %al; out %al, $0x20; pop %eax; iret
+.data
+.align 16
+number: .long 0
+gdt: .quad 0, 0x00cf9a000000ffff, 0x00cf92000000ffff, 0x00cffa000000ffff, 0x00cff2000000ffff, 0x0000890000000067
+gdt_told: .word . - gdt - 1; .long gdt
+.align 16
+tss: .long 0, stack, 16; .fill 23, 4, 0
+idt: .fill 32, 8, 0; .quad 0x00008e0000080000; .fill 95, 8, 0; .quad 0x0000ee0000080000
+idt_told: .word . - idt - 1; .long idt
+.bss
+.align 16
+.skip 4096
+stack: .skip 4096
+user_stack: .long 0
+.text
+"""
+"""Works at each tick below where kernels are, and has a program that works a quarter as much."""
 FLOOD = "flood: mov $0x41, %al; outb %al, %dx; jmp flood"
 """Writes to the console for ever."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from pathlib import Path
 
 import hostile_kernel as hostile
@@ -11,7 +13,10 @@ from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.guests import guest_console
 from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.guests.guest_config import GuestConfig
+from pdrgate.guests.metering.meter import Executed
+from pdrgate.guests.metering.symbols import UNNAMED, KernelSymbols
 from pdrgate.safety.journal import Journal
+from pdrgate.stretch import USER_SPACE
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
@@ -38,6 +43,33 @@ def test_what_a_hostile_kernel_does_is_told_of_its_boot(
         guest.wait(2.0)
     assert "\n" not in str(error.value)
     assert not {"\x1b", "\0", "\r", "\x07"} & set(str(error.value))
+
+
+def test_a_kernels_work_where_programs_are_is_no_programs(
+    config: GuestConfig, journal: Journal, tmp_path: Path
+) -> None:
+    """In each tick it works four times as much as its program does, and all of both at addresses of programs."""
+    build = kernel_build(hostile.hostile_kernel(tmp_path / "bzImage", then=hostile.WORKS_WHERE_PROGRAMS_ARE))
+    metered, nothing = dataclasses.replace(config, metered=True), KernelSymbols(())
+    with Guest(build, metered, journal, tmp_path / "consoles") as guest:
+        meter = guest.meter
+        assert meter is not None
+        meter.begin()
+
+        def until(instructions: int, before: Executed) -> tuple[Executed, dict[str, tuple[int, int]]]:
+            """Wait until the program has executed so many more."""
+            while True:
+                assert guest.running
+                now = meter.executed()
+                found = nothing.functions(now.since(before))
+                if found.get(USER_SPACE, (0, 0))[0] >= instructions:
+                    return now, found
+                time.sleep(0.05)
+
+        begun, _ = until(40_000, meter.executed())  # the firmware is done
+        _, found = until(2_000_000, begun)  # fifty ticks
+    assert found.keys() == {USER_SPACE, UNNAMED}
+    assert found[UNNAMED][0] / found[USER_SPACE][0] == pytest.approx(4, rel=0.05)  # both were read within a tick
 
 
 def test_a_kernel_that_writes_for_ever_fills_neither_disk_nor_time(

@@ -143,7 +143,7 @@ def test_a_revision_is_compiled_once_and_the_tree_is_left_alone(tree: Tree, tmp_
     assert "CONFIG_VIRTIO_NET=y" in (build.config_text() or "")
     assert before == sorted(str(path) for path in tree.folder.rglob("*"))
     assert not (tmp_path / "hooked").exists()
-    assert uncommitted(tree.folder) == 1
+    assert uncommitted(revision(text).repository) == 1
 
 
 @pytest.mark.usefixtures("tools")

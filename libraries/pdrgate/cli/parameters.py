@@ -17,7 +17,7 @@ from pdrgate.errors import UnitError, UsageError
 from pdrgate.gate.run.declaration import By, declarations, plain
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.address import HISTORY_VARIABLE, Address
-from pdrgate.history.results import LATEST
+from pdrgate.history.results import followed
 from pdrgate.own_files import beside_own
 from pdrgate.units import Duration, Ratio
 
@@ -83,11 +83,8 @@ def _named(path: Path, typed: bool) -> Path:
     """The path of what is there now: ``latest`` will be another run soon, and a file that somebody typed may have the
     name of one of pdrgate's own.
     """
-    if LATEST in path.parts[-2:]:
-        from pdrgate.launch import followed
-
-        return followed(path)
-    return beside_own(path) if typed else path
+    named = followed(path)
+    return beside_own(named) if typed else named
 
 
 class PathType(_FileCompletion, click.ParamType[Path]):

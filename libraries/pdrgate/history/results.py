@@ -82,13 +82,27 @@ def keep_result(path: Path, raw: bytes, source: str) -> RunResult:
     return result
 
 
+def followed(path: Path) -> Path:
+    """The path, and what ``latest`` in it stands for by now: it will be another run soon.
+
+    A ``latest`` that leads out of its folder is none of ours, and stays a link.
+    """
+    for one in (path, path.parent):
+        if one.name == LATEST and one.is_symlink():
+            target = one.readlink()
+            beside = target.parts == (target.name,) and target.name != ".."
+            return one.parent / target / path.relative_to(one) if beside else path
+    return path
+
+
 def read_result(path: Path) -> RunResult:
     """The result in a file, or in ``result.json`` of a folder; older schema versions are read as this one.
 
     Raises:
         DataError: there is none, or it is not a result that this version understands.
     """
-    file = path / RESULT_FILE if path.is_dir() else path
+    named = followed(path)
+    file = named / RESULT_FILE if named.is_dir() else named
     try:
         raw = read_no_follow(file, LARGEST_RESULT)
     except OSError as error:

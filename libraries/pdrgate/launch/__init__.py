@@ -1,6 +1,7 @@
 """Floor 6: starts Robot on the gate's suites, which is what ``pdrgate gate`` does."""
 
-from pdrgate.launch.folders import followed, give_file_to_caller, give_to_caller, new_folder
+from pdrgate.history.results import followed
+from pdrgate.launch.folders import give_file_to_caller, give_to_caller, new_folder
 from pdrgate.launch.resuming import resumed_options
 from pdrgate.launch.running import Telling, run_gate
 from pdrgate.launch.suites import check, default_testbed, listed

@@ -70,19 +70,6 @@ def mark_latest(folder: Path) -> None:
             partial.unlink(missing_ok=True)
 
 
-def followed(path: Path) -> Path:
-    """The path, and what ``latest`` in it stands for by now: it will be another run soon.
-
-    A ``latest`` that leads out of its folder is none of ours, and stays a link.
-    """
-    for one in (path, path.parent):
-        if one.name == LATEST and one.is_symlink():
-            target = one.readlink()
-            beside = target.parts == (target.name,) and target.name != ".."
-            return one.parent / target / path.relative_to(one) if beside else path
-    return path
-
-
 def give_to_caller(folder: Path) -> None:
     """What root measured for somebody who used sudo is theirs, with the folder of runs if it was made just now."""
     uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")

@@ -14,7 +14,7 @@ import argparse
 from itertools import pairwise
 from pathlib import Path
 
-from causes import causes
+from known_causes import causes
 from picture import draw
 from sections import sections
 from step import Step

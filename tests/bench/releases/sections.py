@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from causes import Causes
+from known_causes import Causes
 from step import Step
 
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult

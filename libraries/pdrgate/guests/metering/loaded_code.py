@@ -14,7 +14,7 @@ import numpy as np
 from pdrgate.builds.elf_file import EXECUTABLE, ElfFile
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import select_modules
-from pdrgate.guests.metering.meter import Executed
+from pdrgate.guests.metering.meter import NOWHERE, Executed
 from pdrgate.guests.metering.symbols import (
     LARGEST_FUNCTION,
     KernelSymbol,
@@ -93,10 +93,10 @@ class LoadedCode:
         return self._symbols
 
     def _has(self, executed: Executed) -> bool:
-        """Whether all of it is the kernel's or of a known module; what programs executed does no harm."""
+        """Whether all of it is the kernel's or of a known module; what is counted without an address does no harm."""
         at = np.searchsorted(self._ranges[:, 0], executed.address, side="right") - 1
         inside = (at >= 0) & (executed.address < self._ranges[at, 1])
-        return bool(np.all(inside | (executed.address == 0)))
+        return bool(np.all(inside | (executed.address <= NOWHERE)))
 
     def _look_at_modules(self) -> None:
         """See which ones are loaded, and where their code lies."""

@@ -40,6 +40,8 @@ _CPU = np.dtype(
     [("head", _CPU_HEAD), ("block", _BLOCK, _CAPACITY), ("chain", _CHAIN, _CHAINS), ("step", _STEP, _STEPS)]
 )
 """What a CPU has to itself. Each has the same blocks in the same order."""
+NOWHERE = 1
+"""The address of kernel code that is counted without its own."""
 _WANTED, _COUNTS = 1, 2
 """Whether it counts: what it is told, and what it says when it does."""
 _NOTICED = 0.002
@@ -70,7 +72,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Blocks of code, each once: arrays of one length. What programs executed is at address 0."""
+    """Blocks of code, each once: arrays of one length.
+
+    What programs executed is at address 0. At `NOWHERE` is what the kernel executed at addresses of programs, and all
+    that is beyond the room for blocks.
+    """
 
     address: npt.NDArray[np.uint64]
     length: npt.NDArray[np.uint64]

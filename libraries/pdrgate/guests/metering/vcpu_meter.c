@@ -18,6 +18,9 @@
  * A string instruction (`rep stosb` and its like) counts by what it moves, as a CPU takes time for it: QEMU executes each
  * of its steps, before version 10 as an execution of a block of its own, and from then on in a loop inside of one.
  *
+ * Programs: what they execute is counted together, and is no part of a packet's way. Code below the kernel's addresses
+ * is theirs where an access to memory shows it (privilege.h). What nobody shows to be a program's counts as the kernel's.
+ *
  * Tracing: while it is asked for, the plugin follows calls and returns as the code makes them, and counts each block by
  * the chain of callers in which it runs. That costs a good part of the emulator's speed, and what a packet costs is not
  * told by it but for which function called which.
@@ -29,6 +32,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "privilege.h"
 #include "qemu_interface.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
@@ -41,8 +45,10 @@ EXPORTED int qemu_plugin_version = PLUGIN_API;
 #define STEPS (1u << 18)
 #define GAPS (1u << 8)
 
+enum { OF_PROGRAMS = 0, UNNAMED = 1 };
+
 struct block {
-	uint64_t address; /* 0: of a program, or beyond the capacity */
+	uint64_t address; /* or one of the above: UNNAMED is beyond the capacity, or a kernel's where programs are */
 	uint64_t length; /* instructions, without string instructions: what these move is a block of length 1 */
 	uint64_t executions;
 	uint64_t goes_to; /* where it calls or jumps at its end, on the first CPU's list; 0: not to an address in the code */
@@ -118,11 +124,15 @@ struct own {
 	struct block *moving; /* the string instruction that was last executed, */
 	uint64_t moved_at; /* and how many instructions were counted by then */
 	uint64_t paid; /* bytes that it may move still, of those that were counted */
+	enum { UNKNOWN, PROGRAM, KERNEL } low; /* whose code below the kernel's addresses is */
+	uint64_t low_until; /* how many instructions were counted when such code was last executed */
+	uint64_t unknown; /* instructions of such code of which it is not known yet */
 };
 
 static struct meter *meter;
 static struct cpu *cpus; /* meter->cpu */
 static struct own *own_of;
+static struct block *of_programs, *unnamed; /* of one instruction each, the first CPU's */
 static plugin_id self;
 
 enum { SECOND = 1000000000, SLICES = 2000 /* a second */, UNHELD_LOOK = 100000 /* instructions */ };
@@ -250,7 +260,7 @@ static void run_in_chain(struct cpu *cpu, struct own *own, uint32_t number, uint
 static void follow(struct cpu *cpu, struct own *own, struct block *block)
 {
 	uint32_t number = block - cpu->block;
-	if (block->address == 0) { /* of a program: what comes next is called by it */
+	if (block->address == OF_PROGRAMS) { /* or a kernel's where programs are: what comes next is called by it */
 		own->depth = own->chain = 0;
 		own->last = number;
 		return;
@@ -344,6 +354,56 @@ static void executed_by_only(unsigned number, void *data)
 	count(cpus, data);
 }
 
+/* --- Code below the kernel's addresses ----------------------------------------------------------------------------- */
+
+static struct block *own_block(struct cpu *cpu, struct block *first)
+{
+	return cpu->block + (first - cpus->block);
+}
+
+static void low_is(struct cpu *cpu, struct own *own, int whose)
+{
+	own->low = whose;
+	if (own->unknown == 0)
+		return;
+	struct block *block = own_block(cpu, whose == PROGRAM ? of_programs : unnamed);
+	block->executions += own->unknown;
+	if (own->tracing && whose != PROGRAM)
+		run_in_chain(cpu, own, block - cpu->block, own->unknown);
+	own->unknown = 0;
+}
+
+/* What was executed before is over, and nobody has shown it to be a program's. */
+static void begin_low(struct cpu *cpu, struct own *own)
+{
+	low_is(cpu, own, KERNEL);
+	own->low = knows_programs() ? UNKNOWN : PROGRAM;
+}
+
+/* A block of such code. `data` is twice its length, and one more where it ends with a change of privilege. */
+static void executed_low(unsigned number, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+	struct own *own = &own_of[number];
+	uint64_t length = (uintptr_t)data >> 1;
+	if (own->low_until != cpu->instructions)
+		begin_low(cpu, own);
+	own->unknown += length;
+	if (own->low != UNKNOWN)
+		low_is(cpu, own, own->low);
+	cpu->instructions += length;
+	if (cpu->instructions >= cpu->next_stop)
+		stop(cpu, own_block(cpu, of_programs));
+	own->low_until = (uintptr_t)data & 1 ? ~0ULL : cpu->instructions;
+}
+
+static void shows_whose(unsigned number, plugin_access access, uint64_t address, void *data)
+{
+	(void)address, (void)data;
+	if (knows_programs())
+		low_is(&cpus[number], &own_of[number], is_of_program(access) ? PROGRAM : KERNEL);
+}
+
 /* --- String instructions ---------------------------------------------------------------------------------------------- */
 
 /* What hardware takes, in instructions of one cycle: docs/measurements.md has it for each length. */
@@ -362,13 +422,9 @@ static void costs(struct cpu *cpu, struct block *block, uint64_t instructions)
  * A step of a string instruction. It is the next one of the same execution where nothing else was counted since the
  * last one.
  */
-static void moves(unsigned number, plugin_access access, uint64_t address, void *data)
+static void step(struct cpu *cpu, struct own *own, struct block *block, plugin_access access)
 {
-	struct cpu *cpu = &cpus[number];
-	struct own *own = &own_of[number];
-	struct block *block = (struct block *)((char *)data + number * sizeof *cpu);
 	uint64_t bytes = 1ULL << qemu_plugin_mem_size_shift(access);
-	(void)address;
 	if (own->moving != block || own->moved_at != cpu->instructions) {
 		own->moving = block;
 		own->paid = 0;
@@ -380,6 +436,25 @@ static void moves(unsigned number, plugin_access access, uint64_t address, void 
 	}
 	own->paid -= bytes;
 	own->moved_at = cpu->instructions;
+}
+
+static void moves(unsigned number, plugin_access access, uint64_t address, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+	(void)address;
+	step(cpu, &own_of[number], own_block(cpu, data), access);
+}
+
+/* Of code below the kernel's addresses. */
+static void moves_low(unsigned number, plugin_access access, uint64_t address, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+	struct own *own = &own_of[number];
+	if (own->low_until != cpu->instructions)
+		begin_low(cpu, own);
+	shows_whose(number, access, address, data);
+	step(cpu, own, own_block(cpu, own->low == PROGRAM ? of_programs : unnamed), access);
+	own->low_until = cpu->instructions;
 }
 
 static void halts_uncounted(unsigned number)
@@ -394,6 +469,7 @@ static void halts(unsigned number)
 	uint64_t time = now();
 	atomic_store_explicit(&cpu->halted_since, time, memory_order_relaxed);
 	cpu->halts++;
+	begin_low(cpu, own);
 	if (own->speed != 0) {
 		settle(cpu, own);
 		/* All that there was to do is done, late or not. */
@@ -448,21 +524,6 @@ static struct block *block_at(uint64_t address, uint64_t length)
 	found_at[slot] = known + 1;
 	atomic_store_explicit(&meter->blocks, known + 1, memory_order_release);
 	return &cpus->block[known];
-}
-
-/* Where the opcode begins of an x86 instruction, behind its prefixes, and whether one of these says to repeat it. */
-static size_t opcode_at(const uint8_t *code, size_t size, int *repeats)
-{
-	size_t at = 0;
-	*repeats = 0;
-	for (; at < size; at++) {
-		if (code[at] == 0xf2 || code[at] == 0xf3)
-			*repeats = 1;
-		else if (code[at] != 0x66 && code[at] != 0x67 && code[at] != 0x2e && code[at] != 0x3e &&
-			 (code[at] & 0xf0) != 0x40)
-			break;
-	}
-	return at;
 }
 
 /* Which accesses of a string instruction tell what it moves; 0: it is none. */
@@ -532,46 +593,89 @@ static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t len
 		known_return_point(flow_of[number].end, 1);
 }
 
-/* A block of that length that is told, or one of the programs'. Call it with `translating` locked. */
+/* A block of that length that is told, or one without a name. Call it with `translating` locked. */
 static struct block *told_at(uint64_t address, uint64_t length)
 {
 	struct block *block = block_at(address, length);
-	return block != NULL ? block : block_at(0, length); /* made when the plugin was loaded */
+	return block != NULL ? block : block_at(UNNAMED, length); /* made when the plugin was loaded */
 }
 
 /* Has the string instructions counted by what they move. Returns how many there are. */
-static size_t count_moves(struct qemu_plugin_tb *tb, size_t length, int is_kernel)
+static size_t count_moves(struct qemu_plugin_tb *tb, size_t length, int is_low)
 {
 	size_t found = 0;
 	for (size_t number = 0; number < length; number++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
 		uint8_t code[CODE_MAX];
 		int accesses = string_accesses(code, code_of(insn, code));
-		struct block *block;
 		if (accesses == 0)
 			continue;
 		found++;
-		block = told_at(is_kernel ? qemu_plugin_insn_vaddr(insn) : 0, 1);
-		if (block != NULL)
-			qemu_plugin_register_vcpu_mem_cb(insn, moves, NO_REGISTERS, accesses, block);
+		if (is_low)
+			qemu_plugin_register_vcpu_mem_cb(insn, moves_low, NO_REGISTERS, accesses, NULL);
+		else
+			qemu_plugin_register_vcpu_mem_cb(insn, moves, NO_REGISTERS, accesses,
+							 told_at(qemu_plugin_insn_vaddr(insn), 1));
 	}
 	return found;
+}
+
+static void reset(void);
+static int begins; /* whether counting does when nothing that was translated is left */
+
+static void firmware_accesses(unsigned number, plugin_access access, uint64_t address, void *data)
+{
+	(void)number, (void)address, (void)data;
+	if (firmware_was_seen)
+		return;
+	see_firmware(access);
+	if (!begins)
+		reset(); /* nothing more is to be seen in translation until counting begins */
+}
+
+static void translated_firmware(struct qemu_plugin_tb *tb)
+{
+	for (size_t number = 0; !firmware_was_seen && number < qemu_plugin_tb_n_insns(tb); number++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
+		uint8_t code[CODE_MAX];
+		if (accesses_plainly(code, code_of(insn, code)))
+			qemu_plugin_register_vcpu_mem_cb(insn, firmware_accesses, NO_REGISTERS, READS_AND_WRITES, NULL);
+	}
+}
+
+/* Has the first plain access of a block below the kernel's addresses show whose it is. */
+static void translated_low(struct qemu_plugin_tb *tb, uint64_t length, uint64_t counted)
+{
+	uint8_t code[CODE_MAX];
+	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, length - 1);
+	uintptr_t ends = changes_privilege(code, code_of(last, code));
+	for (size_t number = 0; number < length; number++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
+		if (accesses_plainly(code, code_of(insn, code))) {
+			qemu_plugin_register_vcpu_mem_cb(insn, shows_whose, NO_REGISTERS, READS_AND_WRITES, NULL);
+			break;
+		}
+	}
+	if (counted != 0)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, executed_low, NO_REGISTERS, (void *)(counted << 1 | ends));
 }
 
 static void translated(struct qemu_plugin_tb *tb)
 {
 	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb), counted;
+	int is_low = address < FIRST_KERNEL_ADDRESS;
 	struct block *block = NULL;
-	if (address < FIRST_KERNEL_ADDRESS)
-		address = 0; /* programs: counted together */
+	translated_firmware(tb);
 	pthread_mutex_lock(&translating);
-	counted = length - count_moves(tb, length, address != 0);
-	if (counted != 0)
+	counted = length - count_moves(tb, length, is_low);
+	if (!is_low && counted != 0)
 		block = told_at(address, counted);
-	if (block != NULL && block->address != 0)
+	if (block != NULL && block->address != UNNAMED)
 		note_flow(tb, block, length);
 	pthread_mutex_unlock(&translating);
-	if (block != NULL)
+	if (is_low)
+		translated_low(tb, length, counted);
+	else if (block != NULL)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, meter->cpus == 1 ? executed_by_only : executed, NO_REGISTERS,
 						     block);
 }
@@ -616,14 +720,14 @@ static int begin_to_watch(void)
 
 /* --- What QEMU calls ------------------------------------------------------------------------------------------------ */
 
-static void reset(void);
-
 /* Only a CPU's own thread may have the translated code thrown away, and here it comes by while nothing is counted. */
 static void begin_if_wanted(void)
 {
 	static atomic_flag begun = ATOMIC_FLAG_INIT;
-	if (atomic_load_explicit(&meter->counting, memory_order_relaxed) == WANTED && !atomic_flag_test_and_set(&begun))
+	if (atomic_load_explicit(&meter->counting, memory_order_relaxed) == WANTED && !atomic_flag_test_and_set(&begun)) {
+		begins = 1;
 		reset();
+	}
 }
 
 /* When a CPU halted is noted from the start: others halt for long when counting begins. */
@@ -640,6 +744,7 @@ static void resume_uncounted(unsigned number)
 
 #if PLUGIN_API >= 7
 static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; translated(tb); }
+static void on_firmware(struct qemu_plugin_tb *tb, void *data) { (void)data; translated_firmware(tb); }
 static void on_idle(unsigned cpu, void *data) { (void)data; halts(cpu); }
 static void on_resume(unsigned cpu, void *data) { (void)data; resumes(cpu); }
 static void on_idle_uncounted(unsigned cpu, void *data) { (void)data; idle_uncounted(cpu); }
@@ -647,6 +752,7 @@ static void on_resume_uncounted(unsigned cpu, void *data) { (void)data; resume_u
 #define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
 #else
 static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
+static void on_firmware(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated_firmware(tb); }
 static void on_idle(plugin_id id, unsigned cpu) { (void)id; halts(cpu); }
 static void on_resume(plugin_id id, unsigned cpu) { (void)id; resumes(cpu); }
 static void on_idle_uncounted(plugin_id id, unsigned cpu) { (void)id; idle_uncounted(cpu); }
@@ -654,9 +760,19 @@ static void on_resume_uncounted(plugin_id id, unsigned cpu) { (void)id; resume_u
 #define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
 #endif
 
+static void wait_to_begin(void)
+{
+	TELL(idle, on_idle_uncounted);
+	TELL(resume, on_resume_uncounted);
+}
+
 /* While all CPUs stand still. */
 static void begin(void)
 {
+	if (!begins) {
+		wait_to_begin();
+		return;
+	}
 	for (uint64_t number = 0; number < meter->cpus; number++)
 		if (cpus[number].halted_since != 0)
 			halts_uncounted(number); /* what it halted before is not counted */
@@ -691,14 +807,16 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 		fprintf(stderr, "vcpu_meter: no memory for %u virtual CPUs\n", (unsigned)meter->cpus);
 		return 1;
 	}
+	of_programs = block_at(OF_PROGRAMS, 1);
 	for (uint64_t length = 1; length <= 512; length++)
-		block_at(0, length);
+		block_at(UNNAMED, length);
+	unnamed = block_at(UNNAMED, 1);
 	if (begin_to_watch() != 0) {
 		fprintf(stderr, "vcpu_meter: no thread can be made\n");
 		return 1;
 	}
 	self = id;
-	TELL(idle, on_idle_uncounted);
-	TELL(resume, on_resume_uncounted);
+	TELL(tb_trans, on_firmware);
+	wait_to_begin();
 	return 0;
 }

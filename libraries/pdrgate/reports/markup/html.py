@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import jinja2
 
+from pdrgate.printable import printable_lines
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -48,8 +50,8 @@ class Table:
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A template of this package with its values."""
-    return templates().get_template(template).render(**values)
+    """A template of this package with its values; no character of them controls whoever shows the page."""
+    return printable_lines(templates().get_template(template).render(**values))
 
 
 @cache

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pdrgate.printable import without_tags
 from pdrgate.reports.words.headline import headline
 from pdrgate.results.model import RunResult
 
 
 def one_sentence(result: RunResult) -> str:
-    """``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT``, and the end of the line."""
-    return f"{headline(result)}\n"
+    """``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT``, and the end of the line.
+
+    A badge or a build's description may show it as HTML, so it has no tag.
+    """
+    return f"{without_tags(headline(result))}\n"
 
 
 EXPORT = one_sentence
