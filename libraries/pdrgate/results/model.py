@@ -224,6 +224,9 @@ class CostResult:
     """A load that leaves the kernel time, so that its batches are small; None where it was not measured."""
     lossless_instructions: float | None = None
     lossless_batch: float | None = None
+    callers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By function, those whose code calls it, as far as both are of a packet's path and code tells; empty where nobody
+    looked."""
     path: tuple[FrameResult, ...] = ()
     """Frames of callers and callees that have half a percent of all instructions or more; empty where nobody told."""
     alone: bool = False

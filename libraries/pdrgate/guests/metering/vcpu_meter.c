@@ -40,7 +40,7 @@ EXPORTED int qemu_plugin_version = PLUGIN_API;
 
 /* --- The shared memory --------------------------------------------------------------------------------------------- */
 
-#define MAGIC 0x35726574656d7076ULL /* "vpmeter5" */
+#define MAGIC 0x36726574656d7076ULL /* "vpmeter6" */
 #define CAPACITY (1u << 18)
 #define CHAINS (1u << 16)
 #define STEPS (1u << 18)
@@ -52,6 +52,7 @@ struct block {
 	uint64_t address; /* or one of the above: UNNAMED is beyond the capacity, or a kernel's where programs are */
 	uint64_t length; /* instructions, without string instructions: what these move is a block of length 1 */
 	uint64_t executions;
+	uint64_t goes_to; /* where it calls or jumps at its end, on the first CPU's list; 0: not to an address in the code */
 };
 
 /* To count costs the emulator a fifth of its speed, so a guest comes up without. */
@@ -556,6 +557,19 @@ static enum flow flow_after(const uint8_t *code, size_t size)
 	return x86_calls(&parts) ? CALLS : x86_returns(&parts) ? RETURNS : GOES_ON;
 }
 
+/* Where a call or a jump goes that has the distance in its code, of 32 bits; 0: it is none. */
+static uint64_t goes_to(const uint8_t *code, size_t size, uint64_t end)
+{
+	int repeats;
+	int32_t distance;
+	size_t at = opcode_at(code, size, &repeats);
+	int jumps_if = at + 6 == size && code[at] == 0x0f && (code[at + 1] & 0xf0) == 0x80;
+	if (!jumps_if && !(at + 5 == size && (code[at] & ~1) == 0xe8))
+		return 0;
+	memcpy(&distance, code + size - sizeof distance, sizeof distance);
+	return end + (int64_t)distance;
+}
+
 static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)
 {
 	const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, length - 1);
@@ -563,6 +577,7 @@ static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t len
 	size_t size = code_of(insn, code), number = block - cpus->block;
 	flow_of[number].end = qemu_plugin_insn_vaddr(insn) + size;
 	flow_of[number].flow = flow_after(code, size);
+	block->goes_to = goes_to(code, size, flow_of[number].end);
 	if (flow_of[number].flow == CALLS)
 		known_return_point(flow_of[number].end, 1);
 }
