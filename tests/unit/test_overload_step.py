@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from flat_values import flat_trial
 
-from pdrgate.gate.comparisons.living_boots.overload_step import CARRIED, DELIVERED, PACED, OverloadStep
+from pdrgate.gate.comparisons.living_boots.overload_step import CARRIED, PACED, OverloadStep
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 
-STEP = OverloadStep(0.005, DELIVERED)
+STEP = OverloadStep(0.005, CARRIED)
 
 
 def made(load: float, drained: int) -> Trial:
     return flat_trial(
-        load, DELIVERED.seconds, offered=3072, forwarded=3072, drained=drained, sending_time=DELIVERED.seconds,
+        load, CARRIED.seconds, offered=2304, forwarded=2304, drained=drained, sending_time=CARRIED.seconds,
         phase=Phase.SATURATION,
     )  # fmt: skip
 
 
 def test_three_trials_that_lose_something_are_enough() -> None:
-    first, second, _ = DELIVERED.loads
+    first, second, _ = CARRIED.loads
     trials: list[Trial] = []
     for drained in (2000, 0, 1500, 1800):
         ask = STEP.next(trials)
@@ -39,8 +39,8 @@ def test_packets_that_do_not_come_back_are_more_than_a_ring_has_room_for() -> No
 
 
 def test_no_load_is_tried_for_ever() -> None:
-    first = DELIVERED.loads[0]
+    first = CARRIED.loads[0]
     trials = [made(first, drained) for drained in (2000, 0, 0, 0, 0, 0)]
     assert STEP.next(trials) is None
-    assert STEP.next([made(load, 0) for load in DELIVERED.loads for _ in range(3)]) is None
+    assert STEP.next([made(load, 0) for load in CARRIED.loads for _ in range(3)]) is None
     assert OverloadStep(0.005).overload is CARRIED

@@ -28,13 +28,11 @@ class Overload:
 
 
 CARRIED = Overload((250e3, 500e3, 1e6), 2304 / 250e3)
-"""For packets that come back: twelve bursts are sent, where packets come in bursts."""
+"""For packets that come back, or end at programs: twelve bursts are sent, where packets come in bursts. Else a socket's
+buffer of 2 MiB has room for all of them: Linux 6.12 takes 1280 bytes of 4 MiB for each."""
 PACED = Overload((500e3, 1e6), 6144 / 500e3)
 """For packets that do not come back, and are sent when they are due: half as many again as a ring of 4096 has room for.
 Of as many as it holds, it is chance whether any is refused, and a boot that loses none is asked at a higher load."""
-DELIVERED = Overload((64e3, 128e3, 256e3), 3072 / 64e3)
-"""For packets that end at programs: as many as a socket's buffer of 2 MiB has room for, so that each trial delivers as
-many, among which what its beginning and end cost is divided. Linux 6.12 takes 1280 bytes of 4 MiB for each."""
 
 
 @dataclass(frozen=True, slots=True)
