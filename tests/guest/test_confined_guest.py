@@ -14,6 +14,7 @@ import pytest
 from pdrgate.guests import guest_console
 from pdrgate.guests.emulator.confinement import confine, sandboxes
 from pdrgate.guests.guest import GuestError
+from pdrgate.hosts.sandbox import lacking
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
@@ -25,16 +26,16 @@ def status(pid: int) -> dict[str, str]:
 @pytest.mark.parametrize("metered", [False, True])
 def test_qemu_is_nobody_and_may_do_nothing(boot, cloud, metered):
     guest = boot(cloud, accelerator="tcg", metered=metered)
-    assert confine("tcg").uid is not None, "this machine's root may not become another user"
+    assert confine("tcg").user is not None, "this machine's root may not become another user"
     about = status(guest.pid)
     uids = set(about["Uid"].split())
-    assert uids == set(about["Gid"].split()) == {str(guest.confinement.uid)}
+    assert uids == set(about["Gid"].split()) == {str(guest.confinement.user.uid)}
     assert uids != {"0"} and not about["Groups"].split()
     assert {int(about[of], 16) for of in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
     assert about["NoNewPrivs"] == "1"
     assert (about["Seccomp"] == "2") is sandboxes()
     # Two guests of a comparison are not one user's either: one cannot touch the other's QEMU.
-    assert confine("tcg").uid != guest.confinement.uid
+    assert confine("tcg").user != guest.confinement.user
     # Of this machine's files it has what it was handed, and none by which it could be written to.
     for descriptor in Path(f"/proc/{guest.pid}/fd").iterdir():
         path = str(descriptor.readlink())
@@ -49,6 +50,29 @@ def test_qemu_is_nobody_and_may_do_nothing(boot, cloud, metered):
     if guest.meter is not None:
         guest.count()
         assert guest.meter.counting
+
+
+def test_qemu_sees_no_file_of_the_machine_but_the_systems_and_writes_none(boot, cloud):
+    assert lacking() == "", "this machine has no sandbox"
+    guest = boot(cloud, accelerator="tcg")
+    root = Path(f"/proc/{guest.pid}/root")
+    assert sorted(path.name for path in root.iterdir() if path.is_dir() and not path.is_symlink()) == [
+        "dev", "etc", "proc", "usr",
+    ]  # fmt: skip
+    shown = {str(path.relative_to(root / "etc")) for path in (root / "etc").rglob("*") if not path.is_dir()}
+    assert not {name for name in shown if not name.startswith("alternatives/")} - {"ld.so.cache", "ssl/openssl.cnf"}
+    assert {path.name for path in (root / "dev").iterdir()} >= {"null", "urandom"}
+    assert not any((root / "dev" / name).exists() for name in ("kvm", "net", "mem", "kmsg", "vda", "sda"))
+    user = guest.confinement.user.uid
+    mounts = [line.split() for line in Path(f"/proc/{guest.pid}/mountinfo").read_text().splitlines()]
+    for fields in mounts:
+        about = (root / fields[4].lstrip("/")).stat()
+        open_to_all = about.st_mode & stat.S_IWOTH and stat.S_ISDIR(about.st_mode)
+        assert "ro" in fields[5].split(",") or not (open_to_all or about.st_uid == user), fields
+    # No network, and no process but its own.
+    assert Path(f"/proc/{guest.pid}/net/dev").read_text().count(":") == 1
+    assert status(guest.pid)["NSpid"].split()[-1] == "1"
+    assert [path.name for path in (root / "proc").glob("[0-9]*")] == ["1"]
 
 
 def _connects(uid: int, address: str) -> bool:
@@ -68,7 +92,11 @@ def _connects(uid: int, address: str) -> bool:
 def test_no_other_user_of_the_machine_can_connect_to_a_guest(boot, cloud):
     guest = boot(cloud)
     held = {str(path.readlink()) for path in Path(f"/proc/{guest.pid}/fd").iterdir()}
-    known = [line.split() for line in Path(f"/proc/{guest.pid}/net/unix").read_text().splitlines()[1:]]
+    known = [
+        line.split()
+        for of in (guest.pid, os.getpid())  # QEMU's network may be another one than ours
+        for line in Path(f"/proc/{of}/net/unix").read_text().splitlines()[1:]
+    ]
     ours = [fields for fields in known if f"socket:[{fields[6]}]" in held]
     assert len(ours) >= 3
     names = [fields[7] for fields in ours if len(fields) > 7]

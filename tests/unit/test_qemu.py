@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from pdrgate.guests.emulator import confinement, qemu
-from pdrgate.guests.emulator.confinement import SANDBOX, confine
+from pdrgate.guests.emulator.confinement import SANDBOX, Confinement, confine
+from pdrgate.hosts import sandbox
 
 
 @pytest.mark.parametrize(
@@ -71,28 +72,47 @@ def test_packets_of_a_port_that_gathers_them_leave_together(monkeypatch: pytest.
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(confinement, "_may_change_user", lambda: True)
-    monkeypatch.setattr(confinement, "_maps", lambda: ["0 0 4294967295"])
+    monkeypatch.setattr(sandbox, "_may_change_user", lambda: True)
+    monkeypatch.setattr(sandbox, "_maps", lambda: ["0 0 4294967295"])
+    monkeypatch.setattr(confinement, "lacking", lambda: "")
     return monkeypatch
 
 
+def words_of(found: Confinement) -> set[str]:
+    return set(found.command("qemu", told=7))
+
+
 def test_a_guest_has_a_user_of_its_own(root: pytest.MonkeyPatch) -> None:
-    uids = {confine("tcg").uid for _ in range(20)}
-    assert len(uids) > 15 and None not in uids
-    words = confine("tcg").words
+    users = {confine("tcg").user for _ in range(20)}
+    assert len(users) > 15 and None not in users
     # That it dies with its parent is said in the same step: a change of user takes it back.
     needed = {"setpriv", "--pdeathsig", "--reuid", "--regid", "--clear-groups", "--no-new-privs"}
-    assert needed <= set(words)
+    assert needed | {"bwrap", "--unshare-net", "--info-fd", "7"} <= words_of(confine("tcg"))
     assert confine("tcg").sentence == ""
 
 
+def test_where_no_sandbox_can_be_had_that_is_said_and_the_user_is_another_all_the_same(
+    root: pytest.MonkeyPatch,
+) -> None:
+    root.setattr(confinement, "lacking", lambda: "bubblewrap is not installed")
+    found = confine("tcg")
+    assert found.sentence == "QEMU sees the files of this machine: bubblewrap is not installed"
+    assert "--reuid" in words_of(found) and "bwrap" not in words_of(found)
+
+
 def test_where_root_must_stay_root_that_is_said(root: pytest.MonkeyPatch) -> None:
-    root.setattr(confinement, "_maps", lambda: ["0 100000 1000"])  # a container's user namespace
-    assert confine("tcg").uid is None
+    root.setattr(sandbox, "_maps", lambda: ["0 100000 1000"])  # a container's user namespace
+    assert confine("tcg").user is None
     assert confine("tcg").sentence.startswith("QEMU runs as root: no user from ")
-    assert "--reuid" not in confine("tcg").words
-    root.setattr(confinement, "_may_change_user", lambda: False)
+    assert "--reuid" not in words_of(confine("tcg"))
+    root.setattr(sandbox, "_may_change_user", lambda: False)
     assert confine("tcg").sentence == "QEMU runs as root: root may not become another user here"
+
+
+def test_a_qemu_of_another_place_is_seen_with_its_data(root: pytest.MonkeyPatch) -> None:
+    for program, place in (("/opt/qemu/bin/qemu", "/opt/qemu"), ("/opt/qemu/qemu", "/opt/qemu"), ("/usr/bin/q", None)):
+        root.setattr(confinement, "find_qemu", lambda program=program: program)
+        assert confinement._elsewhere() == ({} if place is None else {place: Path(place)})
 
 
 def test_a_qemu_that_only_root_may_start_is_started_as_root(root: pytest.MonkeyPatch) -> None:
@@ -107,7 +127,7 @@ def _try_qemu_in(place: Path, root: pytest.MonkeyPatch) -> None:
     program.chmod(0o755)
     place.chmod(0o755)
     root.setattr(confinement, "find_qemu", lambda: str(program))
-    assert confine("tcg").uid is not None
+    assert confine("tcg").user is not None
     place.chmod(0o700)
     assert confine("tcg").sentence == f"QEMU runs as root: only root may use {place}, where QEMU is"
     place.chmod(0o755)
@@ -128,8 +148,9 @@ def test_kvm_is_opened_by_the_group_that_may(
 ) -> None:
     root.setattr(confinement, "_KVM", _Device(lambda: SimpleNamespace(st_mode=mode, st_gid=group)))
     found = confine("kvm")
-    assert (found.groups, found.sentence) == (groups, sentence)
-    assert (found.uid is None) == bool(sentence)
+    assert (found.user.groups if found.user else (), found.sentence) == (groups, sentence)
+    assert (found.user is None) == bool(sentence)
+    assert sentence or (found.sandbox is not None and found.sandbox.devices == (confinement._KVM,))
 
 
 class _Device:
@@ -144,5 +165,8 @@ class _Device:
 
 def test_who_is_not_root_stays_who_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert confine("tcg") == confinement.Confinement()
-    assert confine("tcg").sentence == ""
+    for lacks in ("no sandbox can be had", ""):
+        monkeypatch.setattr(confinement, "lacking", lambda lacks=lacks: lacks)
+        found = confine("tcg")
+        assert (found.user, found.sentence, found.sandbox is None) == (None, "", bool(lacks))
+        assert "--reuid" not in words_of(found)

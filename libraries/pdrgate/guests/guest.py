@@ -157,10 +157,12 @@ class Guest(WatchedShell):
         )
         self._qemu_log = start.log
         try:
-            self._process = start.process(initramfs(build), journal, tuple(ports), namespace)
+            started = start.process(initramfs(build), journal, tuple(ports), namespace)
         except BaseException:
             self._ports.close()
             raise
+        self._process, self.pid = started.process, started.pid
+        """What ends with QEMU, and QEMU's own process id."""
         self._started = time.monotonic()
         self._threads = QemuThreads(self.pid, config.cpus, isolate=config.isolate, metered=config.metered)
         if not config.metered:
@@ -195,11 +197,6 @@ class Guest(WatchedShell):
         self.close()
 
     # --- A guest ---
-
-    @property
-    def pid(self) -> int:
-        """QEMU's process id."""
-        return self._process.pid
 
     @property
     def running(self) -> bool:
@@ -302,10 +299,17 @@ class Guest(WatchedShell):
     def _end(self) -> None:
         """Kill QEMU's process group and wait a little for its end, if it runs."""
         if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE)
+            with contextlib.ExitStack() as stack:
+                # QEMU, which has the TAPs, may take longer to end than the sandbox that it is in.
+                qemu: list[int] = []
+                with contextlib.suppress(ProcessLookupError):
+                    qemu.append(os.pidfd_open(self.pid))
+                    stack.callback(os.close, qemu[0])
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_GRACE)
+                select.select(qemu, [], [], _GRACE if qemu else 0)
 
     def _answers(self, patience: float) -> bool:
         """Say hello and wait for the answer, until it falls silent or QEMU ends."""

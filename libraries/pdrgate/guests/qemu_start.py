@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -50,6 +51,16 @@ class Starting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class StartedQemu:
+    """A QEMU that was started."""
+
+    process: subprocess.Popen[bytes]
+    """QEMU, or the sandbox that it runs in and that ends with it."""
+    pid: int
+    """QEMU's own process id."""
+
+
+@dataclass(frozen=True, slots=True)
 class QemuStart:
     """The parts of a guest that QEMU is started with."""
 
@@ -76,7 +87,7 @@ class QemuStart:
 
     def process(
         self, archive: bytes, journal: Starting, ports: Sequence[NetworkPort], namespace: str | None
-    ) -> subprocess.Popen[bytes]:
+    ) -> StartedQemu:
         """QEMU, started.
 
         Args:
@@ -118,12 +129,19 @@ class QemuStart:
             before = ["setpriv", "--pdeathsig", "KILL", *guest_console.OUTPUT_BOUND, "taskset", "-c", cpus]
             if self.config.isolate and not self.config.metered:
                 before += ["nice", "-n", "-20"]
-            if namespace is not None:
+            if namespace is not None and self.confinement.sandbox is None:
                 before += ["ip", "netns", "exec", namespace]
             said = stack.enter_context(self.log.open("wb"))
-            return journal.start(
-                [*before, *self.confinement.words, *command], stdout=said, stderr=said, pass_fds=tuple(inherited)
-            )
+            heard, told = os.pipe()
+            answer, written = (stack.enter_context(FileIO(one, mode)) for one, mode in ((heard, "r"), (told, "w")))
+            started = journal.start(
+                [*before, *self.confinement.command(*command, told=told)],
+                stdout=said, stderr=said, pass_fds=(*inherited, *((told,) if self.confinement.sandbox else ())),
+            )  # fmt: skip
+            if self.confinement.sandbox is None:
+                return StartedQemu(started, started.pid)
+            written.close()
+            return StartedQemu(started, _process_id(answer) or started.pid)
 
     def _words(self) -> Iterator[str]:
         """The words of the kernel's command line; those of the testbed file are last, and so hold."""
@@ -135,6 +153,15 @@ class QemuStart:
         if self.accelerator == "tcg":
             yield SERVER_CPUS[self.config.cpu].words
         yield self.config.cmdline
+
+
+def _process_id(answer: FileIO) -> int | None:
+    """The process id that bwrap reports; None where it failed before."""
+    text = b""
+    while b"}" not in text and (chunk := answer.read(4096)):
+        text += chunk
+    found = re.search(rb'"child-pid":\s*(\d+)', text)
+    return None if found is None else int(found[1])
 
 
 def _in_memory(name: str, content: bytes) -> int:
