@@ -63,7 +63,8 @@ class PatchedKernel:
     """Of each function, by its address."""
 
     def at(self, address: int, size: int) -> bytes:
-        return self.code[max(0, address - self.begin) :][:size]
+        offset = max(0, address - self.begin)
+        return self.code[offset : offset + size]
 
     @cached_property
     def going_to(self) -> npt.NDArray[np.int64]:
@@ -150,7 +151,7 @@ class _Way:
 
 def _followed(kernel: PatchedKernel, decoder: capstone.Cs, at: int) -> _Way | None:
     """Which way code goes from an address on; None where it does something, or goes where another thunk does."""
-    begin, through, chosen = at, [at], False
+    begin, through, chosen, called = at, [at], False, False
     for _ in range(16):
         insn = next(decoder.disasm(kernel.at(at, 15), at, 1), None)
         if insn is None:
@@ -164,11 +165,12 @@ def _followed(kernel: PatchedKernel, decoder: capstone.Cs, at: int) -> _Way | No
             if at not in range(begin, begin + LONGEST_THUNK):
                 if not chosen and insn.id == x86.X86_INS_JMP:
                     return None
+                called |= not chosen
                 through.append(at)
         elif insn.id == x86.X86_INS_JMP and operands[0].type == x86.X86_OP_REG:
-            return _Way("branches", tuple(through))
+            return None if called else _Way("branches", tuple(through))
         elif insn.id == x86.X86_INS_RET:
-            return _Way("branches" if chosen else "returns", tuple(through))
+            return None if called and chosen else _Way("branches" if chosen else "returns", tuple(through))
         elif insn.id == x86.X86_INS_MOV and insn.op_str.startswith("qword ptr [rsp], "):
             chosen = True
         elif not (insn.id == x86.X86_INS_LEA and insn.op_str == "rsp, [rsp + 8]"):
