@@ -52,9 +52,7 @@ class Timed:
         self.lines: list[tuple[int, int]] = []
         """How many lines were told, and how many have names."""
 
-    def __call__(
-        self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]
-    ) -> NamedLines:
+    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> NamedLines:
         begun, used = time.monotonic(), time.thread_time()
         found = self._names(symbols, areas, told)
         self.took.append((time.monotonic() - begun, time.thread_time() - used))
