@@ -354,7 +354,7 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
         told = dataclasses.asdict(one.cost)
         del told["alone"], told["each"]  # its scenario says so
         functions = told.pop("functions")
-        del told["path"]
+        del told["path"], told["callers"]
         _insert(connection, CostRow, {"side_id": side_id, **told})
         _insert_all(connection, FunctionRow, _once(functions, side_id))
 
