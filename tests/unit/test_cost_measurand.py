@@ -106,6 +106,14 @@ def test_a_disturbed_trial_counts_where_there_is_no_other():
     assert saturated([disturbed], 0.005) == [disturbed]
 
 
+def test_a_trial_that_lost_packets_of_a_burst_counts_where_all_did():
+    lost, complete = saturation(190), replace(saturation(170), offered=5000, drained=5000)
+    assert saturated([lost, complete], 0.005) == [complete]
+    assert saturated([lost, lost], 0.005) == [lost, lost]
+    due = replace(lost, under_way=(5000,) * 16)  # sent when it was due: that is what an overload loses
+    assert saturated([due, complete], 0.005) == [due, complete]
+
+
 def test_a_trial_with_smaller_batches_than_the_others_was_disturbed_by_the_machine():
     small = saturation(280)
     small = changed(small, functions={**small.seen.functions, "virtnet_poll": (10_000, 130)})  # 38 packets each, not 50

@@ -11,9 +11,9 @@ from pdrgate.trial import Trial
 STEP = OverloadStep(0.005, CARRIED)
 
 
-def made(load: float, drained: int) -> Trial:
+def made(load: float, drained: int, forwarded: int = 2304) -> Trial:
     return flat_trial(
-        load, CARRIED.seconds, offered=2304, forwarded=2304, drained=drained, sending_time=CARRIED.seconds,
+        load, CARRIED.seconds, offered=2304, forwarded=forwarded, drained=drained, sending_time=CARRIED.seconds,
         phase=Phase.SATURATION,
     )  # fmt: skip
 
@@ -31,6 +31,16 @@ def test_three_trials_that_lose_something_are_enough() -> None:
     ask = STEP.next(held)
     assert ask is not None
     assert ask.load == second
+
+
+def test_trials_that_lost_packets_of_a_burst_are_made_again_and_not_for_ever() -> None:
+    load = CARRIED.loads[0]
+    trials = [made(load, 2304), made(load, 2303, 2303), made(load, 2304)]
+    ask = STEP.next(trials)
+    assert ask is not None
+    assert ask.load == load
+    assert STEP.next([*trials, made(load, 2304)]) is None
+    assert STEP.next([made(load, 2303, 2303)] * 6) is None
 
 
 def test_packets_that_do_not_come_back_are_more_than_a_ring_has_room_for() -> None:

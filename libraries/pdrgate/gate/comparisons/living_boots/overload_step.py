@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdrgate.measurands import Ask
+from pdrgate.measurands.counted.cost import complete
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 
@@ -14,7 +15,7 @@ LIGHT_LOAD, LIGHT_FOR = 4e3, 0.1
 _TRIALS = 3
 """Of which the median counts: now and then a kernel tidies up in one, or comes upon a list that is full."""
 _MOST = 6
-"""Trials at one load: a guest that nobody runs for all of one takes each packet for punctual, where programs tell."""
+"""Trials at one load, where some were no overload, or lost packets of a burst."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,6 @@ class OverloadStep:
             lossy = [one for one in made if one.steady_loss_ratio > self.loss_ratio]
             if len(made) >= _TRIALS and not lossy:
                 continue
-            return Ask(load, self.overload.seconds, Phase.SATURATION) if self._wants(len(made), len(lossy)) else None
+            enough = sum(map(complete, lossy)) >= _TRIALS or len(made) >= _MOST
+            return None if enough else Ask(load, self.overload.seconds, Phase.SATURATION)
         return None
-
-    def _wants(self, made: int, lossy: int) -> bool:
-        return lossy < _TRIALS and made < _MOST
