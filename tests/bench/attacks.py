@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "libraries"), str(ROOT / "tests/fakes")]
 
 import hostile_kernel as hostile  # noqa: E402
+from hostile_driver import hostile_driver  # noqa: E402
 
 from pdrgate.builds.kernel_build import kernel_build  # noqa: E402
 
@@ -242,6 +243,24 @@ def boots(says: bytes, then: str) -> Attack:
         return against(hostile.hostile_kernel(folder / "bzImage", says=says, then=then))
 
     return made
+
+
+def drives(source: str) -> Attack:
+    """The baseline with a driver of an attacker's, on one path; see ``tests/fakes/hostile_drivers``."""
+
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        build = hostile_driver(folder, kernel_build(BASELINE), source)
+        return (*against(build), "--scenario", "path-ipv6-routing", "--afresh")
+
+    return made
+
+
+DRIVERS: dict[str, Attack] = {
+    "the kernel hides what packets cost as idle work": drives("busy_when_idle"),
+    "the kernel sends packets twice for those it drops": drives("twice_and_never"),
+    "the kernel is slow where there is no hypervisor": drives("slow_on_hardware"),
+    "the kernel is slow when traffic is steady": drives("slow_when_steady"),
+}
 
 
 BUILDS: dict[str, Attack] = {
@@ -527,7 +546,7 @@ def main() -> None:
     asked = parser.parse_args().names
     attacks = {
         name: made
-        for name, made in (BUILDS | OBJECTS | READ | LEFT).items()
+        for name, made in (BUILDS | DRIVERS | OBJECTS | READ | LEFT).items()
         if not asked or any(one in name for one in asked)
     }
     kernel_build(BASELINE)

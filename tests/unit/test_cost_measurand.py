@@ -121,6 +121,14 @@ def test_a_trial_with_smaller_batches_than_the_others_was_disturbed_by_the_machi
     assert saturated([small, small], 0.005) == [small, small]  # such a kernel may be: it is alike in all trials
 
 
+def test_trials_with_smaller_batches_count_where_most_are_such():
+    """A kernel polls once more for each packet in all trials but one, in which its packets cost less."""
+    small = saturation(280)
+    small = changed(small, functions={**small.seen.functions, "virtnet_poll": (10_000, 130)})
+    assert saturated([saturation(170), small, small], 0.005) == [saturation(170), small, small]
+    assert MEASURAND.value([saturation(170), small, small]) == pytest.approx(280 + 2)
+
+
 def test_programs_are_no_part_of_the_path():
     assert USER_SPACE not in on_path(saturation(170))
 
