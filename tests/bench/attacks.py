@@ -34,6 +34,7 @@ sys.path[:0] = [str(ROOT / "libraries"), str(ROOT / "tests/fakes")]
 
 import hostile_kernel as hostile  # noqa: E402
 from hostile_driver import hostile_driver  # noqa: E402
+from tree_attacks import TREES  # noqa: E402
 
 from pdrgate.builds.kernel_build import kernel_build  # noqa: E402
 
@@ -546,7 +547,7 @@ def main() -> None:
     asked = parser.parse_args().names
     attacks = {
         name: made
-        for name, made in (BUILDS | DRIVERS | OBJECTS | READ | LEFT).items()
+        for name, made in (BUILDS | DRIVERS | OBJECTS | READ | LEFT | TREES).items()
         if not asked or any(one in name for one in asked)
     }
     kernel_build(BASELINE)
