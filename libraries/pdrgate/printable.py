@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 """Unicode's categories of what controls, formats (and so turns text around), or is no character."""
-_PERHAPS = re.compile(r"[^\t\n\x20-\x7e]")
-"""Characters whose category has to be looked at."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 """Places where HTML has a tag, a comment or a declaration (HTML Living Standard, tag open state)."""
 
 
+class _Table(dict[int, str]):
+    """A table for `str.translate`, which takes megabytes in a moment: it looks at each character once."""
+
+    def __init__(self, shown: Callable[[str], str]) -> None:
+        super().__init__()
+        self._shown = shown
+
+    def __missing__(self, code: int) -> str:
+        self[code] = self._shown(chr(code))
+        return self[code]
+
+
+def _visible(one: str) -> str:
+    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(one) in _UNPRINTABLE else one
+
+
+_IN_ONE_LINE = _Table(lambda one: " " if one.isspace() else _visible(one))
+_IN_ITS_LINES = _Table(lambda one: one if one in "\n\t" else _visible(one))
+
+
 def printable(told: str) -> str:
     """The text in one line; white space becomes a space, all else that is no visible character U+FFFD."""
-    return "".join(
-        " " if one.isspace() else "\N{REPLACEMENT CHARACTER}" if unicodedata.category(one) in _UNPRINTABLE else one
-        for one in told
-    )
+    return told.translate(_IN_ONE_LINE)
 
 
 def printable_lines(told: str) -> str:
     """The text in its lines, with U+FFFD for all that is no visible character and no white space."""
-    return _PERHAPS.sub(
-        lambda found: "\N{REPLACEMENT CHARACTER}" if unicodedata.category(found[0]) in _UNPRINTABLE else found[0], told
-    )
+    return told.translate(_IN_ITS_LINES)
 
 
 def without_tags(told: str) -> str:

@@ -33,6 +33,9 @@ Stacks = Mapping[str, tuple[int, int]]
 CALLER = ";"
 """Stands between a function and its caller, which comes first: as tools for flame graphs have it."""
 
+Callers = Mapping[str, tuple[str, ...]]
+"""By function, those that call it or jump to its begin."""
+
 USER_SPACE = "user space"
 """What programs executed stands under this name among the functions, and is no part of a packet's path."""
 
@@ -171,6 +174,8 @@ class MemorySeen:
     """Of a trial on several CPUs, by function the one that writes to its shared lines, where that is another one."""
     cpus: int = 1
     """CPUs of the SUT."""
+    missing: tuple[str, ...] = ()
+    """What of the kernel's lines could have no names, or no fields, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,8 @@ class Seen(FlatPart):
     """The same by who called whom, of a trial in which that was followed."""
     memory: MemorySeen | None = None
     """What functions touched, of a trial in which each access to memory was seen."""
+    callers: Callers = field(default_factory=dict)
+    """Functions whose code calls a function, of a replicate's first trial at saturation."""
     counted: float = 0.0
     """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
     disturbed: tuple[Cause, ...] = ()

@@ -16,7 +16,7 @@ from pdrgate.parts import FlatPart
 from pdrgate.phase import Phase
 from pdrgate.stretch import Belonging, Occasion, Seen, line_of, no_negative_counts, no_negative_times, unflattened
 
-_OF_TRIALS = frozenset({"latency", "stacks", "memory", "counted", "goal"})
+_OF_TRIALS = frozenset({"latency", "stacks", "memory", "callers", "counted", "goal"})
 """What of the parts only a trial has."""
 
 

@@ -33,9 +33,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "libraries"), str(ROOT / "tests/fakes")]
 
 import hostile_kernel as hostile  # noqa: E402
+from hostile_driver import hostile_driver  # noqa: E402
+from made_results import compared, result  # noqa: E402
 from tree_attacks import TREES  # noqa: E402
 
 from pdrgate.builds.kernel_build import kernel_build  # noqa: E402
+from pdrgate.history.results import write_result  # noqa: E402
 
 BASELINE = "linux-image-cloud-amd64"
 RELEASE = hostile.RELEASE
@@ -243,6 +246,24 @@ def boots(says: bytes, then: str) -> Attack:
         return against(hostile.hostile_kernel(folder / "bzImage", says=says, then=then))
 
     return made
+
+
+def drives(source: str) -> Attack:
+    """The baseline with a driver of an attacker's, on one path; see ``tests/fakes/hostile_drivers``."""
+
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        build = hostile_driver(folder, kernel_build(BASELINE), source)
+        return (*against(build), "--scenario", "path-ipv6-routing", "--afresh")
+
+    return made
+
+
+DRIVERS: dict[str, Attack] = {
+    "the kernel hides what packets cost as idle work": drives("busy_when_idle"),
+    "the kernel sends packets twice for those it drops": drives("twice_and_never"),
+    "the kernel is slow where there is no hypervisor": drives("slow_on_hardware"),
+    "the kernel is slow when traffic is steady": drives("slow_when_steady"),
+}
 
 
 BUILDS: dict[str, Attack] = {
@@ -464,6 +485,94 @@ LEFT: dict[str, Attack] = {
 }  # fmt: skip
 
 
+# --- Folders that a stranger hands over ------------------------------------------------------------------------------
+
+
+def kept_run(folder: Path) -> Path:
+    """The folder of a run, with what a run leaves."""
+    run = folder / "run"
+    run.mkdir()
+    write_result(run / "result.json", result(compared()))
+    (run / "allure-results").mkdir()
+    (run / "allure-results/1-result.json").write_text(json.dumps({"name": "One", "start": 1, "attachments": []}))
+    return run
+
+
+def planted(name: str, *words: str, of_root: bool = False) -> Attack:
+    """A run in which a link leads to a file that is not there yet, or to a file of root's."""
+
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        link = kept_run(folder) / name
+        link.parent.mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(secret if of_root else folder / "written")
+        return [str(folder / word) if word in ("run", "merged") else word for word in words]
+
+    return made
+
+
+def into_a_link(folder: Path, secret: Path) -> Sequence[str]:
+    run = kept_run(folder)
+    (folder / "merged").symlink_to(folder / "written")
+    return ("merge", str(run), "--into", str(folder / "merged/below"))
+
+
+def resumed(folder: Path, secret: Path, **named: object) -> Sequence[str]:
+    """A run of somebody else's machine, whose options name commands."""
+    suite = f"*** Test Cases ***\nOne\n    Evaluate    open({str(folder / 'written')!r}, 'w')\n"
+    (folder / "evil.robot").write_text(suite)
+    run = kept_run(folder)
+    options = {"testbed": "resources/testbeds/local-netns.yaml", "suites": ["robot/gate"], "scenarios": ["all"]} | named
+    (run / "run.json").write_text(json.dumps(options).replace("FOLDER", str(folder)))
+    return ("gate", "--resume", str(run))
+
+
+def workspace(folder: Path, secret: Path) -> Sequence[str]:
+    """A checkout of a change that brings suites where pdrgate has its own."""
+    (folder / "robot/gate").mkdir(parents=True)
+    suite = f"*** Test Cases ***\nOne\n    [Tags]    default\n    Evaluate    open({str(folder / 'written')!r}, 'w')\n"
+    (folder / "robot/gate/evil.robot").write_text(suite)
+    return ("gate", "--list-scenarios")
+
+
+def of_size(mebibytes: int) -> Attack:
+    def made(folder: Path, secret: Path) -> Sequence[str]:
+        (kept_run(folder) / "result.json").write_text(json.dumps({"schema": 6, "reason": "; (" * (mebibytes << 20)}))
+        return ("report", str(folder / "run"), "--format", "sentence")
+
+    return made
+
+
+HANDED_OVER: dict[str, Attack] = {
+    "a run's plots are a link": planted("plots", "report", "run"),
+    "a run's part of a page is a link": planted("summary.html.part", "report", "run"),
+    "a run's pages are links": planted("summary.md", "report", "run"),
+    "a run's console is a file of root's": planted("consoles/1.log", "report", "run", of_root=True),
+    "a run's result is a link to a file of root's": planted("result.json", "report", "run", of_root=True),
+    "a run's verdict is a file of root's": planted("result.json", "merge", "run", "--into", "merged", of_root=True),
+    "runs are merged into a link": into_a_link,
+    "a run that is resumed has a link": planted("output.xml", "gate", "--resume", "run"),
+    "a run that is resumed names a suite": lambda folder, secret: resumed(
+        folder, secret, suites=["FOLDER/evil.robot"]
+    ),
+    "a run that is resumed names a testbed file": lambda folder, secret: resumed(
+        folder, secret, testbed="FOLDER/evil.yaml"
+    ),
+    "a run that is resumed names a file to append to": lambda folder, secret: resumed(
+        folder, secret, noise="FOLDER/written"
+    ),
+    "a workspace brings suites of pdrgate's names": workspace,
+    "a result has 78 MiB": of_size(26),
+    "a result's reason has 12 MiB": of_size(4),
+    "a password stands in a misspelled address": lambda folder, secret: (
+        "history", "list", "--history", f"postgresql://localhost/x?passwd={secret.read_text().strip()}"
+    ),
+    "a token stands in an address for a build": lambda folder, secret: (
+        *against(f"https://me:{secret.read_text().strip()}@localhost/linux.deb"),
+    ),
+}  # fmt: skip
+
+
 # --- The machine -----------------------------------------------------------------------------------------------------
 
 
@@ -528,7 +637,7 @@ def main() -> None:
     asked = parser.parse_args().names
     attacks = {
         name: made
-        for name, made in (BUILDS | OBJECTS | READ | LEFT | TREES).items()
+        for name, made in (BUILDS | DRIVERS | OBJECTS | READ | LEFT | TREES | HANDED_OVER).items()
         if not asked or any(one in name for one in asked)
     }
     kernel_build(BASELINE)

@@ -25,7 +25,7 @@ from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.memory.memory_observer import MemoryObserver
-from pdrgate.guests.metering.memory.naming.line_names import LineName, NamesLines
+from pdrgate.guests.metering.memory.naming.line_names import NamedLines, NamesLines
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
@@ -52,13 +52,11 @@ class Timed:
         self.lines: list[tuple[int, int]] = []
         """How many lines were told, and how many have names."""
 
-    def __call__(
-        self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]
-    ) -> Sequence[LineName]:
+    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> NamedLines:
         begun, used = time.monotonic(), time.thread_time()
         found = self._names(symbols, areas, told)
         self.took.append((time.monotonic() - begun, time.thread_time() - used))
-        self.lines.append((len(told), sum(bool(one.name) for one in found)))
+        self.lines.append((len(told), sum(bool(one.name) for one in found.names)))
         return found
 
 

@@ -654,6 +654,9 @@ def test_shellcheck_finds_nothing() -> None:
         (["--testbed", "rak.yaml"], "there is no testbed file rak.yaml"),
         (["--against", "running", "--kernel=../linx@v6.1"], "--kernel: there is no file or folder ../linx@v6.1"),
         (["--against", "running", "--kernel=new.deb"], "--kernel: there is no file or folder new.deb"),
+        (["--kernel=new.rpm"], "--kernel: there is no file or folder new.rpm"),
+        (["--kernel=sid/linux-6.deb"], "--kernel: there is no file or folder sid/linux-6.deb"),
+        (["--kernel=builds/vmlinuz"], "--kernel: there is no file or folder builds/vmlinuz"),
         (["--testbed", "rack"], "there is no testbed file rack"),
         (["--bpf", "router.o:xdp"], "--bpf: there is no file router.o:xdp"),
         (["--scenario-file", "mine.yaml"], "--scenario-file: there is no file or folder mine.yaml"),
@@ -682,7 +685,8 @@ def test_what_is_there_is_no_reason_to_refuse(built: Checkout) -> None:
         (built.home / place).touch()
     for words in (
         "--testbed rack.yaml --suite mine.robot", "--kernel=new.deb,vmlinux=x --against linux-image-x",
-        "--kernel linux --against=running", "--baseline=history:main", "--baseline old",
+        "--kernel linux --against=running", "--kernel sid/linux-image-x=7.3-1 --against=new-backports/linux-image-y",
+        "--baseline=history:main", "--baseline old",
         "--output old --resume 20261127-000000", "--profile=smoke --output not/there/yet",
     ):  # fmt: skip
         done = built.run("gate", *words.split())

@@ -822,9 +822,7 @@ class TestGitHub:
         assert list(runner.jobs) == ["baseline", "candidate", "verdict"]
         (candidate,), (baseline,) = runner.jobs["candidate"], runner.jobs["baseline"]
         assert (candidate.succeeded, baseline.succeeded) == (False, True)
-        assert re.search(
-            r"::error title=pdrgate::build-candidate@\S+: does not compile: net.c:1:9: error: ", candidate.said
-        )
+        assert re.search(r"::error title=pdrgate::candidate@\S+: does not compile: net.c:1:9: error: ", candidate.said)
         (verdict,) = runner.jobs["verdict"]
         assert not verdict.succeeded
         assert verdict.said.startswith("::error title=pdrgate::a kernel was not built, and nothing was measured")

@@ -77,8 +77,8 @@ def attempt(when: float, afresh: bool = False) -> Try:
 
 
 _OF_THE_FILE_ALONE = (
-    "counters_before", "counters_after", "functions", "stacks", "test", "returned", "left", "numbered",
-    "overtaken", "fate", "looked_at", "frames", "memory",
+    "counters_before", "counters_after", "functions", "stacks", "callers", "test", "returned", "left", "numbered",
+    "twice", "overtaken", "fate", "looked_at", "frames", "memory",
 )  # fmt: skip
 """What trials.jsonl has of a trial, and a history has not."""
 

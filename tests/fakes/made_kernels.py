@@ -26,6 +26,27 @@ def image(release=RELEASE, version=VERSION):
     return bytes(head)
 
 
+def vmlinux(kind=18, owner=b"Xen\0", size=5000):
+    """A 64-bit ELF file with one note: by default where PVH enters it."""
+    note = struct.pack("<III", len(owner), 8, kind) + owner.ljust(4, b"\0") + struct.pack("<Q", 0x1000000)
+    head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
+        "<HHIQQQIHHHHHH", 2, 62, 1, 0x1000000, 64, 0, 0, 64, 56, 1, 64, 0, 0
+    )
+    segment = struct.pack("<IIQQQQQQ", 4, 4, 120, 120, 120, len(note), len(note), 4)
+    return (head + segment + note).ljust(size, b"k")
+
+
+def image_around(kernel, size, release=RELEASE):
+    """A bzImage with a packed kernel of that size."""
+    head = bytearray(image(release))
+    sectors = -(-len(head) // 512)
+    head[0x1F1] = sectors - 1
+    struct.pack_into("<H", head, 0x206, 0x20F)
+    packed = kernel + struct.pack("<I", size)
+    struct.pack_into("<II", head, 0x248, 0, len(packed))
+    return bytes(head).ljust(512 * sectors, b"\0") + packed
+
+
 def module(name, depends="", release=RELEASE, alias=()):
     """A 64-bit ELF file with nothing but a .modinfo section."""
     info = [
@@ -91,6 +112,37 @@ def deb(folder, name, files, fields=""):
     )
     shutil.rmtree(root)
     return package
+
+
+def split_kernel(folder, release=RELEASE, beside=True):
+    """A kernel as Debian packs it since Linux 6.19: its image beside the modules (since 7.2), or in boot."""
+    folder.mkdir()
+    place = f"usr/lib/modules/{release}"
+    base = f"Depends: kmod, linux-base-{release} (= 1.2-3)\n"
+    needs = ", ".join(f"linux-{part}-{release} (= 1.2-3)" for part in ("base", "binary", "modules"))
+    where = f"{place}/{{}}" if beside else f"boot/{{}}-{release}"
+    modules = modules_folder(folder / "m", release)
+    lists = ("modules.order", "modules.builtin")
+    packages = [
+        deb(folder, "linux-image-cloud-amd64", {}, f"Depends: linux-image-{release} (= 1.2-3)\n"),
+        deb(folder, f"linux-image-{release}", {}, f"Depends: dracut | initramfs-tools (>= 0.120), {needs}\n"),
+        deb(folder, f"linux-base-{release}", {
+            where.format("config"): b"CONFIG_VIRTIO_NET=m\n",
+            where.format("System.map"): b"ffffffffffffffff B The real System.map is in a package of its own\n",
+            **{f"{place}/{name}": (modules / name).read_bytes() for name in lists},
+        }),
+        deb(folder, f"linux-binary-{release}", {where.format("vmlinuz"): image(release)}, base),
+        deb(folder, f"linux-modules-{release}", {
+            f"{place}/{path.relative_to(modules)}": path.read_bytes() for path in modules.rglob("*.ko")
+        }, base),
+    ]  # fmt: skip
+    shutil.rmtree(modules)
+    return packages
+
+
+def archived(package, version="1.2-3"):
+    """The same file under the name that archives give it."""
+    return package.rename(package.with_name(f"{package.stem}_{version}_amd64.deb"))
 
 
 needs_dpkg = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="needs dpkg-deb")

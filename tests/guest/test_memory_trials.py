@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from guest_trials import guest_trials
 from touching_routers import FAR, MAPS, NEAR, OF_EACH_CPU, SHARED, Touching, router_of_maps, walk
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.data_paths.catalogue import SetUp, data_path
 from pdrgate.data_paths.set_up import set_up_of
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
-from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.phase import Phase
 from pdrgate.stability.trial_files import read_trials
-from pdrgate.stretch import Belonging, MemoryCounts, MemorySeen
+from pdrgate.stretch import MemoryCounts, MemorySeen
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
-from pdrgate.traffic.frames import Frames
 from pdrgate.trial import Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 
-OVERLOAD, DURATION = 120_000.0, 0.1
-PACKETS = 2048
 PROGRAM = "bpf:xdp_router"
 KINDS = ("stack", "cpu", "symbol", "direct", "vmalloc", "page", "program")
 
@@ -37,29 +33,7 @@ def metered(shared_testbed, cloud: KernelBuild) -> VmTestbed:
 @pytest.fixture
 def trials(metered: VmTestbed, tmp_path: Path) -> Callable[..., list[Trial]]:
     """Trials of a path's packets at saturation, in these phases."""
-
-    def measured(
-        path_name: str, *phases: Phase, program: Path | None = None, set_up: SetUp | None = None
-    ) -> list[Trial]:
-        path = data_path(path_name, program, set_up=set_up)
-        path.apply(metered.hops)
-        generator, file = metered.generator(path.family), TrialFile(tmp_path / "trials.jsonl")
-        try:
-            measurer = TrialMeasurer(
-                generator, Frames(path.family, 64), metered.observers(), file,
-                Belonging("memory", boot=metered.boot_id, pair=1), counting=metered.executed.counting(),
-                seeing_memory=metered.executed.memory(), busy=metered.executed.busy,
-            )  # fmt: skip
-            return [
-                measurer.measure(OVERLOAD, PACKETS / OVERLOAD if phase == Phase.MEMORY else DURATION, phase)
-                for phase in phases
-            ]
-        finally:
-            generator.close()
-            file.close()
-            path.restore()
-
-    return measured
+    return partial(guest_trials, metered, tmp_path / "trials.jsonl")
 
 
 @pytest.fixture

@@ -10,18 +10,9 @@ import struct
 import subprocess
 
 import pytest
+from made_kernels import vmlinux
 
-from pdrgate.builds.boot_image import boots_by_pvh, elf_image
-
-
-def vmlinux(kind=18, owner=b"Xen\0", size=5000):
-    """A 64-bit ELF file with one note: by default where PVH enters it."""
-    note = struct.pack("<III", len(owner), 8, kind) + owner.ljust(4, b"\0") + struct.pack("<Q", 0x1000000)
-    head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
-        "<HHIQQQIHHHHHH", 2, 62, 1, 0x1000000, 64, 0, 0, 64, 56, 1, 64, 0, 0
-    )
-    segment = struct.pack("<IIQQQQQQ", 4, 4, 120, 120, 120, len(note), len(note), 4)
-    return (head + segment + note).ljust(size, b"k")
+from pdrgate.builds.boot_image import boots_by_pvh, built_into, elf_image
 
 
 def image(payload, protocol=0x20F):
@@ -135,3 +126,9 @@ def test_a_missing_tool_or_a_cache_that_cannot_be_written_leaves_the_bzimage(bz_
     assert elf_image(packed, cache) is None
     # Nothing is remembered: the tool may be installed by the next time.
     assert not cache.exists()
+
+
+def test_a_driver_that_is_built_in_is_named_in_the_image(bz_image, cache):
+    path = bz_image(gzip.compress(vmlinux() + b"\0virtio_pci\0virtio_net_hdr\0my_virtio_net\0"))
+    assert [built_into(path, name, cache) for name in ("virtio_pci", "virtio_net")] == [True, False]
+    assert built_into(bz_image(b"\x1f\x8bgarbage"), "virtio_net", cache) is None

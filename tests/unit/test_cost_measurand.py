@@ -106,11 +106,27 @@ def test_a_disturbed_trial_counts_where_there_is_no_other():
     assert saturated([disturbed], 0.005) == [disturbed]
 
 
+def test_a_trial_that_lost_packets_of_a_burst_counts_where_all_did():
+    lost, complete = saturation(190), replace(saturation(170), offered=5000, drained=5000)
+    assert saturated([lost, complete], 0.005) == [complete]
+    assert saturated([lost, lost], 0.005) == [lost, lost]
+    due = replace(lost, under_way=(5000,) * 16)  # sent when it was due: that is what an overload loses
+    assert saturated([due, complete], 0.005) == [due, complete]
+
+
 def test_a_trial_with_smaller_batches_than_the_others_was_disturbed_by_the_machine():
     small = saturation(280)
     small = changed(small, functions={**small.seen.functions, "virtnet_poll": (10_000, 130)})  # 38 packets each, not 50
     assert saturated([small, saturation(170), saturation(171)], 0.005) == [saturation(170), saturation(171)]
     assert saturated([small, small], 0.005) == [small, small]  # such a kernel may be: it is alike in all trials
+
+
+def test_trials_with_smaller_batches_count_where_most_are_such():
+    """A kernel polls once more for each packet in all trials but one, in which its packets cost less."""
+    small = saturation(280)
+    small = changed(small, functions={**small.seen.functions, "virtnet_poll": (10_000, 130)})
+    assert saturated([saturation(170), small, small], 0.005) == [saturation(170), small, small]
+    assert MEASURAND.value([saturation(170), small, small]) == pytest.approx(280 + 2)
 
 
 def test_programs_are_no_part_of_the_path():

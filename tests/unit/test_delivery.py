@@ -22,10 +22,11 @@ SENT_BY_LOOK = tuple(1000 * look // LOOKS for look in range(1, LOOKS + 1))
 class Sender:
     """A generator whose packets all leave, and of which none comes back."""
 
-    def __init__(self) -> None:
+    def __init__(self, under_way: tuple[int, ...] = SENT_BY_LOOK) -> None:
         self.frames: list[Frames] = []
         self.open = True
         self.refused = 0
+        self.under_way = under_way
 
     def describe(self) -> dict[str, str]:
         return {"name": "sender", "engine": "none"}
@@ -33,7 +34,7 @@ class Sender:
     def trial(self, load: float, duration: float, frames: Frames) -> Trial:
         self.frames.append(frames)
         return flat_trial(
-            load, duration, 1000, 0, refused=self.refused, stray=2, under_way=SENT_BY_LOOK,
+            load, duration, 1000, 0, refused=self.refused, stray=2, under_way=self.under_way,
             sending_time=duration * 1.0005, started=1.0,
         )  # fmt: skip
 
@@ -69,6 +70,13 @@ def test_a_trial_has_what_was_sent_and_what_was_received() -> None:
     assert generator.describe() == sender.describe()
     generator.close()
     assert not sender.open
+
+
+def test_all_that_was_received_of_bursts_had_drained() -> None:
+    """Nothing is looked at while one is sent, and all of it is an overload."""
+    trial = counted_by(Receiver(), Sender(under_way=())).trial(250e3, 0.004, Frames(4))
+    assert (trial.forwarded, trial.drained, trial.under_way) == (600, 600, ())
+    assert trial.steady_loss_ratio == 1.0
 
 
 class Liar(Receiver):

@@ -125,8 +125,8 @@ def test_whatever_stands_in_the_memory_of_a_plugin_is_told_or_is_the_guests_faul
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for ask in (
-                lambda: memory_seen(seen.touched(), TWO, LEVELS, names(TWO, AREAS, seen.touched().told)),
-                lambda: sharing_seen(shared.shared(), TWO, names(TWO, AREAS, shared.shared().told)),
+                lambda: memory_seen(seen.touched(), TWO, LEVELS, names(TWO, AREAS, seen.touched().told).names),
+                lambda: sharing_seen(shared.shared(), TWO, names(TWO, AREAS, shared.shared().told).names),
                 lambda: taken_in_time(shared.taken(), 2, shared.by_programs),
                 lambda: TWO.functions(meter.executed()),
                 lambda: stacks(meter.followed(), TWO),

@@ -202,6 +202,32 @@ def test_a_package_that_is_installed_has_its_image_twice(tmp_path: Path) -> None
         kernel_build(tmp_path)
 
 
+@pytest.mark.parametrize("absolute_links", [True, False])
+def test_links_in_boot_to_what_lies_beside_the_modules(tmp_path: Path, absolute_links: bool) -> None:
+    """openSUSE's package, unpacked: an absolute link leads to the host, and what it means lies in the build."""
+    folder = modules_folder(tmp_path / "usr" / MODULES)
+    (tmp_path / "boot").mkdir()
+    for name, content in (("vmlinuz", image()), ("config", b"CONFIG_SMP=y\n"), ("System.map", b"0 A start\n")):
+        (folder / name).write_bytes(content)
+        start = "/" if absolute_links else "../"
+        (tmp_path / f"boot/{name}-{RELEASE}").symlink_to(f"{start}usr/{MODULES}/{name}")
+    (tmp_path / "boot/vmlinuz").symlink_to(f"vmlinuz-{RELEASE}")
+    build = kernel_build(tmp_path)
+    assert (build.image, build.config, build.symbols) == (
+        folder / "vmlinuz", folder / "config", folder / "System.map",
+    )  # fmt: skip
+    assert select_modules(build, ["virtio_net"])
+    assert [one.release for one in builds_at(str(tmp_path))] == [RELEASE]
+
+
+def test_a_link_out_of_the_build_is_refused_where_nothing_stands_for_it(tmp_path: Path) -> None:
+    (tmp_path / "host").write_bytes(image())
+    (tmp_path / "build/boot").mkdir(parents=True)
+    (tmp_path / f"build/boot/vmlinuz-{RELEASE}").symlink_to(tmp_path / "host")
+    with pytest.raises(BuildError, match=r"is, or lies behind, a link to .*/host, out of "):
+        kernel_build(tmp_path / "build")
+
+
 @pytest.mark.parametrize(
     ("suffix", "pack"),
     [(".tar", bytes), (".tar.gz", gzip.compress), (".pkg.tar.xz", lzma.compress), (".tar.bz2", bz2.compress),
@@ -257,17 +283,6 @@ def test_a_package_by_whatever_dpkg_deb_packs_it(tmp_path: Path, compression: st
     # As they were written: what tells one build from another goes by it.
     order = build.modules / "modules.order"
     assert int(order.stat().st_mtime) == int((folder / "modules.order").stat().st_mtime)
-
-
-def test_an_rpm_is_told_how_to_unpack(tmp_path: Path) -> None:
-    path = tmp_path / "kernel-core-6.14.rpm"
-    path.write_bytes(b"\xed\xab\xee\xdb" + bytes(2000))
-    with pytest.raises(BuildError) as error:
-        kernel_build(path)
-    assert (
-        "is an RPM package; unpack it and name the folder: mkdir kernel && rpm2cpio kernel-core-6.14.rpm | cpio "
-        in (str(error.value))
-    )
 
 
 # --- Modules that are elsewhere ---

@@ -36,7 +36,7 @@ class MadeUp(GuestMemory):
 def named(symbols: KernelSymbols, vcpus: int, *lines: tuple[int, LineKind]) -> list[str]:
     told = np.array([(at // 64, 1 << at % 64, 0, 0, 0, 1, kind, 0, 0, 0) for at, kind in lines], TOLD_LINE)
     with MadeUp() as memory:
-        return [one.name for one in GuestLineNames(memory, vcpus)(symbols, AREAS, told)]
+        return [one.name for one in GuestLineNames(memory, vcpus)(symbols, AREAS, told).names]
 
 
 @pytest.fixture

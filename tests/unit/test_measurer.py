@@ -17,7 +17,7 @@ from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.observers.reading import Counter, Place
-from pdrgate.observers.watching import CounterObserver
+from pdrgate.observers.watching import CounterObserver, Observation
 from pdrgate.phase import Phase
 from pdrgate.stability import read_trials
 from pdrgate.stretch import Belonging
@@ -288,3 +288,26 @@ def test_what_leads_in_to_a_trial_is_sent_before_it_and_not_when_it_is_taken_ove
     )
     assert len(led) == 1
     assert len(generator.asked) == 1
+
+
+class _CallsSeen:
+    """An observer that has seen a function and who calls it."""
+
+    def begin(self) -> None:
+        pass
+
+    def end(self) -> Observation:
+        return Observation(functions={"find": (9, 1)}, callers={"find": ("receive",)})
+
+
+@pytest.mark.parametrize(("pair", "kept"), [(0, True), (1, True), (2, False)])
+def test_callers_are_kept_of_the_first_trial_at_saturation_of_the_first_boot(
+    file: TrialFile, pair: int, kept: bool
+) -> None:
+    belonging = dataclasses.replace(MINE, pair=pair)
+    subject = TrialMeasurer(Generator(), Frames(), (), file, belonging, counting=(_CallsSeen(),))
+    phases = (Phase.COST, Phase.SATURATION, Phase.SATURATION)
+    made = [subject.measure(1000.0, 1.0, phase) for phase in phases]
+    told = {"find": ("receive",)} if kept else {}
+    assert [one.seen.callers for one in made] == [{}, told, {}]
+    assert all(one.seen.functions for one in made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -114,6 +115,20 @@ def test_a_function_that_became_several_is_one_row_with_these() -> None:
     assert moved_work(before, after) == (MovedWork("receive_begin", ("receive", "receive_end")),)
     (change,) = function_changes(before, after)
     assert (change.label, change.change) == ("receive_begin with receive and 1 more", pytest.approx(6.0))
+
+
+def test_what_code_of_one_caller_called_and_calls_now_is_one_row() -> None:
+    """As where memory trials see no page cleared, and calls are not followed: code tells who calls it."""
+    often = FunctionResult(name="wipe_page", instructions=169.0, calls=8.0, deviation=0.1)
+    before = cost(FORWARD | {"wipe_page": 169.0})
+    functions = (*(one for one in before.functions if one.name != "wipe_page"), often)
+    before = replace(before, functions=functions, callers={"wipe_page": ("ip_forward",)})
+    after = replace(cost(FORWARD | {"init_pages": 177.0}), callers={"init_pages": ("ip_forward",)})
+    assert moved_work(before, after) == (MovedWork("init_pages", ("wipe_page",)),)
+    elsewhere = replace(after, callers={"init_pages": ("ip_rcv",)})
+    assert moved_work(before, elsewhere) == ()
+    inlined = cost(FORWARD | {"ip_forward": 173.0 + 160.0})
+    assert moved_work(before, inlined) == (MovedWork("ip_forward", ("wipe_page",)),)
 
 
 @pytest.mark.parametrize("gained", [20.0, 400.0])

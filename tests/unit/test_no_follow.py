@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
 import pytest
+from made_results import result, scenario
 
 from pdrgate import no_follow
 from pdrgate.errors import DataError, StorageError
 from pdrgate.history.lines import LineFile
-from pdrgate.history.results import read_result
+from pdrgate.history.results import read_result, write_result
 from pdrgate.history.whole_file import write_whole
 from pdrgate.no_follow import LinkError, first_linked_below, folder_no_follow, open_no_follow, read_no_follow
 from pdrgate.stability import read_trials
@@ -133,3 +135,13 @@ def test_all_that_could_lead_out_of_a_folder_is_found(tmp_path: Path) -> None:
         assert first_linked_below(tmp_path) in (planted, tmp_path / "below/file")
         planted.unlink()
     assert first_linked_below(tmp_path) is None
+
+
+def test_a_text_that_no_run_writes_is_refused_in_one_line(tmp_path: Path) -> None:
+    """A reason of megabytes took a minute to be put into words."""
+    write_result(tmp_path / "result.json", result(scenario()))
+    content = json.loads((tmp_path / "result.json").read_text())
+    for text in ("x" * 70_000, '"; (' * 20_000):
+        (tmp_path / "result.json").write_text(json.dumps(content | {"reason": text}))
+        with pytest.raises(DataError, match=r"is no result of a run: at byte \d+: a text of more than 64 KiB; name a "):
+            read_result(tmp_path)

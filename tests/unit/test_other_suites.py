@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from local_archive import LocalArchive
-from made_kernels import deb, image, module, needs_dpkg
+from made_kernels import deb, image, module, needs_dpkg, split_kernel
 
 from pdrgate.builds.apt_archive import NamedPackage, named_package, named_pattern
 from pdrgate.builds.apt_sources import AptSource, machine_sources, sources_of_suite
@@ -22,26 +22,6 @@ needs_apt = pytest.mark.skipif(shutil.which("apt-get") is None, reason="needs ap
 pytestmark = [needs_dpkg, needs_apt]
 
 NEW = "7.3.4+deb13-cloud-amd64"
-
-
-def split_kernel(folder: Path, release: str = NEW, beside: bool = True) -> list[Path]:
-    """A kernel as Debian packs it since Linux 6.19: its image beside the modules (since 7.2), or in boot."""
-    folder.mkdir()
-    place = f"usr/lib/modules/{release}"
-    base = f"Depends: linux-base-{release} (= 1.2-3)\n"
-    needs = ", ".join(f"linux-{part}-{release} (= 1.2-3)" for part in ("base", "binary", "modules"))
-    config = f"{place}/config" if beside else f"boot/config-{release}"
-    return [
-        deb(folder, "linux-image-cloud-amd64", {}, f"Depends: linux-image-{release} (= 1.2-3)\n"),
-        deb(folder, f"linux-image-{release}", {}, f"Depends: initramfs-tools | dracut, {needs}\n"),
-        deb(folder, f"linux-base-{release}",
-            {config: b"CONFIG_VIRTIO_NET=m\n", f"{place}/modules.order": b"kernel/virtio_net.ko\n",
-             f"{place}/modules.builtin": b"kernel/virtio_pci.ko\n"}),
-        deb(folder, f"linux-binary-{release}",
-            {f"{place}/vmlinuz" if beside else f"boot/vmlinuz-{release}": image(release)}, base),
-        deb(folder, f"linux-modules-{release}",
-            {f"{place}/kernel/virtio_net.ko": module("virtio_net", release=release)}, base),
-    ]  # fmt: skip
 
 
 @pytest.fixture
@@ -79,7 +59,7 @@ def aged(cache: Path, suite: str, seconds: float) -> None:
 def test_a_kernel_of_another_suite_is_taken_whole_and_the_machines_lists_stay(
     tmp_path: Path, archive: LocalArchive
 ) -> None:
-    archive.publish("new-backports", *split_kernel(tmp_path / "debs"))
+    archive.publish("new-backports", *split_kernel(tmp_path / "debs", NEW))
     before = snapshot(tmp_path / "etc"), snapshot(tmp_path / "state/lists")
     cache = tmp_path / "cache"
     # A binary package needs only its base, so that its modules must be known to belong to it.
@@ -87,7 +67,7 @@ def test_a_kernel_of_another_suite_is_taken_whole_and_the_machines_lists_stay(
         build = named_build(f"new-backports/{name}", cache)
         assert (build.name, build.release) == (f"linux-binary-{NEW} 1.2-3", NEW)
         assert build.config_text() == "CONFIG_VIRTIO_NET=m\n"
-        assert build.modules is not None and (build.modules / "kernel/virtio_net.ko").exists()
+        assert build.modules is not None and (build.modules / "kernel/drivers/net/virtio-net.ko").exists()
         assert build.source == f"new-backports/{name}"
     assert (snapshot(tmp_path / "etc"), snapshot(tmp_path / "state/lists")) == before
 
@@ -115,7 +95,7 @@ def test_lists_are_fetched_anew_after_a_day_or_for_an_unknown_name(tmp_path: Pat
 
 def test_what_was_fetched_serves_without_the_archive(tmp_path: Path, archive: LocalArchive) -> None:
     cache = tmp_path / "cache"
-    archive.publish("new", *split_kernel(tmp_path / "debs"))
+    archive.publish("new", *split_kernel(tmp_path / "debs", NEW))
     build = named_build("new/linux-image-cloud-amd64", cache)
     archive.folder.rename(tmp_path / "out of reach")
     aged(cache, "new", 90_000)
@@ -127,7 +107,7 @@ def test_what_was_fetched_serves_without_the_archive(tmp_path: Path, archive: Lo
 
 
 def test_a_download_that_fails_is_one_line(tmp_path: Path, archive: LocalArchive) -> None:
-    packages = split_kernel(tmp_path / "debs")
+    packages = split_kernel(tmp_path / "debs", NEW)
     archive.publish("new", *packages)
     shutil.rmtree(archive.folder / "pool")
     with pytest.raises(BuildError) as error:
@@ -138,7 +118,7 @@ def test_a_download_that_fails_is_one_line(tmp_path: Path, archive: LocalArchive
 
 
 def test_a_kernel_of_which_the_archive_has_only_a_part_names_the_rest(tmp_path: Path, archive: LocalArchive) -> None:
-    packages = split_kernel(tmp_path / "debs", beside=False)
+    packages = split_kernel(tmp_path / "debs", NEW, beside=False)
     archive.publish("new", *packages, gone=(f"linux-base-{NEW}", f"linux-modules-{NEW}"))
     with pytest.raises(BuildError) as error:
         named_build(f"new/linux-image-{NEW}", tmp_path / "cache")
@@ -168,7 +148,7 @@ def test_signatures_are_checked_with_the_keyring_of_the_machines_source(
     tmp_path: Path, sources: Callable[[str, str], None]
 ) -> None:
     archive = LocalArchive(tmp_path / "debian", tmp_path / "k")
-    archive.publish("new", *split_kernel(tmp_path / "debs"))
+    archive.publish("new", *split_kernel(tmp_path / "debs", NEW))
     key = archive.key(tmp_path / "key.gpg")
     stanza = "Types: deb deb-src\nURIs: {}\nSuites: old old-updates\nComponents: main contrib\nSigned-By: {}\n"
     sources("made.sources", stanza.format(archive.address, key))

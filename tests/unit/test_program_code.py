@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from qemu_stubs import QEMU_STUBS, said_by
 
 from pdrgate.guests.metering.meter import VcpuMeter
-from pdrgate.guests.metering.plugin import VCPU_METER
+from pdrgate.guests.metering.plugin import MEMORY_TRIAL, VCPU_METER
 from pdrgate.guests.metering.symbols import UNNAMED, KernelSymbols
 from pdrgate.stretch import USER_SPACE
 
@@ -146,3 +147,47 @@ def test_an_emulator_whose_firmware_shows_nothing_known_has_programs_by_their_ad
         emulator.runs(KERNEL)
         emulator.kernel()
         assert emulator.named() == {USER_SPACE: 10, UNNAMED: 10}
+
+
+_MEMORY_DRIVER = f"""
+#include "memory_trial.c"
+{QEMU_STUBS}
+static void nothing(void) {{}}
+
+/* What a memory trial notes of an access by each view, of code where programs are. */
+static void each(void)
+{{
+    struct place *place = place_at(NOWHERE, INSTRUCTION, 1, 0);
+    for (unsigned view = 0; view < 6; view++) {{
+        notes = 0;
+        accessed_low(0, view, FIRST_KERNEL_ADDRESS + ((uint64_t)(window * 8 + view) << 20), place);
+        printf("%d", (int)notes);
+    }}
+    window++;
+    printf(" ");
+}}
+
+int main(void)
+{{
+    record = calloc(1, sizeof *record);
+    for (int number = 0; number < LEVELS; number++) {{
+        record->level[number].sets = 64;
+        record->level[number].ways = 4;
+    }}
+    begin_trial();
+    each();
+    see_firmware(0, 5, 0, nothing);
+    each();
+    firmware_was_seen = 0;
+    see_firmware(0, 2, 0, nothing);
+    each();
+    return 0;
+}}
+"""
+
+
+def test_a_memory_trial_sees_what_a_kernel_touches_from_where_programs_are(tmp_path: Path) -> None:
+    """It sees nothing of it where nothing is known, and of each version of QEMU all but what programs touch."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    assert said_by(_MEMORY_DRIVER, MEMORY_TRIAL.main.parent, tmp_path).split() == ["000000", "110011", "101111"]

@@ -28,7 +28,7 @@ TRIAL = Trial(
     240,
     drained=3,
     unsent=1,
-    aside=Aside(2, 4, 5, 6, 8, 7, "dropped", 9, (CarriedFrame(1, "aa", "ab", returned=True),)),
+    aside=Aside(2, 4, 5, 3, 6, 8, 7, "dropped", 9, (CarriedFrame(1, "aa", "ab", returned=True),)),
     sending_time=0.26,
     under_way=(1, 2),
     seen=dataclasses.replace(
@@ -53,11 +53,11 @@ TRANSFER = Transfer(
 )
 LINE_OF_A_TRIAL = (
     '{"intended_load":1000.5,"intended_duration":0.25,"offered":250,"forwarded":240,"drained":3,"unsent":1,'
-    '"refused":2,"stray":4,"returned":5,"left":6,"numbered":8,"overtaken":7,"fate":"dropped","looked_at":9,"frames":[{"direction":1,'
+    '"refused":2,"stray":4,"returned":5,"twice":3,"left":6,"numbered":8,"overtaken":7,"fate":"dropped","looked_at":9,"frames":[{"direction":1,'
     '"sent":"aa","got":"ab","returned":true}],"sending_time":0.26,"under_way":[1,2],"latency":{"p50":1e-6,'
     '"p90":2e-6,"p99":3e-6,"max":4e-6,"count":20,"within":[1e-7,1e-7,1e-7,1e-7]},'
     '"counters_before":{"in0":{"rx":1}},"counters_after":{"in0":{"rx":8}},"functions":{"f":[170,10]},'
-    '"stacks":{"g;f":[170,10]},"memory":null,"counted":0.3,"disturbed":[{"kind":"late","part":1.5,'
+    '"stacks":{"g;f":[170,10]},"memory":null,"callers":{},"counted":0.3,"disturbed":[{"kind":"late","part":1.5,'
     '"words":"the machine was late"}],"scenario":"s","test":"S.T","fingerprint":"0f","boot":"b",'
     '"side":"candidate","build":"linux-b","pair":2,"repeat":3,"goal":"PDR","phase":"repeat",'
     '"started":1000000000.0}'

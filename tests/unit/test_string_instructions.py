@@ -140,3 +140,26 @@ def test_what_it_moves_is_its_functions(emulator: Emulator) -> None:
     ran = executed.executions > 0
     counted = executed.length[ran] * executed.executions[ran]
     assert dict(zip(executed.address[ran].tolist(), counted.tolist(), strict=True)) == {AT: 9, AT + 9: BEGINS + 2}
+
+
+@pytest.mark.parametrize(
+    ("ends", "distance"),
+    [
+        (b"\xe8\x10\x02\0\0", 0x210),
+        (b"\xe9\xf0\xff\xff\xff", -0x10),
+        (b"\x2e\xe8\x10\0\0\0", 0x10),  # padded, as patched calls are
+        (b"\x0f\x84\x20\0\0\0", 0x20),  # where something is equal
+        (b"\x0f\xb6\x84\x24\0\0\0\0", None),  # a load
+        (b"\xeb\x10", None),  # within its function
+        (b"\xff\xd0", None),  # by a pointer
+        (b"\xc3", None),
+    ],
+)
+def test_where_a_block_calls_or_jumps_is_taken_from_its_code(
+    emulator: Emulator, ends: bytes, distance: int | None
+) -> None:
+    emulator.block(AT, 10, ends)
+    executed = emulator._meter.executed()
+    (goes_to,) = executed.goes_to[executed.executions > 0].tolist()
+    behind = AT + 9 + len(ends)
+    assert goes_to == (0 if distance is None else behind + distance)

@@ -44,6 +44,24 @@ def test_a_block_belongs_to_the_last_symbol_at_or_before_it():
     assert found == {"first": (5 * 10 + 2 * 7, 10), "second": (3 * 4 + 6, 4), UNNAMED: (8, 0)}
 
 
+def test_callers_are_functions_whose_code_calls_or_jumps_to_a_functions_begin():
+    symbols = KernelSymbols(
+        [KernelSymbol(BASE + 0x100 * at, name) for at, name in enumerate(("rcv", "finish", "find", "find.part.0"))]
+    )
+    rcv, finish, find, part = (BASE + 0x100 * at for at in range(4))
+    blocks = (
+        (rcv, finish), (rcv + 8, find), (finish, find),
+        (finish + 8, finish + 4),  # a jump within itself
+        (finish + 16, rcv + 4),  # into another function, but not to its begin
+        (find, part), (find + 4, 0),
+    )  # fmt: skip
+    address, goes_to = np.array(blocks, dtype=np.uint64).T
+    ones = np.ones(len(blocks), np.uint64)
+    found = symbols.callers(Executed(address, ones, ones, goes_to))
+    assert found == {"finish": ("rcv",), "find": ("finish", "rcv")}
+    assert symbols.callers(executed((rcv, 5, 10))) == {}
+
+
 def test_what_lies_far_behind_the_last_symbol_is_not_its():
     """A classic BPF program's code is named by nobody, and was once told as `exit_amd_microcode`."""
     symbols = KernelSymbols([KernelSymbol(BASE, "last")])

@@ -120,6 +120,7 @@ def test_a_boot_tells_both_numbers() -> None:
     [
         ("__x86_indirect_thunk_r11", True, False), ("__x86_indirect_call_thunk_rax", True, False),
         ("__x86_indirect_jump_thunk_rdx", True, False), ("__x86_indirect_its_thunk_rax", True, False),
+        ("__x86_indirect_paranoid_thunk_r11", True, False), ("__pi___x86_indirect_thunk_rax", True, False),
         ("__llvm_retpoline_r11", True, False), ("__llvm_slsblr_thunk_x8", True, False),
         ("__call_indirect_x8", True, False), ("__s390_indirect_jump_r1", True, False),
         ("__x86_return_thunk", False, True), ("srso_return_thunk", False, True),
@@ -127,6 +128,8 @@ def test_a_boot_tells_both_numbers() -> None:
         ("its_return_thunk", False, True), ("call_depth_return_thunk", False, True),
         # A return goes through one of the above first, and from there on.
         ("srso_alias_safe_ret", False, False), ("retbleed_untrain_ret", False, False),
+        ("srso_safe_ret", False, False), ("entry_untrain_ret", False, False), ("entry_ibpb", False, False),
+        ("write_ibpb", False, False), ("clear_bhb_loop", False, False),
     ],
 )  # fmt: skip
 def test_thunks_are_known_by_their_names(name: str, branches: bool, returns: bool) -> None:
@@ -134,7 +137,17 @@ def test_thunks_are_known_by_their_names(name: str, branches: bool, returns: boo
     assert (branches_by(name), returns_by(name)) == (branches, returns)
 
 
-@pytest.mark.parametrize("name", ["ip_forward", "thunk_returns", "indirect_thunk", "__return_address"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ip_forward",
+        "thunk_returns",
+        "indirect_thunk",
+        "__return_address",
+        "set_return_thunk",
+        "retbleed_select_mitigation",
+    ],
+)
 def test_other_functions_are_none(name: str) -> None:
     assert not is_thunk(name)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
 
 import pytest
+from decoded_code import decoded_code
 from plugin_traits import Trait, compiled_traits
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -99,3 +102,24 @@ def test_what_may_have_a_lock_is_atomic_with_one_and_where_it_was_taken_out(trai
 def test_an_instruction_has_the_traits_of_the_manual(traits_of: TraitsOf, name: str) -> None:
     encoding, traits = TRAITS[name]
     assert traits_of([bytes.fromhex(encoding)]) == [traits]
+
+
+PREFIXES = ("", "f0", "3e", "65", "48", "f3", "f2", "66", "67", "3e 48", "48 3e", "2e")
+MAPS = (b"", b"\x0f")
+AT = 0x1000
+ROOM = 16
+"""Bytes for each encoding, with what comes next."""
+
+
+def test_each_opcode_with_each_extension_is_what_a_disassembler_says(tmp_path: Path) -> None:
+    encodings = (
+        bytes.fromhex(prefix) + of_map + bytes((opcode, mode | extension << 3 | 7))
+        for prefix, of_map, opcode, extension, mode in product(
+            PREFIXES, (b"", b"\x0f"), range(256), range(8), (0, 0xC0)
+        )
+    )
+    code = b"".join(one.ljust(ROOM, b"\x90") for one in encodings)
+    found = decoded_code(code, AT, range(AT, AT + len(code), ROOM), tmp_path)
+    assert found.differing == ()
+    assert found.counts["decoded"] > len(code) // ROOM
+    assert all(found.counts.values())

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from pdrgate.bare_metal.host_files import FileSink, packed_modules, put_checked
 from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
-from pdrgate.builds.kernel_build import LARGEST_CONFIG, LARGEST_IMAGE, LARGEST_SYMBOLS, KernelBuild
+from pdrgate.builds.bz_image import LARGEST_IMAGE
+from pdrgate.builds.image_config import LARGEST_CONFIG
+from pdrgate.builds.kernel_build import LARGEST_SYMBOLS, KernelBuild
 from pdrgate.builds.kernel_modules import modules_asked_for
 from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.hosts.host import Host

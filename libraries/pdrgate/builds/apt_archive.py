@@ -181,18 +181,19 @@ class AptArchive:
             kept = stamp.exists() and stamp.read_text() in wanted
             if kept and time.time() - stamp.stat().st_mtime < oldest:
                 return False
-            why = "its sources name no archive with such suites"
+            failed: list[str] = []
             for text in wanted:
-                why = self._fetched(text, stamp)
-                if not why:
+                if not (why := self._fetched(text, stamp)):
                     return True
+                failed.append(why)
             if kept:
                 # What was fetched before still serves, also where the archive is out of reach.
                 os.utime(stamp, (time.time() - _OLD + _AGAIN,) * 2)
                 return False
+        failed.append("this machine's sources name no archive with such suites")
         raise BuildError(
             f"{self._suite}/…: there is no such folder, and apt-get cannot fetch the lists of a suite "
-            f"{self._suite}: {why}; name a suite of this machine's distribution, or .deb files"
+            f"{self._suite}: {failed[0]}; name a suite of this machine's distribution, or .deb files"
         )
 
     def _fetched(self, sources: str, stamp: Path) -> str:

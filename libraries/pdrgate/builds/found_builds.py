@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,6 +12,7 @@ from pdrgate.builds.apt_archive import AptArchive, NamedPackage, named_pattern
 from pdrgate.builds.git_tree.revision import commits_between, named_revision
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.builds.named_build import pinned
+from pdrgate.builds.package_fields import role_of
 from pdrgate.cache import cache_folder
 
 _PATTERN = re.compile(r"[*?[]")
@@ -41,7 +42,17 @@ def builds_at(place: str, cache: Path | None = None) -> list[KernelBuild]:
     try:
         return [kernel_build(place, cache=cache)]
     except BuildError:
-        return [build for child in sorted(path.iterdir(), key=_counted) if (build := _build(child, cache)) is not None]
+        return _once(build for child in sorted(path.iterdir(), key=_counted) if (build := _build(child, cache)))
+
+
+def _once(builds: Iterable[KernelBuild]) -> list[KernelBuild]:
+    """Each kernel once: of one in several packages, each leads to the whole, and the image's names it best."""
+    found: dict[tuple[str, str, str], KernelBuild] = {}
+    for build in builds:
+        key = (build.name, build.release, build.version)
+        if key not in found or role_of(Path(build.source).name.partition("_")[0]) == "image":
+            found[key] = build
+    return sorted(found.values(), key=lambda build: _counted(Path(build.source)))
 
 
 def commits_named(texts: Sequence[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""What is in a package file: a .deb, or a tar archive such as ``make targz-pkg`` and pacman make.
+"""What is in a package file: a .deb, an .rpm, or a tar archive such as ``make targz-pkg`` and pacman make.
 
-It is read here and not by dpkg-deb or tar, for it is a stranger's: of all that it holds only what belongs to a kernel
-is written, into a folder of ours, as regular files first and links last, so that no link leads a file elsewhere.
+It is read here and not by dpkg-deb, rpm or tar, for it is a stranger's: of all that it holds only what belongs to a
+kernel is written, into a folder of ours, as regular files first and links last, so that no link leads a file elsewhere.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from io import FileIO
 from pathlib import Path, PurePosixPath
 
+from pdrgate.builds.archive_member import Member
+from pdrgate.builds.cpio_stream import cpio_members
 from pdrgate.builds.decompression import MissingToolError, Part, Source, Unpacked, is_packed, most_unpacked, read_all
 from pdrgate.builds.handed_over import CHUNK, BuildError, new_place
 from pdrgate.builds.package_fields import PackageFields, fields_of_control
+from pdrgate.builds.rpm_file import RPM, rpm_fields
 from pdrgate.builds.tar_stream import tar_members
 from pdrgate.errors import StorageError
 
-AR, RPM = b"!<arch>\n", b"\xed\xab\xee\xdb"
+_AR = b"!<arch>\n"
 _TAR = b"ustar"
 _TAR_AT = 257
 
@@ -43,7 +46,7 @@ _OURS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, err
 
 def is_package(head: bytes) -> bool:
     """Whether a file that begins so (with 512 bytes) may be a package that can be unpacked here."""
-    return head.startswith(AR) or is_packed(head) or head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR
+    return head.startswith((_AR, RPM)) or is_packed(head) or head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR
 
 
 def unpack_kernel(package: FileIO, path: Path, folder: Path) -> PackageFields:
@@ -70,28 +73,36 @@ def unpack_kernel(package: FileIO, path: Path, folder: Path) -> PackageFields:
         raise BuildError(f"{path}: cannot be unpacked: {error.strerror}; is it whole?") from error
 
 
+def package_fields(package: FileIO) -> PackageFields | None:
+    """What a .deb or an .rpm says of itself; None where the file is neither. Raises ValueError where it is damaged."""
+    head = package.read(len(_AR))
+    package.seek(0)
+    if head.startswith(RPM):
+        return rpm_fields(package)
+    return _control_fields(package) if head == _AR else None
+
+
 def _unpacked(package: FileIO, path: Path, folder: Path) -> PackageFields:
-    size = os.fstat(package.fileno()).st_size
-    if package.read(len(AR)) != AR:
-        package.seek(0)
-        with closing(Unpacked(package, most_unpacked(size, _SMALL))) as archive:
-            _write_kernel(archive, folder)
-        return PackageFields(re.sub(r"\.(pkg\.)?(tar|tgz)(\.\w+)?$", "", path.name))
-    fields = None
-    for name, part in _ar_members(package):
-        if name.startswith("control.tar"):
-            with closing(Unpacked(part, _LARGEST_CONTROL)) as archive:
-                fields = _fields(archive)
-        elif name.startswith("data.tar"):
-            with closing(Unpacked(part, most_unpacked(size, _SMALL))) as archive:
-                _write_kernel(archive, folder)
-    if fields is None:
-        raise ValueError("it has no control.tar")
-    return fields
+    most = most_unpacked(os.fstat(package.fileno()).st_size, _SMALL)
+    head = package.read(len(_AR))
+    package.seek(0)
+    if head.startswith(RPM):
+        fields = rpm_fields(package)
+        _write_kernel(package, most, cpio_members, folder)
+        return fields
+    if head == _AR:
+        fields = _control_fields(package)
+        for name, part in _ar_members(package):
+            if name.startswith("data.tar"):
+                _write_kernel(part, most, tar_members, folder)
+        return fields
+    _write_kernel(package, most, tar_members, folder)
+    return PackageFields(re.sub(r"\.(pkg\.)?(tar|tgz)(\.\w+)?$", "", path.name))
 
 
 def _ar_members(package: FileIO) -> Iterator[tuple[str, Part]]:
-    """The members of a package as deb(5) has it; the reader may leave them unread."""
+    """The members of a package as deb(5) has it, from its beginning; the reader may leave them unread."""
+    package.seek(len(_AR))
     while head := read_all(package, 60):
         name, size = head[:16].decode("ascii", "replace").rstrip(" /"), head[48:58].strip()
         if len(head) < 60 or head[58:] != b"`\n" or not size.isdigit():
@@ -104,18 +115,29 @@ def _ar_members(package: FileIO) -> Iterator[tuple[str, Part]]:
         package.seek(end + end % 2)
 
 
-def _fields(control: Source) -> PackageFields:
-    text = ""
-    for member in tar_members(control):
-        if member.name.removeprefix("./") == "control" and member.size <= _LARGEST_FIELDS:
-            text = read_all(member.content, member.size).decode(errors="replace")
-    return fields_of_control(text)
+def _control_fields(package: FileIO) -> PackageFields:
+    for name, part in _ar_members(package):
+        if name.startswith("control.tar"):
+            with closing(Unpacked(part, _LARGEST_CONTROL)) as archive:
+                for member in tar_members(archive):
+                    if member.name.removeprefix("./") == "control" and member.size <= _LARGEST_FIELDS:
+                        return fields_of_control(read_all(member.content, member.size).decode(errors="replace"))
+            break
+    raise ValueError("it has no control.tar with the fields of a package")
 
 
-def _write_kernel(archive: Source, folder: Path) -> None:
+def _write_kernel(
+    packed: Source, most: int, members: Callable[[Source], Iterator[Member]], folder: Path
+) -> None:  # fmt: skip
+    """Write what an archive has of a kernel."""
+    with closing(Unpacked(packed, most)) as archive:
+        _write_members(members(archive), folder)
+
+
+def _write_members(members: Iterator[Member], folder: Path) -> None:
     links: dict[str, str] = {}
     written: set[str] = set()
-    for number, member in enumerate(tar_members(archive)):
+    for number, member in enumerate(members):
         if number >= _MOST_MEMBERS:
             raise ValueError(f"it holds more than {_MOST_MEMBERS} files")
         name = _place(member.name)

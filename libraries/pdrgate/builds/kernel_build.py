@@ -1,8 +1,9 @@
 """Kernel builds: what a kernel engineer hands over, found and checked, ready to be booted in a guest.
 
-A build is a package or several, a bzImage, a kernel build tree, an unpacked package of any distribution, or the name of
-a distribution package. What a build is, its image says: the release comes from the bzImage itself. What is in it is a
-stranger's, and is opened as `pdrgate.builds.handed_over` says.
+A build is a package or several, a folder of them, a bzImage, a kernel build tree, an unpacked package of any
+distribution, or the name of a distribution package. What a build is, its image says: the release comes from the bzImage
+itself, and so does the configuration where no file has it. What is in it is a stranger's, and is opened as
+`pdrgate.builds.handed_over` says.
 """
 
 from __future__ import annotations
@@ -10,27 +11,29 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
 from pdrgate.builds.apt_archive import named_package
+from pdrgate.builds.bz_image import LARGEST_IMAGE, is_bz_image, number, payload_place
 from pdrgate.builds.handed_over import BuildError as BuildError  # what kernel_build raises
 from pdrgate.builds.handed_over import content, opened_build_file, real_file, real_folder
-from pdrgate.builds.kernel_archives import RPM
-from pdrgate.builds.kernel_packages import holds_package, unpacked_packages
+from pdrgate.builds.image_config import LARGEST_CONFIG, image_config
+from pdrgate.builds.kernel_packages import UnpackedPackages, holds_package, packages_in, unpacked_packages
+from pdrgate.builds.package_fields import PackageRole, role_of
 from pdrgate.cache import cache_folder
 from pdrgate.printable import printable
 
 TREE_IMAGE = "arch/x86/boot/bzImage"
-LARGEST_IMAGE = 512 << 20
-LARGEST_CONFIG = 4 << 20
 LARGEST_SYMBOLS = 256 << 20
 _LARGEST_VMLINUX = 8 << 30
-_EXAMPLES = "a .deb, a bzImage, a kernel build tree or the name of a package such as linux-image-amd64"
+_EXAMPLES = (
+    "a .deb, a bzImage, an .rpm, a kernel build tree or the name of a package such as linux-image-amd64 or "
+    "SUITE/linux-image-amd64"
+)
 _HEADER = 1 << 16
-_PAYLOAD_SINCE = 0x208
 _LONGEST_RELEASE = 64
 """Characters that a kernel's uname has room for."""
 
@@ -106,6 +109,7 @@ def kernel_build(
         MissingToolError: what unpacks it is not installed.
     """
     text = ",".join(map(str, (source, *further)))
+    cache = cache or cache_folder() / "builds"
     for one in (source, *further, modules, vmlinux):
         if str(one) != str(one).encode(errors="replace").decode():
             raise BuildError(f"{one}: has a name that is not UTF-8, which no result could tell; rename it")
@@ -115,10 +119,11 @@ def kernel_build(
             _check_package(one)
     elif Path(source).is_dir():
         path = Path(source)
-        return _from_folder(path, text, path.resolve().name, modules, vmlinux)
+        if _images(path) or not (packages := packages_in(path, cache)):
+            return _from_folder(path, text, path.resolve().name, modules, vmlinux, cache)
     elif not holds_package(Path(source)):
-        return _from_image(Path(source), text, modules, vmlinux)
-    return _from_packages(packages, text, cache or cache_folder() / "builds", modules, vmlinux)
+        return _from_image(Path(source), text, modules, vmlinux, cache)
+    return _from_packages(packages, text, modules, vmlinux, cache)
 
 
 def absolute(text: str) -> str:
@@ -150,32 +155,24 @@ def read_version(image: Path) -> tuple[str, str]:
     """
     with opened_build_file(image, image.resolve(), LARGEST_IMAGE) as file:
         head, size = file.read(_HEADER), os.fstat(file.fileno()).st_size
-    if head[0x202:0x206] != b"HdrS":
+    if not is_bz_image(head):
         what = "an uncompressed vmlinux" if head[:4] == b"\x7fELF" else "no x86 kernel image"
         hint = "name the bzImage (arch/x86/boot/bzImage of a build tree, vmlinuz-…)"
-        if head.startswith(RPM):
-            what, hint = "an RPM package", (
-                f"unpack it and name the folder: mkdir kernel && rpm2cpio {image.name} | cpio -idm -D kernel (or: "
-                f"bsdtar -xf {image.name} -C kernel), and likewise those with its modules"
-            )  # fmt: skip
         raise BuildError(f"{image}: is {what}; {hint}")
-    at = _number(head, 0x20E, 2) + 0x200
+    at = number(head, 0x20E, 2) + 0x200
     words = head[at : head.find(b"\0", at)].decode(errors="replace")
     release, _, rest = words.partition(" ")
     if not re.fullmatch(r"\d[\w.+~-]*", release, re.ASCII) or len(release) > _LONGEST_RELEASE:
         raise BuildError(f"{image}: tells no kernel release in its header; is the file damaged?")
-    begins = 512 * (head[0x1F1] + 1)
-    if _number(head, 0x206, 2) >= _PAYLOAD_SINCE and begins + _number(head, 0x248, 4) + _number(head, 0x24C, 4) > size:
+    if sum(payload_place(head) or ()) > size:
         raise BuildError(f"{image}: ends too early, after {size} bytes; was it copied whole?")
     version = rest[rest.find("#") :] if "#" in rest else ""
     return release, "".join(one for one in version[:_HEADER] if one.isprintable())[:256]
 
 
-def _number(head: bytes, at: int, size: int) -> int:
-    return int.from_bytes(head[at : at + size], "little")
-
-
-def _from_image(image: Path, source: str, modules: Path | None, vmlinux: Path | None) -> KernelBuild:
+def _from_image(
+    image: Path, source: str, modules: Path | None, vmlinux: Path | None, cache: Path
+) -> KernelBuild:  # fmt: skip
     release, _ = read_version(image)
     found = None if modules is None else _modules_folder(modules, release)
     if modules is None and image.name == "vmlinuz" and _holds_modules(image.parent):
@@ -189,11 +186,13 @@ def _from_image(image: Path, source: str, modules: Path | None, vmlinux: Path | 
             ((image.with_name(f"System.map-{release}"), folder), (tree / "System.map", tree),
              *_of_modules(found, modules, "System.map")),
         ),
-        image.name, source, modules and modules.resolve(), vmlinux,
+        image.name, source, modules and modules.resolve(), vmlinux, cache,
     )  # fmt: skip
 
 
-def _from_folder(folder: Path, source: str, name: str, modules: Path | None, vmlinux: Path | None) -> KernelBuild:
+def _from_folder(
+    folder: Path, source: str, name: str, modules: Path | None, vmlinux: Path | None, cache: Path
+) -> KernelBuild:  # fmt: skip
     """A kernel build tree, or a folder with a kernel where packages have it: in boot, or beside its modules."""
     root = folder.resolve()
     image = _image_in(folder, source)
@@ -204,7 +203,7 @@ def _from_folder(folder: Path, source: str, name: str, modules: Path | None, vml
         return _build(
             _Found(image, root, found, ((folder / ".config", root),), ((folder / "System.map", root),)),
             name, source, modules.resolve() if modules else root,
-            vmlinux or (real_file(own, root, _LARGEST_VMLINUX) if os.path.lexists(own) else None),
+            vmlinux or (real_file(own, root, _LARGEST_VMLINUX) if os.path.lexists(own) else None), cache,
         )  # fmt: skip
     found = _modules_folder(modules or folder, release, required=modules is not None)
     return _build(
@@ -213,28 +212,35 @@ def _from_folder(folder: Path, source: str, name: str, modules: Path | None, vml
             ((folder / f"boot/config-{release}", root), *_of_modules(found, modules or folder, "config")),
             ((folder / f"boot/System.map-{release}", root), *_of_modules(found, modules or folder, "System.map")),
         ),
-        name, source, (modules or folder).resolve(), vmlinux,
+        name, source, (modules or folder).resolve(), vmlinux, cache,
     )  # fmt: skip
 
 
-def _image_in(folder: Path, source: str) -> Path:
+def _images(folder: Path) -> list[Path]:
+    """The images in a folder, one for each kernel."""
     if os.path.lexists(folder / TREE_IMAGE):
-        return folder / TREE_IMAGE
+        return [folder / TREE_IMAGE]
     beside = [path for top in ("", "usr/") for path in sorted(folder.glob(f"{top}lib/modules/*/vmlinuz"))]
     if os.path.lexists(folder / "vmlinuz") and _holds_modules(folder):
         beside.append(folder / "vmlinuz")
-    # A package that is installed has its image in both places.
     images = {path.name.removeprefix("vmlinuz-"): path for path in sorted((folder / "boot").glob("vmlinuz-*"))}
     for path in beside:
-        images.setdefault(path.parent.name, path)
+        # A package that is installed has its image in both places, and one of them may be a link to the other.
+        if not (known := images.get(path.parent.name)) or known.is_symlink():
+            images[path.parent.name] = path
+    return list(images.values())
+
+
+def _image_in(folder: Path, source: str) -> Path:
+    images = _images(folder)
     if not images:
         raise BuildError(
             f"{source}: holds neither {TREE_IMAGE} nor boot/vmlinuz-… nor lib/modules/…/vmlinuz; has the kernel been "
-            "built there?"
+            "built there, or are packages of it (.deb, .rpm) elsewhere?"
         )
     if len(images) > 1:
-        raise BuildError(f"{source}: holds {len(images)} kernels; name one of {', '.join(map(str, images.values()))}")
-    return next(iter(images.values()))
+        raise BuildError(f"{source}: holds {len(images)} kernels; name one of {', '.join(map(str, images))}")
+    return images[0]
 
 
 _Place = tuple[Path, Path]
@@ -252,12 +258,14 @@ class _Found:
     symbols: Sequence[_Place]
 
 
-def _build(found: _Found, name: str, source: str, folder: Path | None, vmlinux: Path | None) -> KernelBuild:
+def _build(
+    found: _Found, name: str, source: str, folder: Path | None, vmlinux: Path | None, cache: Path
+) -> KernelBuild:  # fmt: skip
     image = real_file(found.image, found.within, LARGEST_IMAGE)
     release, version = read_version(image)
     if vmlinux is not None and not vmlinux.exists():
         raise BuildError(f"{vmlinux}: there is no such file; name the vmlinux of {name} or leave it out")
-    config = _first(found.configs, LARGEST_CONFIG)
+    config = _first(found.configs, LARGEST_CONFIG) or image_config(image, cache / "configs")
     return KernelBuild(
         name=printable(name), source=source, image=image, release=release, version=version, modules=found.modules,
         config=config,
@@ -268,8 +276,13 @@ def _build(found: _Found, name: str, source: str, folder: Path | None, vmlinux: 
 
 
 def _first(places: Iterable[_Place], largest: int) -> Path | None:
-    """The first of the files that is there. Raises BuildError where it leaves the build, or is no file."""
-    return next((real_file(path, within, largest) for path, within in places if os.path.lexists(path)), None)
+    """The first of the files that is there; what is a link comes last, for it may lead to where the build was made.
+
+    Raises:
+        BuildError: it leaves the build, or is no file.
+    """
+    there = sorted((place for place in places if os.path.lexists(place[0])), key=lambda place: place[0].is_symlink())
+    return next((real_file(path, within, largest) for path, within in there), None)
 
 
 def _of_modules(found: Path | None, handed_over: Path | None, name: str) -> tuple[_Place, ...]:
@@ -319,21 +332,29 @@ def _check_package(source: str) -> None:
 
 
 def _from_packages(
-    packages: Sequence[str], source: str, cache: Path, modules: Path | None, vmlinux: Path | None
-) -> KernelBuild:
+    packages: Sequence[str], source: str, modules: Path | None, vmlinux: Path | None, cache: Path
+) -> KernelBuild:  # fmt: skip
     unpacked = unpacked_packages(packages, cache)
     lacking = ", ".join(unpacked.lacking)
-    try:
-        _image_in(unpacked.folder, source)
-    except BuildError as error:
-        hint = f"; it needs {lacking}: name that" if lacking else ""
-        raise BuildError(
-            f"{source}: is the package {unpacked.label}, which holds no kernel (no boot/vmlinuz-…){hint}"
-        ) from error
-    build = _from_folder(unpacked.folder, source, unpacked.label, modules, vmlinux)
-    if build.modules is None and "modules" in lacking:
-        raise BuildError(
-            f"{source}: holds the kernel {build.release} without its modules, which are in {lacking}; name both, as "
-            f"{source},{unpacked.lacking[0]}_….deb"
-        )
+    if not _images(unpacked.folder):
+        hint = f"; it needs {lacking}: name {'those' if len(unpacked.lacking) > 1 else 'that'}" if lacking else ""
+        raise BuildError(f"{source}: is the package {unpacked.label}, which holds no kernel (no boot/vmlinuz-…){hint}")
+    build = _from_folder(unpacked.folder, source, unpacked.label, modules, vmlinux, cache)
+    if unpacked.lacking and modules is None:
+        raise BuildError(f"{source}: holds the kernel {build.release} without {_what_to_add(source, unpacked)}")
     return build
+
+
+def _what_to_add(source: str, unpacked: UnpackedPackages) -> str:
+    names = sorted(unpacked.lacking, key=lambda name: role_of(name) != "modules")
+    without = ", and ".join(f"{_HELD[role_of(name)]} in {name}" for name in names)
+    if Path(source).is_dir():
+        return f"{without}; put the package there too"
+    files = ",".join((source, *(f"{name}{unpacked.ending}" for name in names)))
+    return f"{without}; name {'both' if len(names) == 1 else 'all'}, as {files}"
+
+
+_HELD: Mapping[PackageRole | None, str] = {
+    "modules": "its modules, which are", "base": "its configuration and lists of modules, which are",
+    "image": "its image, which is",
+}  # fmt: skip

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from pdrgate.builds.boot_image import built_into
 from pdrgate.builds.decompression import MissingToolError, decompressed, most_unpacked
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.handed_over import BuildError, files_below, read_at_most, real_folder
@@ -31,7 +32,10 @@ _LARGEST_INFO = 4 << 20
 _FILE = re.compile(r"(.+)\.ko(\.xz|\.zst|\.gz|\.bz2|\.lz4)?", re.DOTALL)
 _PLACE = re.compile(r"[\w.+,@%=~-]+(/[\w.+,@%=~-]+)*", re.ASCII)
 """The path of a module, as kernels have them."""
-_LISTS = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
+_BUILT_IN = "modules.builtin"
+_LISTS = ("modules.order", _BUILT_IN, "modules.builtin.modinfo")
+_PACKAGES = "kernel-modules-core (Fedora) or linux-modules-RELEASE (Debian, Ubuntu)"
+"""Where distributions have the modules that a guest needs."""
 _INSTALLED = ("kernel", "extra", "updates")
 """Folders of installed modules; of two with one name depmod takes the one from the last."""
 
@@ -60,14 +64,10 @@ def select_modules(build: KernelBuild, required: Iterable[str], optional: Iterab
         _check_built_in(build, required)
         return ()
     paths = _paths(build)
-    built_in = _built_in(build)
     chosen: dict[str, Module] = {}
     for name in required:
-        if name not in paths and name not in built_in:
-            raise BuildError(
-                f"{build.name} has no {name}, neither as a module nor built in; build the kernel with "
-                f"CONFIG_{name.upper()}, or name the package that has it"
-            )
+        if name not in paths and not _is_built_in(build, name):
+            raise BuildError(_lacks(build, name, any_there=bool(paths)))
         _take(build, name, paths, chosen)
     for name in optional:
         _take(build, name, paths, chosen)
@@ -145,15 +145,33 @@ def _take(build: KernelBuild, wanted: str, paths: Mapping[str, Path], chosen: di
                 )
 
 
+def _lacks(build: KernelBuild, name: str, *, any_there: bool) -> str:
+    """What to do about a module that is not there."""
+    if any_there or in_tree(build):
+        return (
+            f"{build.name} has no {name}, neither as a module nor built in; build the kernel with "
+            f"CONFIG_{name.upper()}, or name the package that has it, such as {_PACKAGES}"
+        )
+    return (
+        f"{build.name} has none of its modules, and {name} is not built in; name the package with them too, such as "
+        f"{_PACKAGES}, or unpack it into the same folder"
+    )
+
+
 def _check_built_in(build: KernelBuild, required: Iterable[str]) -> None:
-    """Whether a kernel without modules can do without them, as far as its configuration tells."""
-    config = build.config_text() or ""
+    """Whether a kernel without modules can do without them, as far as its configuration or its image shows."""
+    config = build.config_text()
     for name in required:
-        if re.search(rf"^CONFIG_{name.upper()}=m$", config, re.MULTILINE):
-            raise BuildError(
-                f"{build.name} has {name} as a module, and no modules were handed over; name them too, as "
-                f"{build.source},modules=lib/modules/{build.release}"
-            )
+        if re.search(rf"^CONFIG_{name.upper()}=m$", config or "", re.MULTILINE):
+            why = f"has {name} as a module"
+        elif config is None and built_into(build.image, name) is False:
+            why = f"has no {name} built in"
+        else:
+            continue
+        raise BuildError(
+            f"{build.name} {why}, and no modules were handed over; name them too, as "
+            f"{build.source},modules=lib/modules/{build.release}, or the package that has them, such as {_PACKAGES}"
+        )
 
 
 def _paths(build: KernelBuild) -> Mapping[str, Path]:
@@ -203,8 +221,13 @@ def _installed(build: KernelBuild) -> Iterator[tuple[str, Path]]:
             yield _name(match[1]), path
 
 
-def _built_in(build: KernelBuild) -> set[str]:
-    return {_name(re.sub(r"\.k?o(\.\w+)?$", "", line.strip())) for line in _lines(build, "modules.builtin")}
+def _is_built_in(build: KernelBuild, name: str) -> bool:
+    """By the list that lies beside the modules, or by the image where there is none."""
+    assert build.modules is not None
+    if (build.modules / _BUILT_IN).exists():
+        lines = _lines(build, _BUILT_IN)
+        return name in {_name(re.sub(r"\.k?o(\.\w+)?$", "", line.strip())) for line in lines}
+    return bool(built_into(build.image, name))
 
 
 def _lines(build: KernelBuild, name: str) -> list[str]:

@@ -12,30 +12,35 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
 from pdrgate.builds.apt_archive import AptArchive, ArchivePackage, NamedPackage, named_package
+from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.handed_over import BuildError, files_below, new_place, opened_build_file
-from pdrgate.builds.kernel_archives import is_package, unpack_kernel
-from pdrgate.builds.package_fields import PackageFields, Role, role_of
+from pdrgate.builds.kernel_archives import is_package, package_fields, unpack_kernel
+from pdrgate.builds.package_fields import PackageFields, PackageRole, role_of
+from pdrgate.cache import forget
 from pdrgate.errors import StorageError
 
 _LARGEST = 16 << 30
 _KEPT = 16
 """Unpacked packages that stay in the cache, each of about 400 MB, though more were not used for a day."""
-_DAY = 86_400.0
 _FIELDS = "pdrgate.json"
 """Where an unpacked package's fields are."""
 _IMAGES = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz")
-_LISTS = ("lib/modules/*/modules.builtin", "usr/lib/modules/*/modules.builtin")
-_MODULES = ("lib/modules/*/kernel/*", "usr/lib/modules/*/kernel/*")
+_PLACES: Mapping[PackageRole, Sequence[str]] = {
+    "image": _IMAGES,
+    "base": ("lib/modules/*/modules.builtin", "usr/lib/modules/*/modules.builtin"),
+    "modules": ("lib/modules/*/kernel/*", "usr/lib/modules/*/kernel/*"),
+}
+"""Where packages have the parts of a kernel."""
+_FILES = {".deb": "{}_{}_*.deb", ".rpm": "{}-{}.*.rpm"}
+"""What archives call the file of a package, by its name and version."""
 _PARTS = (*_IMAGES, "lib/modules/*", "usr/lib/modules/*")
 
 
@@ -49,6 +54,8 @@ class UnpackedPackages:
     """The package with the image, and its version."""
     lacking: tuple[str, ...]
     """Packages with parts of the kernel that they need, and that are not among them."""
+    ending: str
+    """How the names of their files go on, in short."""
 
 
 class _Origin(Protocol):
@@ -70,14 +77,11 @@ class _Package:
         return _holds(self.folder, _IMAGES)
 
     @property
-    def holds(self) -> Iterator[Role]:
-        """What it holds of the kernel. The modules of a package of modules may not be all of them."""
-        if self.holds_image:
-            yield "image"
-        if _holds(self.folder, _LISTS):
-            yield "base"
-        if role_of(self.fields.name) != "modules" and _holds(self.folder, _MODULES):
-            yield "modules"
+    def holds(self) -> Iterator[PackageRole]:
+        """What it holds of the kernel."""
+        for role, patterns in _PLACES.items():
+            if _holds(self.folder, patterns):
+                yield role
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +89,13 @@ class _Beside:
     """The folder of a package that is a file."""
 
     folder: Path
-    suffix: str
+    form: str
+    """What files of packages are called there, see `_FILES`."""
 
     def found(self, name: str, version: str, cache: Path) -> _Package | None:
-        between = "_{}_" if self.suffix == ".deb" else "-{}."
-        pattern = f"{name}{between.format(version.rpartition(':')[2])}*{self.suffix}"
-        candidates = list(self.folder.glob(pattern)) if version else []
-        return _from_file(candidates[0], cache) if len(candidates) == 1 else None
+        pattern = self.form.format(name, version.rpartition(":")[2])
+        candidates = list(self.folder.glob(pattern)) if version and pattern else []
+        return _from_file(candidates[0], self.folder.resolve(), cache) if len(candidates) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +146,52 @@ def unpacked_packages(sources: Sequence[str], cache: Path) -> UnpackedPackages:
             "kernel, from where they are kept: those that lie beside a named one are found"
         )
     return UnpackedPackages(
-        _joined(packages, with_image, cache), with_image.fields.label, tuple(name for name, _ in lacking)
-    )
+        _joined(packages, with_image, cache), with_image.fields.label, tuple(name for name, _ in lacking),
+        "-….rpm" if sources[0].endswith(".rpm") else "_….deb",
+    )  # fmt: skip
+
+
+def packages_in(folder: Path, cache: Path) -> list[str]:
+    """The packages of the one kernel that lie in a folder as .deb or .rpm files; none where there are no packages.
+
+    Raises:
+        BuildError: they are of several kernels, or lead out of the folder.
+    """
+    known: dict[Path, PackageFields] = {}
+    for path in sorted((*folder.glob("*.deb"), *folder.glob("*.rpm"))):
+        with opened_build_file(path, folder.resolve(), _LARGEST) as file:
+            try:
+                fields = package_fields(file)
+            except ValueError:
+                continue  # it may still be being copied
+            except MissingToolError as error:
+                raise MissingToolError(f"{path}: {error}") from error
+        if fields is not None:
+            known[path] = fields
+    parts = [path for path, fields in known.items() if fields.is_part] or [
+        path for path in known if _holds_some(path, cache)
+    ]
+    kernels = {f"{known[path].kernel} {known[path].version}" for path in parts}
+    if len(kernels) > 1:
+        raise BuildError(
+            f"{folder}: holds the packages of {len(kernels)} kernels; name one with an image: those that lie beside it "
+            "are found"
+        )
+    return [str(path) for path in parts]
+
+
+def _holds_some(path: Path, cache: Path) -> bool:
+    """Whether a package whose name says nothing holds parts of a kernel."""
+    try:
+        return _holds(_from_file(path, path.parent.resolve(), cache).folder, _PARTS)
+    except BuildError:
+        return False
 
 
 def _named(source: str, cache: Path) -> _Package:
     named = named_package(source)
     if named is None:
-        return _from_file(Path(source), cache)
+        return _from_file(Path(source), Path(source).resolve(), cache)
     return _InArchive(named).downloaded(named.name, AptArchive(named.suite, cache).entry(named.name), cache)
 
 
@@ -168,22 +210,26 @@ def _lacking(packages: Sequence[_Package]) -> list[tuple[str, _Package]]:
     names = {package.fields.name for package in packages}
     # Another package may hold the same: linux-image-unsigned-R is an image, and that of Debian's 6.18 a whole kernel.
     held = {role for package in packages for role in package.holds}
+    # A package of modules may depend on another one with more of them.
+    whole = {role for package in packages if role_of(package.fields.name) != "modules" for role in package.holds}
     lacking: dict[str, _Package] = {}
     for package in packages:
         for name in package.fields.parts:
-            if name not in names and role_of(name) not in held:
+            if name not in names and role_of(name) not in (whole if name in package.fields.needs else held):
                 lacking.setdefault(name, package)
     return list(lacking.items())
 
 
-def _from_file(path: Path, cache: Path) -> _Package:
-    with opened_build_file(path, path.resolve(), _LARGEST) as file:
+def _from_file(path: Path, within: Path, cache: Path) -> _Package:
+    with opened_build_file(path, within, _LARGEST) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         folder = cache / digest
         if not folder.exists():
             file.seek(0)
             _unpack(file, path, folder)
-    return _known(digest, folder, _Beside(path.absolute().parent, path.suffix))
+    return _known(
+        digest, folder, _Beside(path.absolute().parent, "{}-{}.*.rpm" if path.suffix == ".rpm" else "{}_{}_*.deb")
+    )
 
 
 def _known(digest: str, folder: Path, origin: _Origin) -> _Package:
@@ -245,17 +291,7 @@ def _keep(made: Path, folder: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             made.rename(folder)
-        _forget(folder.parent)
-
-
-def _forget(cache: Path) -> None:
-    """Remove the packages that were not used for longest; those of the last day may be in use just now."""
-    packages = sorted(
-        (path for path in cache.iterdir() if any(path.glob("pdrgate.*"))), key=lambda path: path.stat().st_mtime
-    )
-    for path in packages[:-_KEPT]:
-        if time.time() - path.stat().st_mtime > _DAY:
-            shutil.rmtree(path, ignore_errors=True)
+        forget((path for path in folder.parent.iterdir() if any(path.glob("pdrgate.*"))), _KEPT)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pdrgate.builds.deb822 import stanzas
 
-Role = Literal["image", "base", "modules"]
+PackageRole = Literal["image", "base", "modules"]
 """What a package holds of a kernel; base is its configuration, and the lists of its modules."""
 
 _DEB = re.compile(
@@ -22,7 +22,7 @@ _DEB = re.compile(
 )
 _DEBUGGING = re.compile(r"-dbg(sym)?$")
 _RPM = re.compile(r"(?P<kernel>kernel(?:-[a-z0-9]+)*?)-(?P<part>core|modules|modules-core|modules-extra)", re.ASCII)
-_ROLES: dict[str, Role] = {"image": "image", "binary": "image", "core": "image", "base": "base"}
+_ROLES: dict[str, PackageRole] = {"image": "image", "binary": "image", "core": "image", "base": "base"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*", re.ASCII)
 _VERSION = re.compile(r"[A-Za-z0-9.+:~^_-]+", re.ASCII)
 
@@ -70,7 +70,7 @@ class PackageFields:
                 yield from (f"linux-{part}-{release}" for part in ("binary", "modules") if part != match["part"])
 
 
-def role_of(name: str) -> Role | None:
+def role_of(name: str) -> PackageRole | None:
     """What a package of that name holds of a kernel; None where that is not known."""
     match = _DEB.fullmatch(name) or _RPM.fullmatch(name)
     return None if match is None else _ROLES.get(match["part"], "modules")

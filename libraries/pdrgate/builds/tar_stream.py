@@ -7,34 +7,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
+from pdrgate.builds.archive_member import Member, MemberKind, skip_rest
 from pdrgate.builds.decompression import Part, Source, read_all
-from pdrgate.builds.handed_over import CHUNK
 
 _BLOCK = 512
 _LONGEST_HEADER = 64 << 10
 """Bytes of a name or of a pax header; paths have 4096."""
 
-MemberKind = Literal["file", "hard link", "link", "folder", "other"]
 _KINDS: dict[bytes, MemberKind] = {
     b"0": "file", b"\0": "file", b"7": "file", b"1": "hard link", b"2": "link", b"5": "folder",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """What an archive says of one of its files; what is in it is to be read before the next one is asked for."""
-
-    name: str
-    kind: MemberKind
-    target: str
-    """The place that a link points to."""
-    size: int
-    changed: int
-    """Seconds since 1970."""
-    content: Part
 
 
 def tar_members(archive: Source) -> Iterator[Member]:
@@ -66,10 +49,7 @@ def tar_members(archive: Source) -> Iterator[Member]:
             size, min(_number(head[136:148]), 1 << 40), part,
         )  # fmt: skip
         told = {}
-        while part.read(CHUNK):
-            pass
-        if part.left:
-            raise ValueError("it ends too early")
+        skip_rest(part)
         if _KINDS.get(kind) == "file":
             _skip(archive, -size % _BLOCK)
 

@@ -118,8 +118,8 @@ def ungated_(places: tuple[str, ...], where: Address) -> int:
     """Print the kernels at PLACE that the history has no verdict on, one a line, as 'pdrgate gate --kernel' takes them.
 
     PLACE is a folder that builds are put into (packages, images, build trees), or packages of the distribution, by a
-    pattern such as 'linux-image-6.1.*-amd64'. Builds are taken as their names count, 6.9 before 6.10. One that the
-    testbed kept from a verdict is printed until three runs have tried it.
+    pattern such as 'linux-image-6.1.*-amd64', or 'SUITE/linux-image-*' of another suite. Builds are taken as their
+    names count, 6.9 before 6.10. One that the testbed kept from a verdict is printed until three runs have tried it.
     """
     from pdrgate.builds.found_builds import builds_at
     from pdrgate.history.database.queries import gated_builds

@@ -16,9 +16,10 @@ from click.shell_completion import CompletionItem
 from pdrgate.errors import UnitError, UsageError
 from pdrgate.gate.run.declaration import By, declarations, plain
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.history.address import HISTORY_VARIABLE, Address
+from pdrgate.history.address import HISTORY_SCHEMES, HISTORY_VARIABLE, Address
 from pdrgate.history.results import followed
 from pdrgate.own_files import beside_own
+from pdrgate.redaction import is_address, redacted
 from pdrgate.units import Duration, Ratio
 
 _LONGEST = 36525 * 86400.0
@@ -100,6 +101,9 @@ class PathType(_FileCompletion, click.ParamType[Path]):
             self.fail("it is empty; name a file or a folder, such as '.' for this one", param, ctx)
         if _too_long(value):
             self.fail(f"{len(value)} characters are too many for the name of a file", param, ctx)
+        history = str(value).partition(":")[0] in HISTORY_SCHEMES  # whoever takes a baseline says what to write instead
+        if is_address(str(value)) and not Path(value).exists() and not (history and param and param.name == "baseline"):
+            self.fail(f"{redacted(str(value))} is an address; name a file or a folder here", param, ctx)
         return _named(Path(value), _is_typed(param, ctx))
 
 
@@ -143,6 +147,8 @@ class BuildType(_FileCompletion, click.ParamType[str]):
         """The text; a usage error when it is empty."""
         if not str(value).strip():
             self.fail("it is empty; name a file or a package, or leave the option out", param, ctx)
+        if is_address(str(value)) and not Path(value).exists():
+            self.fail(f"{redacted(str(value))} is an address; fetch it, and name the file", param, ctx)
         return str(value)
 
 

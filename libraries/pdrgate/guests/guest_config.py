@@ -33,5 +33,7 @@ class GuestConfig:
     """What memory trials model."""
     shares: bool = False
     """Whether the lines can be told that its CPUs, two to four, take from each other; by emulation only."""
+    ticks: bool = False
+    """Whether its clock goes on to tick while a CPU has nothing to do, so that each tick costs the same."""
     boot_cpus: tuple[int, ...] = ()
     """CPUs that QEMU runs on until the guest is up, so that two guests can boot at once; none: only ``cpus``."""

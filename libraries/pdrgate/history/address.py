@@ -9,14 +9,23 @@ from typing import Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pdrgate.errors import UsageError
+from pdrgate.redaction import is_address
 
 HISTORY_VARIABLE = "PDRGATE_HISTORY"
 """This variable of the environment holds the address where nobody names one, and the password of an address that is
 named without it. A command line is in the process list, in sudo's log and in a CI's; the environment is the user's
 own."""
-_SECRETS = frozenset({"password", "sslpassword"})
-"""Keys of a URL's query."""
+_SHOWN = frozenset({
+    "host", "hostaddr", "port", "dbname", "user", "passfile", "service", "application_name",
+    "fallback_application_name", "client_encoding", "options", "connect_timeout", "tcp_user_timeout", "keepalives",
+    "keepalives_idle", "keepalives_interval", "keepalives_count", "target_session_attrs", "load_balance_hosts",
+    "sslmode", "sslnegotiation", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "sslsni", "sslcertmode",
+    "ssl_min_protocol_version", "ssl_max_protocol_version", "requirepeer", "require_auth", "channel_binding",
+    "gssencmode", "gssdelegation", "krbsrvname", "gsslib",
+})  # fmt: skip
+"""Keys of a URL's query, of libpq's, whose values are no secret. Any other one may be a password that is misspelled."""
 _SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
+HISTORY_SCHEMES = (*_SERVERS, "sqlite")
 
 
 class Address:
@@ -38,11 +47,14 @@ class Address:
             raise UsageError("the history's address is empty; name a file or a postgresql:// URL")
         scheme, separator, rest = text.partition("://")
         if not separator:
+            if is_address(text) and not Path(text).exists():
+                raise UsageError("the history's URL cannot be read; write postgresql://user@host:5432/database")
             return cls(file=Path(text))
         if scheme == "sqlite" and rest.startswith("/") and rest != "/":
             return cls(file=Path(rest[1:]))
         if scheme not in _SERVERS:
-            raise UsageError(f"a history is a SQLite file or a postgresql:// URL, not {scheme}://")
+            other = f", not {scheme}://" if is_address(f"{scheme}:/") else ""
+            raise UsageError(f"a history is a SQLite file or a postgresql:// URL{other}")
         try:
             _ = urlsplit(text).port
         except ValueError:
@@ -79,7 +91,9 @@ class Address:
         """Whether the URL has one, so that it must not be shown."""
         parts = urlsplit(self.url)
         user = parts.netloc.rpartition("@")[0]
-        return ":" in user or any(key.lower() in _SECRETS for key, _ in parse_qsl(parts.query, keep_blank_values=True))
+        return ":" in user or any(
+            key.lower() not in _SHOWN for key, _ in parse_qsl(parts.query, keep_blank_values=True)
+        )
 
     @property
     def text(self) -> str:
@@ -88,7 +102,7 @@ class Address:
             return str(self.file)
         parts = urlsplit(self.url)
         user, at, host = parts.netloc.rpartition("@")
-        query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0].lower() not in _SECRETS], safe="/")
+        query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0].lower() in _SHOWN], safe="/")
         return f"postgresql://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
 
     def absolute(self) -> Self:

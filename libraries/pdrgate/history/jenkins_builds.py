@@ -21,6 +21,7 @@ import requests
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.history.results import RESULT_FILE
+from pdrgate.redaction import redacted
 from pdrgate.units import Duration
 
 KEPT = "kept"
@@ -61,12 +62,12 @@ class Job:
         except ValueError:
             usable = False
         if not usable:
-            raise UsageError(f"{url!r} is no address of a Jenkins job; it looks like https://HOST/job/NAME/")
+            raise UsageError(f"{redacted(url)!r} is no address of a Jenkins job; it looks like https://HOST/job/NAME/")
         if "@" in parts.netloc:
             raise UsageError(f"the address of a job must hold no password, for it is printed; set {USER} and {TOKEN}")
         segments = [segment for segment in parts.path.split("/") if segment]
         if "job" not in segments:
-            raise UsageError(f"{url!r} names no job: its path has no /job/NAME/")
+            raise UsageError(f"{redacted(url)!r} names no job: its path has no /job/NAME/")
         first = segments.index("job")
         root = segments[: segments.index("view")] if "view" in segments[:first] else segments[:first]
         names, rest = [], segments[first:]
@@ -75,7 +76,7 @@ class Job:
                 names.append(rest[1])
             rest = rest[2:]
         if not names:
-            raise UsageError(f"{url!r} names no job: its path has no /job/NAME/")
+            raise UsageError(f"{redacted(url)!r} names no job: its path has no /job/NAME/")
         build = rest[0] if rest and _BUILD.fullmatch(rest[0]) else None
         base = "/".join(["", *root, ""])
         return cls(

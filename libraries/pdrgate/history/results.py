@@ -27,6 +27,9 @@ ROOM_OF_A_RUN = 50 << 20
 """Bytes that a disk must have free for a run to begin: a long one with its plots takes tens of MB."""
 LARGEST_RESULT = 64 << 20
 """Bytes of a result.json. A portfolio's has some MB."""
+_LONGEST_TEXT = 64 << 10
+"""Bytes of one text in it; a command or what a console told has some thousand."""
+_TOO_LONG = re.compile(rb'"(?:[^"\\]|\\.){%d}' % _LONGEST_TEXT, re.DOTALL)
 _ADVICE = "name a result.json or the folder of a run"
 _WHERE = re.compile(r"^(?P<fault>.*?)(?: - at `(?:key in )?\$\.?(?P<place>.*?)`)?$", re.DOTALL)
 """msgspec's messages: ``Expected `float`, got `str` - at `$.scenarios[0].pdr.load` ``."""
@@ -114,6 +117,11 @@ def decoded_result(raw: bytes, file: str) -> RunResult:
     """The result in the content of ``file``, which is only named. Raises as `read_result` does."""
     if not raw.strip():
         raise DataError(f"{file} is empty; {_ADVICE}")
+    if (long := _TOO_LONG.search(raw)) is not None:
+        raise DataError(
+            f"{file} is no result of a run: at byte {long.start()}: a text of more than {_LONGEST_TEXT >> 10} KiB; "
+            f"{_ADVICE}"
+        )
     content = _content(file, raw)
     try:
         return from_disk(content)

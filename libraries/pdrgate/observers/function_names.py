@@ -14,13 +14,11 @@ PROGRAM = "bpf:"
 """The name of a BPF program, or of a part of one, begins with it."""
 _BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
 _BRANCH_THUNK = re.compile(
-    r"__x86_indirect_(?:call_|jump_|its_)?thunk|__llvm_(?:retpoline|slsblr_thunk)_|__call_indirect_|__s390_indirect_jump"
+    r"(?:__pi_)?__x86_indirect_(?:\w+_)?thunk|__llvm_(?:retpoline|slsblr_thunk)_|__call_indirect_|__s390_indirect_jump"
 )
 """What compilers have indirect jumps and calls go through: GCC's and Clang's for x86, arm64's and s390's."""
-_RETURN_THUNK = re.compile(r"(?:__x86|srso|srso_alias|retbleed|its|call_depth)_return_thunk$")
-_THUNK = re.compile(
-    r"__x86_(?:indirect_|return_)?(?:call_|jump_)?thunk|__x86_indirect|srso_|retbleed_|its_return_thunk|entry_ibpb"
-)
+_RETURN_THUNK = re.compile(r"(?!set_)\w+_return_thunk$")
+_THUNK = re.compile(r"__x86_(?:\w+_)?thunk|\w+_(?:safe|untrain)_ret$|(?:entry|write)_ibpb$|clear_bhb_loop")
 _MADE_OF = re.compile(r"\.(?:isra|constprop|part|cold|llvm)\b.*")
 
 

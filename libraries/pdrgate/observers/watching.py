@@ -11,7 +11,7 @@ from pdrgate.cause import Cause
 from pdrgate.hosts.answers import understood
 from pdrgate.observers.allowance import withheld
 from pdrgate.observers.reading import Reading, gained, unwrapped
-from pdrgate.stretch import Functions, MemorySeen, Stacks
+from pdrgate.stretch import Callers, Functions, MemorySeen, Stacks
 
 _SUT = "the SUT"
 
@@ -28,6 +28,8 @@ class Observation:
     """The same by who called whom."""
     memory: MemorySeen | None = None
     """What functions touched."""
+    callers: Callers = field(default_factory=dict)
+    """Who calls functions, as far as code tells."""
     disturbed: tuple[Cause, ...] = ()
     """Why the trial tells nothing of the SUT; empty when it does."""
     counted: float = 0.0
@@ -42,6 +44,7 @@ class Observation:
             {**self.functions, **other.functions},
             {**self.stacks, **other.stacks},
             self.memory or other.memory,
+            {**self.callers, **other.callers},
             (*self.disturbed, *other.disturbed),
             self.counted or other.counted,
             (*self.later, *other.later),

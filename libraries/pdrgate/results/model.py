@@ -173,6 +173,8 @@ class MemoryResult:
     """CPUs of the SUT that it was seen on; what CPUs share is comparable only where they are as many."""
     priced: Mapping[str, float] = field(default_factory=dict)
     """How often a packet does what estimated cycles have a price for, by its name: medians of the trials."""
+    missing: tuple[str, ...] = ()
+    """What of the kernel's cache lines could have no names, or no fields, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +224,9 @@ class CostResult:
     """A load that leaves the kernel time, so that its batches are small; None where it was not measured."""
     lossless_instructions: float | None = None
     lossless_batch: float | None = None
+    callers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By function, those whose code calls it, as far as both are of a packet's path and code tells; empty where nobody
+    looked."""
     path: tuple[FrameResult, ...] = ()
     """Frames of callers and callees that have half a percent of all instructions or more; empty where nobody told."""
     alone: bool = False

@@ -92,12 +92,14 @@ class DeliveredTraffic:
         sent = self._generator.trial(load, duration, dataclasses.replace(frames, mark=mark))
         delivered = self._arrivals.end(max(duration, sent.sending_time))
         delivered.check(sent.offered - sent.aside.refused)
+        # Of bursts, each of which is delivered before the next, nothing comes while one is sent.
+        looks = delivered.by_look if sent.under_way else ()
         return dataclasses.replace(
             sent,
             forwarded=delivered.received,
-            drained=delivered.received - delivered.by_look[-1],
+            drained=delivered.received - (looks[-1] if looks else 0),
             # Nothing has come back to the generator: all that it had sent at a look it takes to be under way.
-            under_way=tuple(max(0, sent - got) for sent, got in zip(sent.under_way, delivered.by_look, strict=True)),
+            under_way=tuple(max(0, sent - got) for sent, got in zip(sent.under_way, looks, strict=True)),
             aside=dataclasses.replace(
                 sent.aside, stray=sent.aside.stray + delivered.stray, twice=sent.aside.twice + delivered.twice
             ),

@@ -50,7 +50,7 @@ _NOT_REFILLED = 32
 """Packets by which a full ring of virtio is not full, about: it is refilled when so many are gone (half a batch)."""
 QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
-_LATE_BURSTS = 2
+_BROKEN_BURSTS = 2
 """Bursts that may not come back whole: each of them is waited for."""
 _LIMIT = 20
 """Times as long as that a drain may take in all."""
@@ -70,7 +70,7 @@ class Bursts:
     packets: int
     """In a burst."""
     least_load: float
-    """Packets/s from which on a trial is of bursts, each of which is back before the next."""
+    """Packets/s from which on a trial is of bursts, each of which the SUT is done with before the next."""
     stop: Callable[[], None]
     """Has the SUT look at none."""
     go_on: Callable[[], None]
@@ -89,8 +89,8 @@ class EmbeddedGenerator:
             thousands of packets/s at most. ``auto`` is ``packet`` then.
         ring: of a guest, what its receive ring holds behind the queue of a TAP.
         quiet: seconds without a packet that end a drain.
-        bursts: what trials of a high load are made of, where packets come back to a socket; None: they are sent when
-            they are due.
+        bursts: what trials of a high load are made of, where packets come back, or end at programs of the SUT; None:
+            they are sent when they are due.
         on_sent: called in each trial without probes when sending has ended, and what is queued begins to drain.
 
     Raises:
@@ -214,23 +214,24 @@ class EmbeddedGenerator:
 
     def _bursts_of(self, load: float, frames: Frames) -> Bursts | None:
         """What the trial is made of; None where packets are sent when they are due."""
-        comes_back = frames.counted != "taken" and frames.mark is None and not frames.probe_rate
-        bursts = self._bursts if comes_back and self.engine == "packet" else None
+        counted = frames.counted != "taken" and not frames.probe_rate
+        bursts = self._bursts if counted and self.engine == "packet" else None
         return bursts if bursts is not None and load >= bursts.least_load else None
 
     def _send_bursts(self, bursts: Bursts) -> None:
         """Send the trial's packets; end early where the second burst does not come back whole."""
-        left, late = 1, 0
-        while left and late < _LATE_BURSTS:
+        left, broken, missing = 1, 0, 0
+        while left and broken < _BROKEN_BURSTS:
             bursts.stop()
             try:
                 self._tell(b"g")
                 self._answer(10.0)
             finally:
                 bursts.go_on()
-            since = time.monotonic()
-            left = int(self._answer(_LIMIT * self._quiet + 10.0)["left"])
-            late += time.monotonic() - since >= self._quiet
+            answer = self._answer(_LIMIT * self._quiet + 10.0)
+            left = int(answer["left"])
+            broken += answer["missing"] > missing
+            missing = int(answer["missing"])
         if left:
             self._tell(b"e")
 

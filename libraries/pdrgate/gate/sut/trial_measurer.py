@@ -84,6 +84,11 @@ class TrialMeasurer(Measurer[Trial]):
         earlier = self._replay(load, duration, phase, repeat)
         return self._taken(earlier, lambda: self._fresh(load, duration, phase, goal, repeat))
 
+    def _wants_callers(self, phase: Phase) -> bool:
+        """Whether it is the first trial at saturation of a build's first replicate: callers are the same in all."""
+        first = not any(one.occasion.phase == Phase.SATURATION for one in self.made)
+        return phase == Phase.SATURATION and self._belonging.pair <= 1 and first
+
     def take(self, known: Trial) -> None:
         """Have a trial that was made for another scenario count for this one, and be on disk as its own."""
         self.made.append(self._keep(dataclasses.replace(known, belonging=self._belonging)))
@@ -107,6 +112,7 @@ class TrialMeasurer(Measurer[Trial]):
             counters_after={**observed.counters_after, **told.counters_after},
             stacks=observation.stacks,
             memory=observation.memory,
+            callers=observation.callers if self._wants_callers(phase) else {},
             counted=observation.counted,
             # Who calls whom, and touches what, does not depend on how late the machine is, and to see it makes it late.
             disturbed=() if phase in self._special else (*told.disturbed, *observed.disturbed),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.run.options import Options
-from pdrgate.history.address import Address
+from pdrgate.history.address import HISTORY_SCHEMES, Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
 from pdrgate.measurands import MeasurandRole, PartialDropRate, described
 from pdrgate.results.fingerprint import OF_THE_KERNEL, difference, may_differ
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pdrgate.history.database.baselines import Measured
 
 _IN_HISTORY = "history:"
-_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg", "sqlite")
 _SQLITE = b"SQLite format 3\0"
 _ALWAYS = ("scenario", "method")
 """Entries that are equal, or there is nothing to compare."""
@@ -68,7 +67,7 @@ def is_history(path: Path | None) -> bool:
     """Whether a history itself was named: a SQLite file, or the URL of a database, of which a path is left."""
     if path is None:
         return False
-    if str(path).partition(":/")[0] in _SCHEMES:
+    if str(path).partition(":/")[0] in HISTORY_SCHEMES:
         return True
     if not path.is_file():
         return False

@@ -50,6 +50,7 @@ def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> Cos
         lossless_load=at_rest[0].load if at_rest else None,
         lossless_instructions=median(one.instructions for one in at_rest) if at_rest else None,
         lossless_batch=median(small) if small else None,
+        callers={name: own for trials in replicates for trial in trials for name, own in trial.seen.callers.items()},
         path=_path([trial for trials in replicates for trial in trials if trial.seen.stacks and trial.forwarded]),
     )
 

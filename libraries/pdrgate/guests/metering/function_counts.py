@@ -10,12 +10,14 @@ from functools import partial
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import CommandError, Host
-from pdrgate.observers.function_names import condensed
+from pdrgate.observers.function_names import condensed, is_thunk
 from pdrgate.observers.watching import Observation
-from pdrgate.stretch import Functions
+from pdrgate.stretch import Callers, Functions
 
 LEAST_FUNCTION = 2e-6
 """Share of a trial's instructions: a hundredth of an instruction per packet. What has less is not kept by itself."""
+LEAST_CALLER = 2e-4
+"""Share of a trial's instructions, for callers of a function to be kept: half an instruction of a packet of 2 500."""
 _FEW = 64
 """Instructions that keep a function in any trial: one that is called once for each replacement leads to a cause."""
 
@@ -62,7 +64,18 @@ class FunctionObserver:
         named = self.symbols.functions(executed)
         whole = sum(instructions for instructions, _ in named.values())
         self.latest = functions = condensed(named, min(LEAST_FUNCTION, _FEW / max(whole, 1)))
-        return Observation(functions=functions)
+        return Observation(functions=functions, callers=self._callers(executed, self.symbols, whole))
+
+    def _callers(self, executed: Executed, symbols: KernelSymbols, whole: int) -> Callers:
+        """Who calls whom, among functions that a packet has some instructions of."""
+        least = LEAST_CALLER * whole
+        known = {name for name, (own, _) in self.latest.items() if own >= least and not is_thunk(name)}
+        found = {
+            name: tuple(one for one in own if one in known)
+            for name, own in symbols.callers(executed).items()
+            if name in known
+        }
+        return {name: own for name, own in found.items() if own}
 
 
 class BusyProgram:

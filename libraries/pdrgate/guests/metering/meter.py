@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,9 +15,9 @@ LATENESS_BOUND = 0.030
 """Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
 for it does at the machine's full speed, so that more of it would show in a trial."""
 
-_MAGIC = 0x35726574656D7076
+_MAGIC = 0x36726574656D7076
 _CAPACITY, _CHAINS, _STEPS, _GAPS = 1 << 18, 1 << 16, 1 << 18, 1 << 8
-_BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8")])
+_BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8"), ("goes_to", "<u8")])
 _CHAIN = np.dtype([("address", "<u8"), ("caller", "<u4"), ("from", "<u4")])
 _STEP = np.dtype([("chain", "<u4"), ("block", "<u4"), ("executions", "<u8")])
 _GAP = np.dtype([("begin", "<u8"), ("end", "<u8")])
@@ -72,7 +72,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Blocks of code, each once: three arrays of one length.
+    """Blocks of code, each once: arrays of one length.
 
     What programs executed is at address 0. At `NOWHERE` is what the kernel executed at addresses of programs, and all
     that is beyond the room for blocks.
@@ -82,13 +82,16 @@ class Executed:
     length: npt.NDArray[np.uint64]
     """Instructions in the block."""
     executions: npt.NDArray[np.uint64]
+    goes_to: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    """Where each calls or jumps at its end, 0 where its code does not tell; empty where nobody knows of any."""
 
     def since(self, earlier: Executed) -> Executed:
         """What was executed after ``earlier``: those blocks only. Blocks are only ever added at the end."""
         executions = self.executions.copy()
         executions[: len(earlier.executions)] -= earlier.executions
         ran = executions > 0
-        return Executed(self.address[ran], self.length[ran], executions[ran])
+        goes_to = self.goes_to[ran] if len(self.goes_to) == len(ran) else self.goes_to[:0]
+        return Executed(self.address[ran], self.length[ran], executions[ran], goes_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +196,14 @@ class VcpuMeter(PluginMemory):
         executions = of_each[0].executions[:blocks]
         for one in of_each[1:]:
             executions += one.executions[:blocks]
-        return Executed(of_each[0].address[:blocks], of_each[0].length[:blocks], executions)
+        first = of_each[0]
+        return Executed(first.address[:blocks], first.length[:blocks], executions, first.goes_to[:blocks])
 
     def executed_by(self, cpu: int) -> Executed:
         """What each block was executed now by one CPU."""
         blocks = min(self._get("blocks"), _CAPACITY)  # QEMU wrote it, in which a guest may have got
         found = self._table_of(cpu, "block", _BLOCK, blocks)
-        return Executed(found["address"], found["length"], found["executions"])
+        return Executed(found["address"], found["length"], found["executions"], found["goes_to"])
 
     def follow(self, calls: bool) -> None:
         """Follow calls and returns from now on, which begins anew, or no longer; it makes the CPUs slower."""

@@ -37,7 +37,7 @@ class PluginSource:
 
 
 _HERE = Path(__file__).parent
-_COMMON = (_HERE / "qemu_interface.h", _HERE / "privilege.h")
+_COMMON = (_HERE / "qemu_interface.h", _HERE / "privilege.h", _HERE / "x86_code.h")
 VCPU_METER = PluginSource("vcpu-meter", _HERE / "vcpu_meter.c", _COMMON)
 _OF_MEMORY = (*_COMMON, *sorted((_HERE / "memory").glob("*.h")))
 MEMORY_TRIAL = PluginSource("memory-trial", _HERE / "memory" / "memory_trial.c", _OF_MEMORY)

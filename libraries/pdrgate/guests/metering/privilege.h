@@ -13,18 +13,23 @@
 
 #include "qemu_interface.h"
 
+enum { NOWHERE = 1 }; /* the address of a kernel's code that is counted without its own */
 enum { VIEW = 15, OLD_REAL_MODE = 2, NEW_REAL_MODE = 5 };
 
 static uint32_t views_of_programs; /* a bit for each number */
 static int firmware_was_seen;
 
-static inline void see_firmware(plugin_access access)
+static inline void see_firmware(unsigned cpu, plugin_access access, uint64_t address, void *then)
 {
+	(void)cpu, (void)address;
+	if (firmware_was_seen)
+		return;
 	firmware_was_seen = 1;
 	if ((access & VIEW) == OLD_REAL_MODE)
 		views_of_programs = 1 << 1;
 	else if ((access & VIEW) == NEW_REAL_MODE)
 		views_of_programs = 1 << 2 | 1 << 3; /* of 64 and of 32 bits */
+	((void (*)(void))then)();
 }
 
 /* Whether accesses show who makes them. */
@@ -81,6 +86,18 @@ static inline int accesses_plainly(const uint8_t *code, size_t size)
 		return code[at + 1] >> 6 != 3;
 	default:
 		return 0;
+	}
+}
+
+/* Has the first access of all looked at, of a block that is translated before it, and then calls `then`. */
+static inline void look_at_firmware(struct qemu_plugin_tb *tb, void (*then)(void))
+{
+	for (size_t number = 0; !firmware_was_seen && number < qemu_plugin_tb_n_insns(tb); number++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
+		uint8_t code[CODE_MAX];
+		if (accesses_plainly(code, code_of(insn, code)))
+			qemu_plugin_register_vcpu_mem_cb(insn, see_firmware, NO_REGISTERS, READS_AND_WRITES,
+							 (void *)then);
 	}
 }
 

@@ -17,7 +17,9 @@ CPU_BEGIN, CPU_END, CPU_AREAS = "__per_cpu_start", "__per_cpu_end", "__per_cpu_o
 """Where the per-CPU variables begin and end, and an array of how far from there each CPU has its own."""
 MAPS = "map_idr"
 """The BPF maps of a kernel, by their ids."""
-FOUND_BY_NAME = ("init_top_pgt", "slab_caches", CPU_BEGIN, CPU_END, CPU_AREAS, MAPS)
+PAGE_TABLES, SLAB_CACHES = "init_top_pgt", "slab_caches"
+"""The kernel's page tables, and its list of all slab caches."""
+FOUND_BY_NAME = (PAGE_TABLES, SLAB_CACHES, CPU_BEGIN, CPU_END, CPU_AREAS, MAPS)
 """What is looked for by its name: page tables, the list of slab caches, CPUs' areas, BPF maps."""
 _LARGEST = 64 << 20
 """Bytes of a variable at most."""

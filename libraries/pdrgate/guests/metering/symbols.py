@@ -177,6 +177,18 @@ class KernelSymbols:
         found: npt.NDArray[np.int64] = np.where(addresses == 0, 1, np.where(beyond, 0, self._function[at]))
         return found
 
+    def callers(self, executed: Executed) -> dict[str, tuple[str, ...]]:
+        """By function, those whose code calls it or jumps to its begin, of what was executed; not by a pointer."""
+        told = np.flatnonzero(executed.goes_to)
+        goes_to = executed.goes_to[told]
+        begins = told[self.begin(goes_to)]
+        called, caller = self._numbers(executed.goes_to[begins]), self._numbers(executed.address[begins])
+        pairs = np.unique(np.stack((called, caller))[:, called != caller], axis=1)
+        found: dict[str, list[str]] = {}
+        for one, other in pairs.T.tolist():
+            found.setdefault(self._names[one], []).append(self._names[other])
+        return {name: tuple(sorted(own)) for name, own in found.items()}
+
     def functions(self, executed: Executed) -> dict[str, tuple[int, int]]:
         """Instructions and calls by function. Calls are executions of the block of code that a function begins with."""
         function = self._numbers(executed.address)

@@ -34,23 +34,25 @@
 
 #include "privilege.h"
 #include "qemu_interface.h"
+#include "x86_code.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
 /* --- The shared memory --------------------------------------------------------------------------------------------- */
 
-#define MAGIC 0x35726574656d7076ULL /* "vpmeter5" */
+#define MAGIC 0x36726574656d7076ULL /* "vpmeter6" */
 #define CAPACITY (1u << 18)
 #define CHAINS (1u << 16)
 #define STEPS (1u << 18)
 #define GAPS (1u << 8)
 
-enum { OF_PROGRAMS = 0, UNNAMED = 1 };
+enum { OF_PROGRAMS = 0 };
 
 struct block {
-	uint64_t address; /* or one of the above: UNNAMED is beyond the capacity, or a kernel's where programs are */
+	uint64_t address; /* OF_PROGRAMS, or NOWHERE: of a kernel where programs are, or beyond the capacity */
 	uint64_t length; /* instructions, without string instructions: what these move is a block of length 1 */
 	uint64_t executions;
+	uint64_t goes_to; /* where it calls or jumps at its end, on the first CPU's list; 0: not to an address in the code */
 };
 
 /* To count costs the emulator a fifth of its speed, so a guest comes up without. */
@@ -528,11 +530,10 @@ static struct block *block_at(uint64_t address, uint64_t length)
 /* Which accesses of a string instruction tell what it moves; 0: it is none. */
 static int string_accesses(const uint8_t *code, size_t size)
 {
-	int repeats;
-	size_t at = opcode_at(code, size, &repeats);
-	if (at == size || !repeats)
+	struct x86_parts parts;
+	if (!x86_parts_of(code, size, &parts) || !parts.repeated || parts.map != ONE_BYTE)
 		return 0;
-	switch (code[at] & ~1) {
+	switch (parts.opcode & ~1) {
 	case 0x6c: /* ins */
 	case 0xa4: /* movs */
 	case 0xaa: /* stos */
@@ -550,21 +551,23 @@ static int string_accesses(const uint8_t *code, size_t size)
 /* How x86 code goes on after an instruction. */
 static enum flow flow_after(const uint8_t *code, size_t size)
 {
+	struct x86_parts parts;
+	if (!x86_parts_of(code, size, &parts))
+		return GOES_ON;
+	return x86_calls(&parts) ? CALLS : x86_returns(&parts) ? RETURNS : GOES_ON;
+}
+
+/* Where a call or a jump goes that has the distance in its code, of 32 bits; 0: it is none. */
+static uint64_t goes_to(const uint8_t *code, size_t size, uint64_t end)
+{
 	int repeats;
+	int32_t distance;
 	size_t at = opcode_at(code, size, &repeats);
-	if (at == size)
-		return GOES_ON;
-	switch (code[at]) {
-	case 0xe8:
-		return CALLS;
-	case 0xff:
-		return at + 1 < size && (code[at + 1] >> 3 & 7) == 2 ? CALLS : GOES_ON;
-	case 0xc2:
-	case 0xc3:
-		return RETURNS;
-	default:
-		return GOES_ON;
-	}
+	int jumps_if = at + 6 == size && code[at] == 0x0f && (code[at + 1] & 0xf0) == 0x80;
+	if (!jumps_if && !(at + 5 == size && (code[at] & ~1) == 0xe8))
+		return 0;
+	memcpy(&distance, code + size - sizeof distance, sizeof distance);
+	return end + (int64_t)distance;
 }
 
 static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)
@@ -574,6 +577,7 @@ static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t len
 	size_t size = code_of(insn, code), number = block - cpus->block;
 	flow_of[number].end = qemu_plugin_insn_vaddr(insn) + size;
 	flow_of[number].flow = flow_after(code, size);
+	block->goes_to = goes_to(code, size, flow_of[number].end);
 	if (flow_of[number].flow == CALLS)
 		known_return_point(flow_of[number].end, 1);
 }
@@ -582,7 +586,7 @@ static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t len
 static struct block *told_at(uint64_t address, uint64_t length)
 {
 	struct block *block = block_at(address, length);
-	return block != NULL ? block : block_at(UNNAMED, length); /* made when the plugin was loaded */
+	return block != NULL ? block : block_at(NOWHERE, length); /* made when the plugin was loaded */
 }
 
 /* Has the string instructions counted by what they move. Returns how many there are. */
@@ -608,24 +612,11 @@ static size_t count_moves(struct qemu_plugin_tb *tb, size_t length, int is_low)
 static void reset(void);
 static int begins; /* whether counting does when nothing that was translated is left */
 
-static void firmware_accesses(unsigned number, plugin_access access, uint64_t address, void *data)
+/* Nothing more is to be seen in translation until counting begins. */
+static void firmware_was_learned(void)
 {
-	(void)number, (void)address, (void)data;
-	if (firmware_was_seen)
-		return;
-	see_firmware(access);
 	if (!begins)
-		reset(); /* nothing more is to be seen in translation until counting begins */
-}
-
-static void translated_firmware(struct qemu_plugin_tb *tb)
-{
-	for (size_t number = 0; !firmware_was_seen && number < qemu_plugin_tb_n_insns(tb); number++) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
-		uint8_t code[CODE_MAX];
-		if (accesses_plainly(code, code_of(insn, code)))
-			qemu_plugin_register_vcpu_mem_cb(insn, firmware_accesses, NO_REGISTERS, READS_AND_WRITES, NULL);
-	}
+		reset();
 }
 
 /* Has the first plain access of a block below the kernel's addresses show whose it is. */
@@ -650,12 +641,12 @@ static void translated(struct qemu_plugin_tb *tb)
 	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb), counted;
 	int is_low = address < FIRST_KERNEL_ADDRESS;
 	struct block *block = NULL;
-	translated_firmware(tb);
+	look_at_firmware(tb, firmware_was_learned);
 	pthread_mutex_lock(&translating);
 	counted = length - count_moves(tb, length, is_low);
 	if (!is_low && counted != 0)
 		block = told_at(address, counted);
-	if (block != NULL && block->address != UNNAMED)
+	if (block != NULL && block->address != NOWHERE)
 		note_flow(tb, block, length);
 	pthread_mutex_unlock(&translating);
 	if (is_low)
@@ -729,7 +720,7 @@ static void resume_uncounted(unsigned number)
 
 #if PLUGIN_API >= 7
 static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; translated(tb); }
-static void on_firmware(struct qemu_plugin_tb *tb, void *data) { (void)data; translated_firmware(tb); }
+static void on_firmware(struct qemu_plugin_tb *tb, void *data) { (void)data; look_at_firmware(tb, firmware_was_learned); }
 static void on_idle(unsigned cpu, void *data) { (void)data; halts(cpu); }
 static void on_resume(unsigned cpu, void *data) { (void)data; resumes(cpu); }
 static void on_idle_uncounted(unsigned cpu, void *data) { (void)data; idle_uncounted(cpu); }
@@ -737,7 +728,7 @@ static void on_resume_uncounted(unsigned cpu, void *data) { (void)data; resume_u
 #define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
 #else
 static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
-static void on_firmware(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated_firmware(tb); }
+static void on_firmware(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; look_at_firmware(tb, firmware_was_learned); }
 static void on_idle(plugin_id id, unsigned cpu) { (void)id; halts(cpu); }
 static void on_resume(plugin_id id, unsigned cpu) { (void)id; resumes(cpu); }
 static void on_idle_uncounted(plugin_id id, unsigned cpu) { (void)id; idle_uncounted(cpu); }
@@ -794,8 +785,8 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 	}
 	of_programs = block_at(OF_PROGRAMS, 1);
 	for (uint64_t length = 1; length <= 512; length++)
-		block_at(UNNAMED, length);
-	unnamed = block_at(UNNAMED, 1);
+		block_at(NOWHERE, length);
+	unnamed = block_at(NOWHERE, 1);
 	if (begin_to_watch() != 0) {
 		fprintf(stderr, "vcpu_meter: no thread can be made\n");
 		return 1;

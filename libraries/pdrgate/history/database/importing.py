@@ -49,7 +49,7 @@ from pdrgate.transfer import Transfer
 from pdrgate.trial import Trial
 
 _OF_A_FUNCTION = ("name", "instructions", "calls", "deviation")
-_NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions", "stacks", "test"})
+_NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions", "stacks", "callers", "test"})
 """Fields of a trial that stay in the run's own file: they take kilobytes each, or are of use to that run alone. No
 query asks for them."""
 _OF_ONE_BOOT = frozenset({"boot_id"})
@@ -354,7 +354,7 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
         told = dataclasses.asdict(one.cost)
         del told["alone"], told["each"]  # its scenario says so
         functions = told.pop("functions")
-        del told["path"]
+        del told["path"], told["callers"]
         _insert(connection, CostRow, {"side_id": side_id, **told})
         _insert_all(connection, FunctionRow, _once(functions, side_id))
 

@@ -162,7 +162,9 @@ def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
 
     One that the machine disturbed counts where there is no other; that the generator fell short does not matter, as
     long as it was too much for the SUT. Where the machine stalled in between, the kernel took fewer packets at a time,
-    and they cost up to half as much again: trials whose batches are smaller than the replicate's largest are left out.
+    and they cost up to half as much again: trials whose batches are smaller than the replicate's largest are left out,
+    where most are not. A SUT must not have the few of its trials counted that it likes best. Trials that are not
+    `complete` are left out where one is.
     """
     found = [
         one
@@ -173,9 +175,19 @@ def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:
         and one.steady_loss_ratio > loss_ratio
     ]
     found = [trial for trial in found if not trial.seen.disturbed] or found
+    found = list(filter(complete, found)) or found
     batches = [packets_per_poll(trial) or 0.0 for trial in found]
     least = _WHOLE * max(batches, default=0.0)
-    return [trial for trial, batch in zip(found, batches, strict=True) if batch >= least]
+    whole = [trial for trial, batch in zip(found, batches, strict=True) if batch >= least]
+    return whole if 2 * len(whole) > len(found) else found
+
+
+def complete(trial: Trial) -> bool:
+    """Whether all packets of a trial's bursts were handled: what was done for one that is lost, others would pay.
+
+    Packets that are sent when they are due are lost at saturation, and are no bursts.
+    """
+    return bool(trial.under_way) or not trial.lost
 
 
 def with_idle_beside(own: Sequence[AnyStretch], others: Sequence[AnyStretch]) -> Sequence[AnyStretch]:

@@ -95,7 +95,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def neighbours_of(cost: CostResult, known: Collection[str]) -> dict[str, Neighbours]:
-    """The place of each function in the chains of callers, as far as they were followed.
+    """The callers and callees of functions: in the chains that were followed, and by the code of all.
 
     Args:
         known: the functions that matter as callers and callees.
@@ -105,10 +105,14 @@ def neighbours_of(cost: CostResult, known: Collection[str]) -> dict[str, Neighbo
     for caller, function in _calls(cost):
         callers.setdefault(function, set()).update({caller}.intersection(known))
         callees.setdefault(caller, set()).update({function}.intersection(known))
-    return {name: Neighbours(frozenset(found), frozenset(callees.get(name, ()))) for name, found in callers.items()}
+    names = callers.keys() | (callees.keys() - {""})
+    return {name: Neighbours(frozenset(callers.get(name, ())), frozenset(callees.get(name, ()))) for name in names}
 
 
 def _calls(cost: CostResult) -> Iterator[tuple[str, str]]:
-    """Each function of the path with its caller, an empty name where there is none."""
+    """Each function of the path with its caller, an empty name where there is none; and what code calls."""
     for frame in cost.path:
         yield cost.path[frame.caller].function if frame.caller is not None else "", frame.function
+    for function, callers in cost.callers.items():
+        for caller in callers:
+            yield caller, function

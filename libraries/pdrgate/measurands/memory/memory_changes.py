@@ -70,7 +70,7 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
     whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
     return MemoryResult(
         trials=len(seen), values=whole, functions=tuple(functions), cpus=seen[0].cpus,
-        priced=priced_of(seen)._asdict(),
+        priced=priced_of(seen)._asdict(), missing=tuple(dict.fromkeys(why for one in seen for why in one.missing)),
     )  # fmt: skip
 
 

@@ -14,7 +14,22 @@ def build_lines(scenario: ScenarioResult) -> list[str]:
         return []
     words = differences_in_words(comparison.build_differences)
     told = f"the builds differ by more than their change: {words}" if words else ""
-    return [line for line in (told, unknown_in_words(comparison.unknown_configs)) if line]
+    unknown = unknown_in_words(comparison.unknown_configs)
+    return [line for line in (told, unknown, *nameless_lines(scenario)) if line]
+
+
+def nameless_lines(scenario: ScenarioResult) -> list[str]:
+    """``the candidate: of cache lines no names of BPF maps: …``, where a build's kernel has no names for some."""
+    of_sides: dict[str, list[str]] = {}
+    for side in scenario.builds.sides:
+        for seen in (side.findings.memory, side.findings.several_cpus):
+            for why in seen.missing if seen is not None else ():
+                found = of_sides.setdefault(why, [])
+                found += [side.side] * (side.side not in found)
+    return [
+        f"{'both builds' if len(sides) > 1 else f'the {sides[0]}'}: of cache lines {why}"
+        for why, sides in of_sides.items()
+    ]
 
 
 def builds_table(comparison: ComparisonResult) -> str:

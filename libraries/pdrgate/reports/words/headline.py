@@ -172,7 +172,7 @@ def _pathless(clause: str) -> str:
 def _unnamed(clause: str, scenario: ScenarioResult) -> str:
     """The same without the builds' names: of which side it is tells its word, and which build that is the next line."""
     for side in scenario.builds.sides:
-        clause = re.sub(rf"(\w+:)?{re.escape(_unbracketed(_line(side.build)))}(: | )", "", clause)
+        clause = re.sub(rf"(\b\w+:)?{re.escape(_unbracketed(_line(side.build)))}(: | )", "", clause)
     return clause
 
 
@@ -266,8 +266,20 @@ def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[tuple[str, str]]]
 
 
 def _split(reason: str) -> list[str]:
-    """Clauses; a semicolon in brackets ends none."""
-    return re.split(r"; (?![^(]*\))", _line(reason))
+    """Clauses; a semicolon in brackets ends none.
+
+    A stranger's reason may be long: each bracket is looked for once.
+    """
+    line = _line(reason)
+    clauses, begin, opening, closing = [], 0, 0, 0
+    for found in re.finditer("; ", line):
+        end = found.end()
+        opening = line.find("(", end) if 0 <= opening < end else opening
+        closing = line.find(")", end) if 0 <= closing < end else closing
+        if closing < 0 or 0 <= opening < closing:
+            clauses.append(line[begin : found.start()])
+            begin = end
+    return [*clauses, line[begin:]]
 
 
 def _line(told: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from statistics import median
 
 from pdrgate.gate.run.slower_paths import searched_besides
+from pdrgate.reports.words.build_words import nameless_lines
 from pdrgate.reports.words.headline import scenario_headline
 from pdrgate.reports.words.path_table import paths_of
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -49,12 +50,22 @@ def noticed(result: RunResult) -> list[str]:
     return [f"notice on {_and_others(names)}: {notice}" for notice, names in most]
 
 
+def nameless(result: RunResult) -> list[str]:
+    """What of the builds' cache lines could have no names, and on how many paths, where not on all."""
+    paths = paths_of(result)
+    counted = Counter(line for number in paths for line in nameless_lines(result.scenarios[number]))
+    return [
+        line if number == len(paths) else f"{line} (on {number} of {len(paths)} paths)"
+        for line, number in counted.most_common(_TOLD)
+    ]
+
+
 def said_of_paths(result: RunResult) -> list[str]:
-    """What stands below the lines of the paths: what several share, what surely changed where they pass, and what a
-    search tells of what is slower, or would."""
+    """What stands below the lines of the paths: what several share, what surely changed where they pass, what has no
+    names, and what a search tells of what is slower, or would."""
     searches = [_search_in_words(one, result) for one in searched_besides(result.scenarios)]
     slower = any(one.verdict is Verdict.REGRESSION for one in result.scenarios)
-    return [*shared_changes(result), *noticed(result), *(searches or ([_PAIRS] if slower else []))]
+    return [*shared_changes(result), *noticed(result), *nameless(result), *(searches or ([_PAIRS] if slower else []))]
 
 
 def _search_in_words(search: ScenarioResult, result: RunResult) -> str:

@@ -40,8 +40,8 @@ FLOOD = 100e3
 """Packets/s from which on they are sent in bursts."""
 _CRAWL = 200_000
 """Instructions/s of a CPU that waits: a thousandth of what it executes for a burst, while one is handed over."""
-_PATIENCE = 0.2
-"""Seconds for a CPU to come to rest, and for a burst to be handed over."""
+_PATIENCE = 2.0
+"""Seconds for a CPU to come to rest, and for a burst to be handed over, on a machine however busy."""
 _LOOK = 0.001
 """Seconds between looks at what was handed over."""
 

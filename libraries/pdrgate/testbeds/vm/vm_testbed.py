@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Any, Self
@@ -124,7 +125,8 @@ class VmTestbed:
         self._cpus = cpus
         self._engine: Engine = engine
         self._ring = ring
-        self._machine = with_meter(machine or GuestConfig(cpus=cpus.sut), speed)
+        own = machine or GuestConfig(cpus=cpus.sut)
+        self._machine = with_meter(replace(own, ticks=counted and own.vcpus == 1), speed)
         self._speed = HeldSpeed(speed, SpeedRecord(journal.path.parent, journal.path.name))
         self._counting: GuestCounting | None = None
         self._closing = threading.RLock()

@@ -57,7 +57,12 @@
 #define MOST_SOCKETS 20000
 #define BLOCK 4096			/* bytes of the ring: some 27 small packets */
 #define BLOCKS 256
-#define RETIRED 1			/* ms after which a block is given that is not full */
+/*
+ * ms after which a block is given that is not full. The kernel's timer goes off as often whether packets come or not, and
+ * each time costs a quarter of what a packet does. A generator takes what does not come for 50 ms for lost, and the
+ * packets of the last block must not be.
+ */
+#define RETIRED 32
 #define PATIENCE 5000			/* ms for a relay to end */
 #define HEADERS (sizeof(struct ether_header) + sizeof(struct iphdr) + sizeof(struct udphdr))
 #define MSS_PORT 5000

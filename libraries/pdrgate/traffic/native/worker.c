@@ -476,7 +476,11 @@ static struct counts drain(struct counts before, uint64_t expected, uint64_t qui
 
 enum { BURST_LIMIT = 1000000000 /* ns in which a burst is sent, whoever else has the CPU */ };
 
-/* Each burst is sent at the word 'g'; any other word is the last. It is answered when it is sent, and when it is back. */
+/*
+ * Each burst is sent at the word 'g'; any other word is the last. It is answered when it is sent, and when it is back, or
+ * nothing more comes: with the packets that are left to send, and with those of it that did not come. Marked packets end
+ * at the SUT, so that nobody waits for them here.
+ */
 static int run_bursts(struct counts before, uint64_t *refused)
 {
 	uint64_t count = control->asked.count, begin = now();
@@ -485,13 +489,18 @@ static int run_bursts(struct counts before, uint64_t *refused)
 	control->asked.period_q16 = 0;
 	control->asked.duration = BURST_LIMIT;
 	while (!error && control->sent < count && getchar() == 'g') {
-		uint64_t sent = control->sent + control->asked.burst;
+		uint64_t sent = control->sent + control->asked.burst, back, missing = 0;
 
 		control->asked.count = sent < count ? sent : count;
 		error = run_packets(refused);
 		answer("{}");
-		drain(before, control->sent - *refused, control->asked.quiet, control->asked.limit);
-		answer("{\"left\":%llu}", error ? 0ull : (unsigned long long)(count - control->sent));
+		if (!control->asked.marked) {
+			sent = control->sent - *refused;
+			back = drain(before, sent, control->asked.quiet, control->asked.limit).own - before.own;
+			missing = back < sent ? sent - back : 0;
+		}
+		answer("{\"left\":%llu,\"missing\":%llu}", error ? 0ull : (unsigned long long)(count - control->sent),
+		       (unsigned long long)missing);
 	}
 	control->asked.count = count;
 	control->start = begin;

@@ -9,7 +9,6 @@ from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.living_boots.overload_step import (
     CARRIED,
-    DELIVERED,
     LIGHT_FOR,
     LIGHT_LOAD,
     PACED,
@@ -119,8 +118,6 @@ class CountedPackets:
 
     @property
     def _overload(self) -> Overload:
-        if self._scenario.delivery is not None:
-            return DELIVERED
         return PACED if self._scenario.counts in INSIDE else CARRIED
 
     @property

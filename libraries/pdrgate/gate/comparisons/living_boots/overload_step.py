@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdrgate.measurands import Ask
+from pdrgate.measurands.counted.cost import complete
 from pdrgate.phase import Phase
 from pdrgate.trial import Trial
 
@@ -14,7 +15,7 @@ LIGHT_LOAD, LIGHT_FOR = 4e3, 0.1
 _TRIALS = 3
 """Of which the median counts: now and then a kernel tidies up in one, or comes upon a list that is full."""
 _MOST = 6
-"""Trials at one load: a guest that nobody runs for all of one takes each packet for punctual, where programs tell."""
+"""Trials at one load, where some were no overload, or lost packets of a burst."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,11 @@ class Overload:
 
 
 CARRIED = Overload((250e3, 500e3, 1e6), 2304 / 250e3)
-"""For packets that come back: twelve bursts are sent, where packets come in bursts."""
+"""For packets that come back, or end at programs: twelve bursts are sent, where packets come in bursts. Else a socket's
+buffer of 2 MiB has room for all of them: Linux 6.12 takes 1280 bytes of 4 MiB for each."""
 PACED = Overload((500e3, 1e6), 6144 / 500e3)
 """For packets that do not come back, and are sent when they are due: half as many again as a ring of 4096 has room for.
 Of as many as it holds, it is chance whether any is refused, and a boot that loses none is asked at a higher load."""
-DELIVERED = Overload((64e3, 128e3, 256e3), 3072 / 64e3)
-"""For packets that end at programs: as many as a socket's buffer of 2 MiB has room for, so that each trial delivers as
-many, among which what its beginning and end cost is divided. Linux 6.12 takes 1280 bytes of 4 MiB for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,6 @@ class OverloadStep:
             lossy = [one for one in made if one.steady_loss_ratio > self.loss_ratio]
             if len(made) >= _TRIALS and not lossy:
                 continue
-            return Ask(load, self.overload.seconds, Phase.SATURATION) if self._wants(len(made), len(lossy)) else None
+            enough = sum(map(complete, lossy)) >= _TRIALS or len(made) >= _MOST
+            return None if enough else Ask(load, self.overload.seconds, Phase.SATURATION)
         return None
-
-    def _wants(self, made: int, lossy: int) -> bool:
-        return lossy < _TRIALS and made < _MOST

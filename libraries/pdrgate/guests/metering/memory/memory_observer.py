@@ -111,7 +111,7 @@ class MemoryObserver:
         self._wait()
         touched = self._meter.touched()
         names = self._names(symbols, self._known, touched.told)
-        return Observation(memory=memory_seen(touched, symbols, self._levels, names))
+        return Observation(memory=memory_seen(touched, symbols, self._levels, names.names, names.missing))
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _HEEDED
@@ -146,12 +146,17 @@ def takes_packets_up(executed: Functions) -> str:
 
 
 def memory_seen(
-    touched: Touched, symbols: KernelSymbols, levels: CacheLevels, line_names: Sequence[LineName]
+    touched: Touched,
+    symbols: KernelSymbols,
+    levels: CacheLevels,
+    line_names: Sequence[LineName],
+    missing: tuple[str, ...] = (),
 ) -> MemorySeen | None:
     """What functions touched; None where no window counts, or there was no room for all that was touched.
 
     Args:
-        line_names: what the lines that are told one by one are.
+        line_names: what the lines that are told one by one are;
+        missing: what of them could have no names, and why.
     """
     if not touched.windows or touched.untold:
         return None
@@ -202,7 +207,7 @@ def memory_seen(
     functions = [one if one in kept else OTHERS for one in touching]
     named = by_function(touched.told, functions, line_names, KIND_FIELDS, _missed(touched, levels))
     fields = fields_by_function(touched.told, functions, line_names, shared=False)
-    return MemorySeen(touched.windows, touched.dropped, kept, named, fields)
+    return MemorySeen(touched.windows, touched.dropped, kept, named, fields, missing=missing)
 
 
 def _larger(places: npt.NDArray[np.void], level: CacheLevel) -> npt.NDArray[np.bool_]:

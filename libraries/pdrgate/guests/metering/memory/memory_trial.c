@@ -15,6 +15,7 @@
  * datagrams the atomic instructions are counted, for all packets of the trial together. Its lines are not: which of many
  * sockets' lines a cache has is chance of a boot.
  */
+#include "../privilege.h"
 #include "../qemu_interface.h"
 #include "cache_model.h"
 #include "filled_pages.h"
@@ -242,11 +243,31 @@ static uint64_t role_of(uint64_t address)
 	return 0;
 }
 
+/* Of code where programs are: these are no part of a packet's path, and a kernel's own code is. */
+static void accessed_low(unsigned cpu, plugin_access info, uint64_t address, void *data)
+{
+	if (knows_programs() && !is_of_program(info))
+		accessed(cpu, info, address, data);
+}
+
+static void translated_low(struct qemu_plugin_tb *tb, uint64_t length)
+{
+	struct place *place = place_at(NOWHERE, INSTRUCTION, 1, 0);
+	for (size_t number = 0; place != NULL && number < length; number++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
+		uint8_t code[CODE_MAX];
+		if (accesses_plainly(code, code_of(insn, code)))
+			qemu_plugin_register_vcpu_mem_cb(insn, accessed_low, NO_REGISTERS, READS_AND_WRITES, place);
+	}
+}
+
 static void translated(struct qemu_plugin_tb *tb)
 {
 	uint64_t address = qemu_plugin_tb_vaddr(tb), length = qemu_plugin_tb_n_insns(tb);
-	if (address < FIRST_KERNEL_ADDRESS)
-		return; /* programs are no part of a packet's path */
+	if (address < FIRST_KERNEL_ADDRESS) {
+		translated_low(tb, length);
+		return;
+	}
 	struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, length - 1);
 	struct place *block = place_at(address, BLOCK, length, traits_of_insn(last));
 	if (block == NULL)
@@ -291,20 +312,33 @@ static int begin_trial(void)
 
 static void idle(void);
 static void begin_or_end(void);
+static void translated_firmware(struct qemu_plugin_tb *tb);
 
 #if PLUGIN_API >= 7
 static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; translated(tb); }
+static void on_firmware(struct qemu_plugin_tb *tb, void *data) { (void)data; translated_firmware(tb); }
 static void on_idle(unsigned cpu, void *data) { (void)cpu; (void)data; idle(); }
 static void on_reset(void *data) { (void)data; begin_or_end(); }
 #define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
 #define RESET() qemu_plugin_reset(self, on_reset, NULL)
 #else
 static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
+static void on_firmware(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated_firmware(tb); }
 static void on_idle(plugin_id id, unsigned cpu) { (void)id; (void)cpu; idle(); }
 static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
 #define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
 #define RESET() qemu_plugin_reset(self, on_reset)
 #endif
+
+static void firmware_was_learned(void)
+{
+	RESET();
+}
+
+static void translated_firmware(struct qemu_plugin_tb *tb)
+{
+	look_at_firmware(tb, firmware_was_learned);
+}
 
 static void idle(void)
 {
@@ -337,6 +371,7 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 	if (record == NULL)
 		return 1;
 	self = id;
+	TELL(tb_trans, on_firmware);
 	TELL(idle, on_idle);
 	return 0;
 }

@@ -1,59 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What an x86 instruction is, beside what it does to memory: read of its bytes, by the opcode tables of Intel's SDM. */
+/* What an x86 instruction is, beside what it does to memory. */
 #ifndef X86_TRAITS_H
 #define X86_TRAITS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
+#include "../x86_code.h"
 #include "record.h"
-
-enum x86_map { ONE_BYTE, TWO_BYTES /* behind 0x0f */ };
-
-/* An instruction's parts. */
-struct x86_parts {
-	uint8_t opcode, modrm;
-	enum x86_map map;
-	int locked, ds, gs; /* prefixes */
-};
-
-/* Whether there is an opcode. What has no ModRM byte gets whatever comes next, or one of registers. */
-static inline int x86_parts_of(const uint8_t *code, size_t size, struct x86_parts *parts)
-{
-	size_t at = 0;
-	*parts = (struct x86_parts){ .map = ONE_BYTE };
-	for (; at < size; at++) {
-		uint8_t byte = code[at];
-		if (byte == 0xf0)
-			parts->locked = 1;
-		else if (byte == 0x3e)
-			parts->ds = 1;
-		else if (byte == 0x65)
-			parts->gs = 1;
-		else if (byte != 0x26 && byte != 0x2e && byte != 0x36 && byte != 0x64 && byte != 0x66 && byte != 0x67 &&
-			 byte != 0xf2 && byte != 0xf3 && (byte & 0xf0) != 0x40)
-			break;
-	}
-	if (at < size && code[at] == 0x0f) {
-		parts->map = TWO_BYTES;
-		at++;
-	}
-	if (at >= size)
-		return 0;
-	parts->opcode = code[at];
-	parts->modrm = at + 1 < size ? code[at + 1] : 0xc0;
-	return 1;
-}
-
-static inline int x86_extension(const struct x86_parts *parts)
-{
-	return parts->modrm >> 3 & 7;
-}
-
-static inline int x86_operand_in_memory(const struct x86_parts *parts)
-{
-	return parts->modrm >> 6 != 3;
-}
 
 /* Whether the instruction may have a LOCK prefix, and so may have had one. */
 static inline int x86_lockable(const struct x86_parts *parts)
@@ -144,32 +95,14 @@ static inline uint16_t x86_stack_use(const struct x86_parts *parts)
 	}
 }
 
-/* How it goes on elsewhere. An iret ends an interrupt, and no function that was called. */
-static inline uint16_t x86_flow(const struct x86_parts *parts)
-{
-	int extension = x86_extension(parts);
-	if (parts->map != ONE_BYTE)
-		return 0;
-	switch (parts->opcode) {
-	case 0xc2:
-	case 0xc3:
-	case 0xca:
-	case 0xcb:
-		return RETURNS;
-	case 0xff: /* call and jump, also far */
-		return extension >= 2 && extension <= 5 ? GOES_INDIRECTLY : 0;
-	default:
-		return 0;
-	}
-}
-
 /* What each CPU has for itself is named by the segment gs. */
 static inline uint16_t traits_of(const uint8_t *code, size_t size)
 {
 	struct x86_parts parts;
 	if (!x86_parts_of(code, size, &parts))
 		return 0;
-	return (x86_atomic(&parts) ? ATOMIC : 0) | x86_flow(&parts) | x86_stack_use(&parts) | (parts.gs ? OF_CPU : 0);
+	return (x86_atomic(&parts) ? ATOMIC : 0) | (x86_goes_indirectly(&parts) ? GOES_INDIRECTLY : 0) |
+	       (x86_returns(&parts) ? RETURNS : 0) | x86_stack_use(&parts) | (parts.gs ? OF_CPU : 0);
 }
 
 #endif

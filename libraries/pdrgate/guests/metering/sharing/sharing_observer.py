@@ -74,7 +74,7 @@ class SharingObserver:
         self._wait()
         shared = self._meter.shared()
         names = self._names(self._symbols, self._known, shared.told)
-        return Observation(memory=sharing_seen(shared, self._symbols, names))
+        return Observation(memory=sharing_seen(shared, self._symbols, names.names, names.missing))
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _HEEDED
@@ -94,11 +94,14 @@ def sharing_marks(symbols: KernelSymbols) -> list[tuple[int, int]]:
     return [*others, *own, *((at, PROGRAM_BEGINS) for at in symbols.programs())]
 
 
-def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols, line_names: Sequence[LineName]) -> MemorySeen | None:
+def sharing_seen(
+    shared: SharedByPlaces, symbols: KernelSymbols, line_names: Sequence[LineName], missing: tuple[str, ...] = ()
+) -> MemorySeen | None:
     """What functions share; None where too few packets count, or there was no room for all that was touched.
 
     Args:
-        line_names: what the lines that are told one by one are.
+        line_names: what the lines that are told one by one are;
+        missing: what of them could have no names, and why.
     """
     if shared.packets < _LEAST_PACKETS or shared.untold:
         return None
@@ -137,6 +140,7 @@ def sharing_seen(shared: SharedByPlaces, symbols: KernelSymbols, line_names: Seq
         fields_by_function(shared.told, touching, line_names, shared=True),
         writers=_writers(places, names, symbols),
         cpus=shared.cpus,
+        missing=missing,
     )
 
 

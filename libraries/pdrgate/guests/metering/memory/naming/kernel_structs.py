@@ -37,11 +37,15 @@ class KernelStructs:
         self._types = types
         self._known: dict[tuple[str, str], int | None] = {}
         self._left = _PAGES
+        self.lacking: set[str] = set()
+        """Structs, and members such as ``xa_node.slots``, that were looked for and are not there."""
 
     def offset(self, structure: str, member: str) -> int | None:
         """At which byte of a struct a member begins; None where there is none."""
         if (structure, member) not in self._known:
-            self._known[structure, member] = self._types.place_of(structure, member)
+            place = self._known[structure, member] = self._types.place_of(structure, member)
+            if place is None:
+                self.lacking.add(f"{structure}.{member}")
         return self._known[structure, member]
 
     def place(self, at: int, structure: str, member: str) -> int:
@@ -66,7 +70,10 @@ class KernelStructs:
     def size(self, structure: str) -> int:
         """Bytes of a struct; 0 where there is none."""
         number = self._types.number_of(structure)
-        return 0 if number is None else self._types.size(number)
+        if number is None:
+            self.lacking.add(structure)
+            return 0
+        return self._types.size(number)
 
     def size_behind(self, structure: str, member: str) -> int:
         """Bytes of what a member points to; 0 where it points to nothing that has a size."""

@@ -9,7 +9,7 @@ certain has no name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,10 +20,11 @@ from pdrgate.bpf.btf import Types
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest_memory import PAGE, GuestMemory
 from pdrgate.guests.metering.memory.cache_levels import LINE
-from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
+from pdrgate.guests.metering.memory.line_areas import NAMED_KINDS, LineArea, LineKind
 from pdrgate.guests.metering.memory.naming.kernel_structs import KernelStructs
 from pdrgate.guests.metering.memory.naming.kernel_types import kernel_types
 from pdrgate.guests.metering.memory.naming.maps import MapAreas, MapOwner
+from pdrgate.guests.metering.memory.naming.missing_names import LinesOfKind, TypesRead, missing_names
 from pdrgate.guests.metering.memory.naming.page_owners import KernelNotes, kernel_notes, page_owners
 from pdrgate.guests.metering.memory.naming.per_cpu_structs import PerCpuStructs
 from pdrgate.guests.metering.memory.naming.slab_objects import SlabObjects, StructPart
@@ -41,12 +42,19 @@ class LineName:
     """The struct that was touched, where it is certain which that is."""
 
 
-class NamesLines(Protocol):
-    """Tells of lines, `TOLD_LINE`, by the kernel's symbols and areas what they are."""
+@dataclass(frozen=True, slots=True)
+class NamedLines:
+    """What lines are."""
 
-    def __call__(
-        self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]
-    ) -> Sequence[LineName]: ...
+    names: Sequence[LineName]
+    missing: tuple[str, ...] = ()
+    """What of this kernel's lines could have no names, each with the reason, see `missing_names`."""
+
+
+class NamesLines(Protocol):
+    """Names lines, `TOLD_LINE`, by the kernel's symbols and areas."""
+
+    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> NamedLines: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +70,7 @@ class GuestLineNames:
     build: KernelBuild | None = None
     """Whose types tell fields; None: no fields are told."""
 
-    def __call__(
-        self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]
-    ) -> Sequence[LineName]:
+    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> NamedLines:
         notes = kernel_notes(symbols, areas)
         addresses = [first_byte(line, touched) for line, touched in told[["line", "touched"]].tolist()]
         kinds = told["kind"].tolist()
@@ -73,7 +79,7 @@ class GuestLineNames:
         areas_of_cpus = tuple(self._cpu_areas(symbols, notes))
         objects = None if notes is None or self.build is None else SlabObjects(self.memory, notes.tables, self.build)
         types = None if self.build is None else kernel_types(self.build)
-        maps = _maps(symbols, notes, areas_of_cpus, self.memory, types)
+        maps, of_maps = _maps(symbols, notes, areas_of_cpus, self.memory, types)
         structs = None if types is None else PerCpuStructs(types, symbols.data.marks.get(CPU_BEGIN, 0))
 
         def name(address: int, kind: int) -> LineName:
@@ -89,7 +95,11 @@ class GuestLineNames:
             return LineName()
 
         known = {at: name(*at) for at in set(zip(addresses, kinds, strict=True))}
-        return [known[at] for at in zip(addresses, kinds, strict=True)]
+        names = [known[at] for at in zip(addresses, kinds, strict=True)]
+        read = None
+        if types is not None and objects is not None and structs is not None:
+            read = TypesRead(of_maps, objects.lacking, structs.lacking)
+        return NamedLines(names, missing_names(symbols.data, areas, read, _by_kind(told, names)))
 
     def _of_map(self, found: MapOwner) -> str:
         if found.cpu is None:
@@ -119,15 +129,26 @@ class GuestLineNames:
 
 def _maps(
     symbols: KernelSymbols, notes: KernelNotes | None, areas: Sequence[int], memory: GuestMemory, types: Types | None
-) -> MapAreas | None:
-    """Where the kernel's BPF maps lie; None where it does not tell, or its types are not known."""
+) -> tuple[MapAreas | None, Collection[str]]:
+    """Where the kernel's BPF maps lie, and what its types lack for that; None where it is not known."""
     place = symbols.data.marks.get(MAPS)
     if notes is None or types is None or place is None:
-        return None
+        return None, ()
+    structs = KernelStructs(memory, notes.tables, types)
     try:
-        return MapAreas(KernelStructs(memory, notes.tables, types), place, areas)
+        return MapAreas(structs, place, areas), structs.lacking
     except ValueError:  # a stranger's types are damaged
-        return None
+        return None, ("end",)
+
+
+def _by_kind(told: npt.NDArray[np.void], names: Sequence[LineName]) -> dict[LineKind, LinesOfKind]:
+    """How many lines of each kind that may have names were touched, and how many of them have one."""
+    touched: Counter[int] = Counter()
+    named: Counter[int] = Counter()
+    for (kind, lines), one in zip(told[["kind", "lines"]].tolist(), names, strict=True):
+        touched[kind] += lines
+        named[kind] += lines if one.name else 0
+    return {kind: LinesOfKind(touched[kind], named[kind]) for kind in NAMED_KINDS}
 
 
 def first_byte(line: int, touched: int) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pdrgate.guests.guest_memory import PAGE, GuestMemory, PageTables
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
+from pdrgate.guests.metering.static_data import PAGE_TABLES, SLAB_CACHES
 from pdrgate.guests.metering.symbols import KernelSymbols
 
 PAGES = "pages"
@@ -61,7 +62,7 @@ class PageOwner:
 def kernel_notes(symbols: KernelSymbols, areas: Sequence[LineArea]) -> KernelNotes | None:
     """Where a kernel has its notes, by its symbols and areas; None where it does not tell what that takes."""
     array = next((one.first for one in areas if one.kind == LineKind.PAGE), None)
-    tables, caches = (symbols.data.marks.get(name) for name in ("init_top_pgt", "slab_caches"))
+    tables, caches = (symbols.data.marks.get(name) for name in (PAGE_TABLES, SLAB_CACHES))
     if array is None or tables is None or caches is None:
         return None
     return KernelNotes(PageTables(tables - _IMAGE, 5 if array in _OF_FIVE_LEVELS else 4), caches, array)

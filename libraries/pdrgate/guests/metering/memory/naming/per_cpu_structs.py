@@ -24,6 +24,11 @@ class PerCpuStructs:
         except ValueError:  # a stranger's types are damaged
             self._placed = {}
 
+    @property
+    def lacking(self) -> list[str]:
+        """The section of per-CPU variables, where the kernel's types have none of these."""
+        return [] if self._placed else [_SECTION]
+
     def part(self, variable: int, address: int) -> StructPart | None:
         """The struct of a variable; None where it is none, or not known.
 

@@ -16,6 +16,8 @@ from pdrgate.guests.guest_memory import GuestMemory, PageTables
 from pdrgate.guests.metering.memory.naming.kernel_types import kernel_types, module_types
 from pdrgate.guests.metering.memory.naming.page_owners import PageOwner
 
+_CACHE, _NEEDED = "kmem_cache", ("refcount", "object_size", "size")
+"""The struct of a cache, and its members by which its objects are known."""
 _OBJECTS: Mapping[str, tuple[str, str]] = {
     "skbuff_head_cache": ("sk_buff", ""), "skbuff_fclone_cache": ("sk_buff_fclones", ""),
     "skbuff_ext_cache": ("skb_ext", ""), "bridge_fdb_cache": ("net_bridge_fdb_entry", "bridge"),
@@ -72,6 +74,12 @@ class SlabObjects:
         self._types = kernel_types(build)
         self._known: dict[int, _Objects | None] = {}
 
+    @property
+    def lacking(self) -> list[str]:
+        """Members of a cache that the kernel's types do not have, and without which no object is known."""
+        types = self._types
+        return [] if types is None else [f"{_CACHE}.{one}" for one in _NEEDED if types.place_of(_CACHE, one) is None]
+
     def part(self, owner: PageOwner, address: int) -> StructPart | None:
         """The struct of an object that an address is in; None where it is not certain."""
         if not owner.cache or self._types is None:
@@ -89,8 +97,8 @@ class SlabObjects:
 
     def _objects(self, owner: PageOwner, kernel: Types) -> _Objects | None:
         """The objects of a cache; None where others share its slabs, or their struct is not known."""
-        members = ("refcount", "object_size", "size", "red_left_pad")
-        refcount, room, each, before = (self._number(owner, kernel.place_of("kmem_cache", one)) for one in members)
+        members = (*_NEEDED, "red_left_pad")
+        refcount, room, each, before = (self._number(owner, kernel.place_of(_CACHE, one)) for one in members)
         name, module = _OBJECTS.get(owner.name, (owner.name, ""))
         # The kernel itself may have a struct of that name, too, as it was when the module was another one.
         of_module = module in module_places(self._build)

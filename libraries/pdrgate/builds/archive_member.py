@@ -1,0 +1,33 @@
+"""What an archive says of each of its files, whatever its format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pdrgate.builds.decompression import Part
+from pdrgate.builds.handed_over import CHUNK
+
+MemberKind = Literal["file", "hard link", "link", "folder", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What an archive says of one of its files; what is in it is to be read before the next one is asked for."""
+
+    name: str
+    kind: MemberKind
+    target: str
+    """The place that a link points to."""
+    size: int
+    changed: int
+    """Seconds since 1970."""
+    content: Part
+
+
+def skip_rest(content: Part) -> None:
+    """Read what is left of a file. Raises ValueError where the archive ends before it."""
+    while content.read(CHUNK):
+        pass
+    if content.left:
+        raise ValueError("it ends too early")
