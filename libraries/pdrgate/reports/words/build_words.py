@@ -1,4 +1,4 @@
-"""Two builds may differ by more than their change: a sentence beside each verdict and a table tell it."""
+"""What stands beside a verdict: that two builds differ by more than their change, and what was not measured."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def build_lines(scenario: ScenarioResult) -> list[str]:
     words = differences_in_words(comparison.build_differences)
     told = f"the builds differ by more than their change: {words}" if words else ""
     return [line for line in (told, unknown_in_words(comparison.unknown_configs)) if line]
+
+
+def lines_beside(scenario: ScenarioResult) -> list[str]:
+    """What a reader must know beside the verdict: of the two builds, and of what was to be measured and was not."""
+    return [*build_lines(scenario), *scenario.details.unmeasured]
 
 
 def builds_table(comparison: ComparisonResult) -> str:
