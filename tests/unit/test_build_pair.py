@@ -19,6 +19,7 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
@@ -271,6 +272,13 @@ def test_a_build_that_is_faster_without_hardening_is_not_comparable(tmp_path: Pa
     assert told.change == pytest.approx(0.35, abs=0.02)
     lines = [" ".join(line.split()) for line in verdict_lines(found)]
     assert f"the builds differ by more than their change: {differ}, scheduling (HZ 1000, was n)" in lines
+
+
+def test_what_several_cpus_did_not_show_is_part_of_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    lost = SeveralCpusSeen(unmeasured=("what several CPUs share was not measured: the guest has ended",))
+    monkeypatch.setattr(BuildComparison, "_on_several_cpus", lambda _: lost)
+    (found,) = compared(tmp_path, 1e6, 1e6).scenarios
+    assert found.details.unmeasured == lost.unmeasured
 
 
 def test_it_is_an_improvement_where_such_builds_are_compared_all_the_same(tmp_path: Path):

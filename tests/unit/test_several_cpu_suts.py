@@ -70,12 +70,13 @@ def _told(
     asked: bool = True,
     scaling: dict[str, float] | None = None,
     made: list[Phase] | None = None,
+    unmeasured: list[tuple[str, ...]] | None = None,
 ) -> list[dict[str, Any]]:
     """What each scenario comes to, where trials of a build see so many shared lines for a packet, one after the other.
 
     A number below 0 ends the guest, and NaN is a trial of too few packets. The first guest of a side that is `stuck`
-    cannot be put back. Several CPUs handle `scaling` times what one does. The phases of trials that were made are added
-    to `made`.
+    cannot be put back. Several CPUs handle `scaling` times what one does; below 0, the guest ends then. The phases of
+    trials that were made are added to `made`, and what was not measured to `unmeasured`.
     """
 
     class Sut:
@@ -102,6 +103,8 @@ def _told(
             seen = Seen() if phase in IN_LOCKSTEP else Seen(memory=self.memory())
             if phase in IN_LOCKSTEP:
                 times = (scaling or {}).get(self.side, 2.0) if phase is Phase.ALL_CPUS else 1.0
+                if times < 0:
+                    raise TestbedError("the guest has ended")
                 seen = in_turns((500, round(500 * 5000 / times)))
             self.trials.append(trial(seen, phase, self.boot))
             return self.trials[-1]
@@ -122,7 +125,10 @@ def _told(
         if ahead:
             suts.begin(cast(Any, task))
         if asked:
-            found.append(dict(suts.told(cast(Any, task))))
+            seen = suts.told(cast(Any, task))
+            found.append(dict(seen.results))
+            if unmeasured is not None:
+                unmeasured.append(seen.unmeasured)
     suts.close()
     assert session.up == []
     return cast(Any, found)
@@ -162,12 +168,46 @@ def test_cpus_that_handle_less_are_asked_again_and_then_other_boots_are(monkeypa
     assert [found[side].values["scaling"] for side in SIDES] == [pytest.approx([2.0] * 4), pytest.approx([1.5] * 4)]
 
 
-def test_a_guest_that_ends_costs_its_scenario_and_is_booted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = _Session()
-    first, second = _told(monkeypatch, session, {"baseline": [0.0, 0.0], "candidate": [-1.0, 0.0]}, scenarios=2)
-    assert (first, len(second)) == ({}, 2)
+ENDED = "what several CPUs share was not measured: the guest has ended"
+
+
+def test_a_guest_that_ends_is_booted_anew_and_all_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, unmeasured = _Session(), []
+    shared = {"baseline": [0.0] * 3, "candidate": [-1.0, 0.0, 0.0]}
+    first, second = _told(monkeypatch, session, shared, scenarios=2, unmeasured=unmeasured)
+    assert (len(first), len(second)) == (2, 2)
+    assert unmeasured == [(), ()]
     assert session.begun == 4
-    assert session.said == ["what several CPUs share is not told: the guest has ended"]
+    assert session.said == [ENDED]
+
+
+def test_a_guest_that_ends_again_costs_its_scenario_and_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, unmeasured = _Session(), []
+    shared = {"baseline": [0.0] * 3, "candidate": [-1.0, -1.0, 0.0]}
+    first, second = _told(monkeypatch, session, shared, scenarios=2, unmeasured=unmeasured)
+    assert (first, len(second)) == ({}, 2)
+    assert unmeasured == [(ENDED,), ()]
+    assert session.begun == 6
+    assert session.said == [ENDED, ENDED]
+
+
+def test_guests_that_end_in_lockstep_each_time_cost_the_scaling_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, unmeasured = _Session(), []
+    shared = {side: [0.0] * 2 for side in SIDES}
+    (found,) = _told(monkeypatch, session, shared, scaling=dict.fromkeys(SIDES, -1.0), unmeasured=unmeasured)
+    assert len(found) == 2
+    assert not any("scaling" in one.values for one in found.values())
+    assert unmeasured == [("how much more 4 CPUs handle was not measured: the guest has ended",)]
+
+
+def test_a_build_whose_packets_nobody_saw_on_all_cpus_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    unmeasured: list[tuple[str, ...]] = []
+    (found,) = _told(
+        monkeypatch, _Session(), {"baseline": [0.0] * 4, "candidate": [math.nan] * 12}, unmeasured=unmeasured
+    )
+    assert found == {}
+    ((line,),) = unmeasured
+    assert "too few trials of the candidate" in line
 
 
 def test_a_guest_that_cannot_be_put_back_is_ended_and_booted_anew(monkeypatch: pytest.MonkeyPatch) -> None:

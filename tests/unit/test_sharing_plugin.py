@@ -336,6 +336,45 @@ def _place(address: int, kind: int = 1, **counts: int) -> tuple[int, ...]:
     return (address, kind, 0, 1, *told, kinds, counts.get("writer", 0))
 
 
+_RESET_DRIVER = f"""
+#include "shared_lines.c"
+static void (*then_begin)(plugin_id);
+{QEMU_STUBS.replace("{ then(id); }", "{ then_begin = then; }")}
+static _Atomic int goes_on;
+
+static void *resumes_too(void *unused)
+{{
+    resumes(1);
+    goes_on = 1;
+    return unused;
+}}
+
+int main(void)
+{{
+    pthread_t other;
+    record = calloc(1, sizeof *record);
+    record->window = 100;
+    takes_cpus(2);
+    turns.idle[0] = turns.idle[1] = 1;
+    record->asked = 1;
+    resumes(0); /* no other CPU has anything to do: a trial is to begin, once all stand still */
+    pthread_create(&other, NULL, resumes_too, NULL);
+    nanosleep(&(struct timespec){{ .tv_nsec = 100000000 }}, NULL);
+    printf("%d ", goes_on);
+    then_begin(self);
+    pthread_join(other, NULL);
+    printf("%d", goes_on);
+    return 0;
+}}
+"""
+
+
+@needs_gcc
+def test_a_cpu_that_wakes_up_while_a_trial_is_about_to_begin_waits_for_that(tmp_path: Path) -> None:
+    """It would be stopped in the midst of code, and QEMU 7.2 abort at its next interrupt."""
+    assert said_by(_RESET_DRIVER, SHARED_LINES.main.parent, tmp_path) == "0 1"
+
+
 def test_what_is_counted_at_places_is_told_by_function() -> None:
     rows = [
         _place(0x1000, BLOCK, ran=512), _place(0x2000, BLOCK, ran=3), _place(0x2010, BLOCK, ran=7),

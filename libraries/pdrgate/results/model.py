@@ -683,6 +683,8 @@ class Details(FlatPart):
     """The others that had the SUT's CPUs meanwhile; empty when nobody did."""
     uncounted: str = ""
     """Why what a packet costs was not counted, in a sentence."""
+    unmeasured: tuple[str, ...] = ()
+    """What else was to be measured and was not, each with why, in a sentence; the verdict says nothing of it."""
     soak: SoakResult | None = None
     """A long load below the PDR, where that was asked for."""
     drops: DropsResult | None = None

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from pdrgate.gate.comparisons.cold_boots.curve_boots import CurveBoots
-from pdrgate.gate.comparisons.cold_boots.several_cpus import OnSeveralCpus, on_several_cpus
+from pdrgate.gate.comparisons.cold_boots.several_cpus import on_several_cpus
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
+from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.progress import Estimate, Progress
@@ -106,10 +107,10 @@ class BuildComparison(PairsComparison[Trial]):
     def _kind_of(self, task: ComparisonTask) -> ComparedTrials:
         return ComparedTrials(task)
 
-    def _on_several_cpus(self) -> OnSeveralCpus:
+    def _on_several_cpus(self) -> SeveralCpusSeen:
         """A planted slowdown is none of what several CPUs do to each other."""
         wanted = self.loop.replication.facts.sees_memory and self.session.profile.several_cpus and not self._is_planted
-        return on_several_cpus(self.task) if wanted else {}
+        return on_several_cpus(self.task) if wanted else SeveralCpusSeen()
 
     def beside(self, builds: Mapping[Side, Build]) -> BuildComparison:
         """Another one of the same scenario, by the same plan and at the same loads, once these are known.

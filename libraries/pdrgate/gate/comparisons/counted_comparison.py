@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.build_comparison import ComparedTrials
-from pdrgate.gate.comparisons.cold_boots.several_cpus import OnSeveralCpus
 from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
 from pdrgate.gate.comparisons.living_boots.counted_replacements import CountedReplacements
@@ -17,6 +16,7 @@ from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
+from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.transfer_comparison import ComparedTransfers
@@ -208,8 +208,8 @@ class CountedComparison(LivingComparison[Trial]):
         if self._wants_several_cpus:
             self._suts.several_cpus.begin(self.task)
 
-    def _on_several_cpus(self) -> OnSeveralCpus:
-        return self._suts.several_cpus.told(self.task) if self._wants_several_cpus else {}
+    def _on_several_cpus(self) -> SeveralCpusSeen:
+        return self._suts.several_cpus.told(self.task) if self._wants_several_cpus else SeveralCpusSeen()
 
     @property
     def _wants_several_cpus(self) -> bool:

@@ -23,6 +23,7 @@ from pdrgate.gate.comparisons.pairs.pairs_loop import PairsLoop
 from pdrgate.gate.comparisons.pairs.pairs_noise import remember_boots, tells_of_noise
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
+from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -86,6 +87,7 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self._known: dict[Side, tuple[int, SideResult, SideResult]] = {}
         self._ended: Judgement | None = None
         """Why it came to another end than its own: an error, an interruption, what else its test asserts."""
+        self._several_cpus = SeveralCpusSeen()
 
     @abstractmethod
     def _kind_of(self, task: ComparisonTask) -> ComparedStretches[AnyStretch]:
@@ -94,9 +96,9 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _begin_beside(self) -> None:
         """Begin what is wanted after the pairs and may come up beside them; nothing unless a subclass knows better."""
 
-    def _on_several_cpus(self) -> Mapping[Side, MemoryResult]:
+    def _on_several_cpus(self) -> SeveralCpusSeen:
         """What several CPUs do to each other with each build, seen once; nothing unless a subclass knows better."""
-        return {}
+        return SeveralCpusSeen()
 
     # --- What a suite calls ---
 
@@ -116,7 +118,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self.loop.run()
         if self.loop.failure is None:
             self._assess()
-            self._take(self._on_several_cpus())
+            self._several_cpus = self._on_several_cpus()
+            self._take(self._several_cpus.results)
         self.judgement, self.comparison = self._by(self.plan.tolerance)
 
     def prove(self, spike_in: SpikeInResult | None) -> None:
@@ -175,7 +178,11 @@ class PairsComparison(ABC, Generic[AnyStretch]):
             origin=Origin(test=self.task.test, carried=replication.facts.carried, set_up=self.scenario.recorded),
             findings=findings,
             builds=ComparedBuilds(spike_in=self.context.spike_in, sides=sides, boots=tuple(found.boots)),
-            details=Details(interference=self.context.interference, uncounted=replication.facts.uncounted),
+            details=Details(
+                interference=self.context.interference,
+                uncounted=replication.facts.uncounted,
+                unmeasured=self._several_cpus.unmeasured,
+            ),
         )
         return self.kind.detailed(result, found.stretches)
 

@@ -123,6 +123,8 @@ def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
         yield "notice", scenario.comparison.notice
     for number, line in enumerate(build_lines(scenario), start=1):
         yield f"builds.{number}", line
+    for number, line in enumerate(scenario.details.unmeasured, start=1):
+        yield f"unmeasured.{number}", line
     for one in scenario.findings.measurands:
         for end, value in (("", one.value), (".lower", one.lower), (".upper", one.upper)):
             if value is not None:

@@ -68,7 +68,7 @@ def run_markdown(result: RunResult, address: str = "") -> str:
         blocks += [_folded("Latency", _latency(scenario, of)), _folded("Dropped packets", _drops(scenario, of))]
     remarks = [markdown_text(one) for one in left_out(told, result.reason)]
     remarks += [remark for one in result.scenarios for remark in _remarks(one, result)]
-    blocks += [_differences(result), _folded("What else was seen", _list(remarks))]
+    blocks += [_beside(result), _folded("What else was seen", _list(remarks))]
     blocks.append(_folded("What the verdicts rest on", "\n\n".join(filter(None, map(_grounds, shown)))))
     again = ["Again:", block(result.command)] if result.command else []
     blocks.append(_folded("This run", "\n\n".join([_origin(result), *again])))
@@ -137,10 +137,18 @@ def _builds(result: RunResult) -> str:
     return told.pop() if len(told) == 1 else ""
 
 
-def _differences(result: RunResult) -> str:
-    """What builds differ by beside their change, once where all scenarios compared the same."""
+def _beside(result: RunResult) -> str:
+    """What builds differ by beside their change, once where all scenarios compared the same; and what was not measured,
+    where it does not stand below the table of paths."""
     lines = dict.fromkeys(line for one in result.scenarios for line in build_lines(one))
-    return _list([markdown_text(line) for line in lines])
+    shown = [one for one in result.scenarios if not (is_portfolio(result) and one.verdict.passes)]
+    lost = [f"{_of(one, result)}{markdown_text(line)}" for one in shown for line in one.details.unmeasured]
+    return _list([*map(markdown_text, lines), *lost])
+
+
+def _of(scenario: ScenarioResult, result: RunResult) -> str:
+    """What a line begins with where there are several scenarios."""
+    return f"{markdown_text(cut(heading(scenario)))}: " if len(result.scenarios) > 1 else ""
 
 
 def _candidate(scenario: ScenarioResult) -> str:
@@ -266,8 +274,7 @@ def _drops(scenario: ScenarioResult, of: str) -> str:
 
 def _remarks(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:
     """What disturbed, what a kernel complained of, which boots failed, and what the verdict does not rest on."""
-    of = f"{markdown_text(cut(heading(scenario)))}: " if len(result.scenarios) > 1 else ""
-    comparison = scenario.comparison
+    of, comparison = _of(scenario, result), scenario.comparison
     if comparison is not None and not comparison.accepted:
         yield f"{of}the verdict does not rest on the change: {markdown_text(comparison.why_not)}"
     lines = (frames_lines, vectors_lines, notice_lines, drops_lines, soak_lines, spike_in_lines)

@@ -12,7 +12,7 @@ from pdrgate.printable import printable
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.markup.columns import aligned, in_line, widths_of
 from pdrgate.reports.words.arrival_words import arrivals_lines, starved_lines
-from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.costs import cost_lines
 from pdrgate.reports.words.drop_words import drops_lines
 from pdrgate.reports.words.frame_words import frames_lines
@@ -148,7 +148,7 @@ def _builds(scenario: ScenarioResult) -> Iterator[str]:
             for one, number in zip(scenario.builds.sides, boots, strict=True)
         ]
         yield "; ".join(reversed(names))  # the candidate is what the run is about
-    yield from build_lines(scenario)
+    yield from lines_beside(scenario)
 
 
 def _told(scenario: ScenarioResult, result: RunResult) -> Iterator[str]:

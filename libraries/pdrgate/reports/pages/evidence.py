@@ -13,7 +13,7 @@ from pdrgate.printable import printable
 from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.html_tables import evidence_tables, facts_table, measurands_table
 from pdrgate.reports.pages.scenario_parts import Picture, further_tables, key_tables, main_picture
-from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.headline import left_out, scenario_headline
 from pdrgate.results.model import ScenarioResult
 from pdrgate.trial import Trial
@@ -88,7 +88,7 @@ def _said(scenario: ScenarioResult) -> Iterator[Markup]:
 
 
 def _open(scenario: ScenarioResult) -> Iterator[Markup]:
-    for line in build_lines(scenario):
+    for line in lines_beside(scenario):
         yield Markup("<p>{}</p>").format(printable(line))
     if scenario.findings.measurands or scenario.pdr or scenario.comparison:
         yield Markup(measurands_table(scenario))

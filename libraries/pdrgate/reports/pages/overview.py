@@ -12,7 +12,7 @@ from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands import AT_THE_KNEE
 from pdrgate.reports.markup.robot_text import bold, link, picture, robot_table, robot_text
 from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
-from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.costs import changes_table, largest_changes, total_change
 from pdrgate.reports.words.headline import fault_in_words, headline, left_out, scenario_headline
 from pdrgate.reports.words.loss_words import by_build
@@ -62,7 +62,7 @@ def overview(result: RunResult, main: Picture | None) -> Overview:
 
 def evidence(scenario: ScenarioResult) -> Iterator[str]:
     """What the verdict of a scenario rests on: where its cost changed, where packets were lost, the checks."""
-    yield from (robot_text(line) for line in build_lines(scenario))
+    yield from (robot_text(line) for line in lines_beside(scenario))
     comparison = scenario.comparison
     largest, number = largest_changes(comparison.functions if comparison else ())
     if comparison is not None and largest:

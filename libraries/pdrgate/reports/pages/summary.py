@@ -15,7 +15,7 @@ from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.html_tables import evidence_tables, facts_table, measurands_table, paths_table
 from pdrgate.reports.pages.scenario_parts import Picture, details, kernel_release
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
-from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.headline import builds_compared, fault_in_words, headline, left_out, scenario_headline
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import heading, is_portfolio
@@ -35,7 +35,7 @@ class _Section:
     """Of a path its name; what it is set up with is told below."""
     kernel: str
     beside: Sequence[str]
-    """What must be known of two builds beside the verdict."""
+    """What must be known beside the verdict."""
     left_out: Sequence[str]
     """What its headline does not say of its reason."""
     told: str
@@ -99,7 +99,7 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
         kernel=kernel_release(scenario),
         left_out=left_out(scenario_headline(scenario), scenario.reason),
         told=scenario_headline(scenario).removeprefix(f"{scenario.verdict}: "),
-        beside=[printable(line) for line in build_lines(scenario)],
+        beside=[printable(line) for line in lines_beside(scenario)],
         measurands=Markup(measurands_table(scenario)),
         details=[Markup(fragment) for fragment in (*evidence_tables(scenario), *details(scenario))],
         facts=[

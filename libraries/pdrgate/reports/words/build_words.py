@@ -1,4 +1,4 @@
-"""Two builds may differ by more than their change: a sentence beside each verdict and a table tell it."""
+"""What stands beside a verdict: that two builds differ by more than their change, and what was not measured."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ def nameless_lines(scenario: ScenarioResult) -> list[str]:
         f"{'both builds' if len(sides) > 1 else f'the {sides[0]}'}: of cache lines {why}"
         for why, sides in of_sides.items()
     ]
+
+
+def lines_beside(scenario: ScenarioResult) -> list[str]:
+    """What a reader must know beside the verdict: of the two builds, and of what was to be measured and was not."""
+    return [*build_lines(scenario), *scenario.details.unmeasured]
 
 
 def builds_table(comparison: ComparisonResult) -> str:

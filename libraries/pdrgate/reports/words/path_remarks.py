@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from statistics import median
 
 from pdrgate.gate.run.slower_paths import searched_besides
@@ -42,12 +43,27 @@ def shared_changes(result: RunResult) -> list[str]:
 
 def noticed(result: RunResult) -> list[str]:
     """``notice on NAT, and on 2 other paths that pass: dst_release is called twice for each packet, was once``."""
+    found = (
+        (one, one.comparison.notice)
+        for one in result.scenarios
+        if one.verdict is Verdict.PASS and one.comparison is not None and one.comparison.notice
+    )
+    return [f"notice on {names}: {notice}" for notice, names in _by_sentence(found)]
+
+
+def unmeasured(result: RunResult) -> list[str]:
+    """``on A Bridge: what several CPUs share was not measured: the guest has ended``, of paths that pass."""
+    found = ((one, line) for one in result.scenarios if one.verdict.passes for line in one.details.unmeasured)
+    return [f"on {names}: {line}" for line, names in _by_sentence(found)]
+
+
+def _by_sentence(said: Iterable[tuple[ScenarioResult, str]]) -> Iterator[tuple[str, str]]:
+    """Each sentence with the paths that it is said of; those of the most paths."""
     paths: dict[str, list[str]] = defaultdict(list)
-    for scenario in result.scenarios:
-        if scenario.verdict is Verdict.PASS and scenario.comparison is not None and scenario.comparison.notice:
-            paths[scenario.comparison.notice].append(scenario.origin.test or scenario.title)
-    most = sorted(paths.items(), key=lambda one: -len(one[1]))[:_TOLD]
-    return [f"notice on {_and_others(names)}: {notice}" for notice, names in most]
+    for scenario, sentence in said:
+        paths[sentence].append(scenario.origin.test or scenario.title)
+    for sentence, names in sorted(paths.items(), key=lambda one: -len(one[1]))[:_TOLD]:
+        yield sentence, _and_others(names)
 
 
 def nameless(result: RunResult) -> list[str]:
@@ -61,11 +77,12 @@ def nameless(result: RunResult) -> list[str]:
 
 
 def said_of_paths(result: RunResult) -> list[str]:
-    """What stands below the lines of the paths: what several share, what surely changed where they pass, what has no
-    names, and what a search tells of what is slower, or would."""
+    """What stands below the lines of the paths: what was not measured and what surely changed where they pass, what
+    several share, what has no names, and what a search shows of what is slower, or would."""
     searches = [_search_in_words(one, result) for one in searched_besides(result.scenarios)]
     slower = any(one.verdict is Verdict.REGRESSION for one in result.scenarios)
-    return [*shared_changes(result), *noticed(result), *nameless(result), *(searches or ([_PAIRS] if slower else []))]
+    last = searches or ([_PAIRS] if slower else [])
+    return [*unmeasured(result), *shared_changes(result), *noticed(result), *nameless(result), *last]
 
 
 def _search_in_words(search: ScenarioResult, result: RunResult) -> str:

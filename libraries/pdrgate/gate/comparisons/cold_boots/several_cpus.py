@@ -6,7 +6,7 @@ boot of each build tells it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from pdrgate.errors import PdrGateError
 from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands.memory.memory_changes import memory_result
@@ -21,7 +22,7 @@ from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, tells_rate, with_scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.phase import Phase
-from pdrgate.results.model import MemoryResult, Side
+from pdrgate.results.model import Side
 from pdrgate.trial import Trial
 
 _TRIALS = 2
@@ -35,15 +36,32 @@ _IN_TURN, _ALONE, _FLOOD = 1024, 1536, 20e3
 """Packets, for each CPU and for one alone, of a trial in which CPUs execute in turn, half of which tell enough; and
 packets/s at which they are sent: CPUs take up half of that at most, for they rest behind packets."""
 
-OnSeveralCpus = Mapping[Side, MemoryResult]
-"""What is known of both builds, or nothing."""
+BOOTS = 2
+"""Times that guests are booted, where one of them ends before all is seen."""
 
 
-def on_several_cpus(task: ComparisonTask) -> OnSeveralCpus:
-    """What is known of both builds then; nothing where the testbed has no such guest, or one of them tells nothing."""
+def on_several_cpus(task: ComparisonTask) -> SeveralCpusSeen:
+    """What both builds show then; nothing where the testbed has no such guest. Where one ends, others are booted."""
+    if task.scenario.counts in INSIDE:  # programs of the SUT's own take turns with packets
+        return SeveralCpusSeen()
+    made: Mapping[Side, Sequence[Trial]] = {}
+    lost: list[str] = []
+    for _ in range(BOOTS):
+        lost.clear()
+        try:
+            made = _made(task, lost.append)
+        except PdrGateError as error:
+            lost.append(not_shared(error))
+        if not lost:
+            break
+        for one in lost:
+            task.session.observer.said(one)
+    return seen_of_both(made, _TRIALS, lost)
+
+
+def _made(task: ComparisonTask, lose: Callable[[str], None]) -> Mapping[Side, Sequence[Trial]]:
+    """The trials of one boot of each build; none where the testbed has no such guest. Raises PdrGateError."""
     session, scenario = task.session, task.scenario
-    if scenario.counts in INSIDE:  # programs of the SUT's own take turns with packets
-        return {}
     suts: list[OpenLoopSut] = []
     with (
         session.on_several_cpus() as cpus,
@@ -62,15 +80,12 @@ def on_several_cpus(task: ComparisonTask) -> OnSeveralCpus:
             for _ in range(_TRIALS):
                 for sut in suts:
                     see_packets(sut, cpus)
-            run_in_lockstep(suts, cpus, session.observer.said)
-        except PdrGateError as error:
-            session.observer.said(f"what several CPUs share is not told: {error}")
-            return {}
+            run_in_lockstep(suts, cpus, lose)
         finally:
             for sut in suts:
                 sut.abandon()
             session.leave([sut.testbed for sut in suts])
-    return results_of({side: sut.trials for side, sut in zip(SIDES, suts, strict=False)})
+    return {side: sut.trials for side, sut in zip(SIDES, suts, strict=False)}
 
 
 def await_all(coming: Sequence[Future[None]]) -> None:
@@ -90,9 +105,9 @@ def see_packets(sut: OpenLoopSut, cpus: int, trials: int = 1) -> None:
 
 
 def run_in_lockstep(
-    suts: Sequence[OpenLoopSut], cpus: int, said: Callable[[str], None], phases: Sequence[Phase] = LOCKSTEP_TRIALS
+    suts: Sequence[OpenLoopSut], cpus: int, lose: Callable[[str], None], phases: Sequence[Phase] = LOCKSTEP_TRIALS
 ) -> None:
-    """Trials in which the CPUs of SUTs execute in turn. What goes wrong is said, and the scaling not told.
+    """Trials in which the CPUs of SUTs execute in turn. What goes wrong costs the scaling alone: ``lose`` gets it.
 
     They end with a SUT that tells nothing, however often it is tried: programs read its packets, as a rule.
     """
@@ -104,15 +119,26 @@ def run_in_lockstep(
                 if not any(tries):
                     return
     except PdrGateError as error:
-        said(f"how much more {cpus} CPUs handle is not told: {error}")
+        lose(f"how much more {cpus} CPUs handle was not measured: {error}")
 
 
-def results_of(made: Mapping[Side, Sequence[Trial]], trials: int = _TRIALS) -> OnSeveralCpus:
-    """What the trials of both builds come to; nothing where one of them has seen fewer packets' memory."""
+def not_shared(why: object) -> str:
+    """What is lost with a guest of several CPUs, in a sentence."""
+    return f"what several CPUs share was not measured: {why}"
+
+
+def seen_of_both(made: Mapping[Side, Sequence[Trial]], trials: int, lost: Iterable[str] = ()) -> SeveralCpusSeen:
+    """What the trials of both builds come to, at least so many of each.
+
+    Args:
+        lost: what went wrong meanwhile, in sentences.
+    """
     found = {side: memory_result(memory_of(own), OF_SEVERAL_CPUS) for side, own in made.items()}
-    told = {
+    results = {
         side: replace(one, values=with_scaling(one, made[side]))
         for side, one in found.items()
         if one is not None and one.trials >= trials
     }
-    return told if len(told) == len(SIDES) else {}
+    blind = " and ".join(f"the {side}" for side in made if side not in results)
+    why = [not_shared(f"too few trials of {blind} had all CPUs handle packets at once")] if blind else []
+    return SeveralCpusSeen({} if blind else results, tuple(dict.fromkeys([*lost, *why])))

@@ -11,14 +11,16 @@ from functools import partial
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.errors import PdrGateError
 from pdrgate.gate.comparisons.cold_boots.several_cpus import (
-    OnSeveralCpus,
+    BOOTS,
     await_all,
-    results_of,
+    not_shared,
     run_in_lockstep,
     see_packets,
+    seen_of_both,
 )
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
@@ -29,7 +31,7 @@ from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.measurands.memory.scaling import scaling_changes
 from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
 from pdrgate.phase import Phase
-from pdrgate.results.model import Side
+from pdrgate.results.model import MemoryResult, Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Stands, Testbed
@@ -81,16 +83,16 @@ class SeveralCpuSuts:
         with contextlib.suppress(PdrGateError):  # it is tried again, and told, when its turn comes
             self._begin(task)
 
-    def told(self, task: ComparisonTask) -> OnSeveralCpus:
-        """What is known of both builds; nothing where the testbed has no such SUT, or one of them tells nothing."""
-        seen = self._made(task, _doubtful)
-        found = results_of(seen, 1)
-        if not _worse(found):
+    def told(self, task: ComparisonTask) -> SeveralCpusSeen:
+        """What both builds show; nothing where the testbed has no such SUT."""
+        made, lost = self._made(task, _doubtful)
+        found = seen_of_both(made, 1, lost)
+        if not _worse(found.results):
             return found
         self._session.observer.said("several CPUs show something to be worse: both builds are booted once more")
         self._end()
-        again = self._made(task, lambda seen: True)
-        return results_of({side: [*seen[side], *again[side]] for side in SIDES}) if again else {}
+        again, lost = self._made(task, lambda seen: True)
+        return seen_of_both({side: [*made[side], *again[side]] for side in SIDES} if again else {}, 1, lost)
 
     def close(self) -> None:
         """End both, and what sets them up; may be called twice."""
@@ -132,28 +134,41 @@ class SeveralCpuSuts:
         await_all([*begun.coming.values()])
         return begun.suts
 
-    def _made(self, task: ComparisonTask, in_doubt: Callable[[TrialsOfBoth], bool]) -> TrialsOfBoth:
-        """What was seen of each build's packets: in one trial, and further ones where that leaves doubt.
+    def _made(
+        self, task: ComparisonTask, in_doubt: Callable[[TrialsOfBoth], bool]
+    ) -> tuple[TrialsOfBoth, Sequence[str]]:
+        """What was seen of each build's packets, in one trial, and further ones where that leaves doubt; and what was
+        not seen, and why.
 
-        What goes wrong is told, and ends both SUTs.
+        What goes wrong ends both SUTs, and others are booted.
         """
-        try:
-            suts = self._prepared(task)
-            self._see(suts, 1, _FIRST_TURNS)
-            if in_doubt(_of(suts)):
-                self._see(suts, _IN_DOUBT, _MORE_TURNS)
-        except PdrGateError as error:
-            self._session.observer.said(f"what several CPUs share is not told: {error}")
+        made: TrialsOfBoth = {}
+        lost: list[str] = []
+        for _ in range(BOOTS):
+            lost.clear()
+            try:
+                suts = self._prepared(task)
+                self._see(suts, 1, _FIRST_TURNS, lost.append)
+                if in_doubt(_of(suts)):
+                    self._see(suts, _IN_DOUBT, _MORE_TURNS, lost.append)
+                made = _of(suts)
+            except PdrGateError as error:
+                lost.append(not_shared(error))
+            if not lost:
+                self._put_back()
+                break
+            for one in dict.fromkeys(lost):
+                self._session.observer.said(one)
             self._end()
-            return {}
-        self._put_back()
-        return _of(suts)
+        return made, lost
 
-    def _see(self, suts: Mapping[Side, OpenLoopSut], trials: int, turns: Sequence[Phase]) -> None:
+    def _see(
+        self, suts: Mapping[Side, OpenLoopSut], trials: int, turns: Sequence[Phase], lose: Callable[[str], None]
+    ) -> None:
         """Make trials of both at once, beside nothing else: the slower one is, the more often its clock ticks."""
         await_all([self._workers[side].submit(see_packets, sut, self._cpus, trials) for side, sut in suts.items()])
-        said, cpus = self._session.observer.said, self._cpus
-        await_all([self._workers[side].submit(run_in_lockstep, [sut], cpus, said, turns) for side, sut in suts.items()])
+        cpus = self._cpus
+        await_all([self._workers[side].submit(run_in_lockstep, [sut], cpus, lose, turns) for side, sut in suts.items()])
 
     def _put_back(self) -> None:
         """Have both put back to what they were before the scenario, while other things are done."""
@@ -218,12 +233,12 @@ def _doubtful(made: TrialsOfBoth) -> bool:
     before, after = (memory_of(made.get(side, ())) for side in SIDES)
     if not before or not after or memory_may_have_changed(before[-1], after[-1], JUDGED_OF_SEVERAL_CPUS):
         return True
-    found = results_of(made, 1)
+    found = seen_of_both(made, 1).results
     changes = scaling_changes(found.get("baseline"), found.get("candidate"))
     return any(2.0 * abs(one.change) > one.tolerance for one in changes)
 
 
-def _worse(found: OnSeveralCpus) -> bool:
+def _worse(found: Mapping[Side, MemoryResult]) -> bool:
     both = found.get("baseline"), found.get("candidate")
     changes = (*memory_changes(*both, (), JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both))
     return any(one.verdict is Verdict.REGRESSION for one in changes)

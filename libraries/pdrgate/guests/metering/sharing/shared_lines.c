@@ -340,10 +340,21 @@ static void idle(unsigned cpu)
 	end_turn(cpu);
 }
 
+enum { LOOK_AGAIN = 20000 /* ns */ };
+
+/* Until what was asked for is so. QEMU's own lock, which a CPU has here, is not taken for that. */
+static void await_reset(void)
+{
+	while (atomic_load(&record->heeded) != atomic_load(&requested))
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN }, NULL);
+}
+
 /*
- * Trials begin and end here, where a CPU is about to go on and no other has anything to do. One that is stopped in the
- * midst of code may touch memory before it executes anything else, and QEMU 7.2 would then look for what was instrumented
- * where it stopped, which is no more. What is asked for in idle() is done when the CPU goes on, whatever the others do.
+ * Trials begin and end here, where a CPU is about to go on and no other has anything to do. QEMU 7.2 keeps a pointer to
+ * what was instrumented of the last instruction that each CPU executed, clears it where a CPU halts, and follows it where
+ * an interrupt comes: for a CPU that was stopped in the midst of code it would lead to what is no more, and QEMU aborts.
+ * So a CPU that wakes up before the translated code has been thrown away waits for that. What is asked for in idle() is
+ * done when the CPU goes on, whatever the others do.
  */
 static void resumes(unsigned cpu)
 {
@@ -352,6 +363,8 @@ static void resumes(unsigned cpu)
 		return;
 	if (want_turn(cpu) && asked != before && atomic_compare_exchange_strong(&requested, &before, asked))
 		RESET();
+	else
+		await_reset();
 }
 
 /* While all CPUs stand still, and nothing that was translated is left. */
