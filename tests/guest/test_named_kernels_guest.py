@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from guest_trials import guest_trials
+from hostile_kernel import bz_image
 from touching_routers import MAPS, router_of_maps
 
 from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.image_symbols import image_symbols
-from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.kernel_build import KernelBuild, kernel_build
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory.line_areas import LineKind, read_areas
 from pdrgate.guests.metering.symbols import typed_symbols
@@ -69,6 +71,24 @@ def test_a_kernel_with_five_levels_of_page_tables_has_names(
     assert min(one.first for one in begins if one.kind == LineKind.DIRECT) >> 52 == 0xFF1
     seen = seen_of(testbed, tmp_path, "ipv6-routing")
     assert seen.missing == ()
+    assert shares_of(seen)["direct_lines"] >= LEAST["direct_lines"]
+
+
+def test_a_kernel_without_types_is_measured_and_what_it_lacks_is_said(
+    cloud: KernelBuild, boot_testbed: Callable[..., VmTestbed], config: GuestConfig, tmp_path: Path
+) -> None:
+    linked = linked_image(cloud.image)
+    assert linked is not None
+    before, name, behind = linked.read_bytes().rpartition(b"\0.BTF\0")  # the names of sections come last
+    nameless = before + name.replace(b"B", b"X") + behind
+    image = bz_image(tmp_path / "bzImage", gzip.compress(nameless, 1), cloud.release)
+    build = kernel_build(image, modules=cloud.modules)
+    testbed = boot_testbed(build, machine=dataclasses.replace(config, metered=True))
+    seen = seen_of(testbed, tmp_path, "ipv6-routing")
+    assert seen.missing == (
+        "no names of BPF maps, no fields of structs: the kernel's image has no types (CONFIG_DEBUG_INFO_BTF)",
+    )
+    assert seen.fields == {}
     assert shares_of(seen)["direct_lines"] >= LEAST["direct_lines"]
 
 
