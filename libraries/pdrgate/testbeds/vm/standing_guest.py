@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.guests.metering import VcpuMeter
 from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
@@ -193,6 +192,17 @@ class StandingGuest:
             self._generator = None
 
 
+class Holding(Protocol):
+    """What has a guest's CPU wait, and sees how often it halts."""
+
+    @property
+    def halts(self) -> int:
+        """How often it has halted so far."""
+
+    def hold(self, speed: int) -> None:
+        """Hold it at so many instructions/s; 0 lets it run as fast as it can."""
+
+
 class WaitingCpu:
     """A guest's CPU that all packets of a burst wait for.
 
@@ -200,7 +210,7 @@ class WaitingCpu:
     number each time, and a packet costs more or less for it.
     """
 
-    def __init__(self, meter: VcpuMeter, taken: Callable[[], int]) -> None:
+    def __init__(self, meter: Holding, taken: Callable[[], int]) -> None:
         self._meter = meter
         self._taken = taken
         self._before = 0
