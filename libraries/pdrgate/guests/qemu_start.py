@@ -37,9 +37,9 @@ _METERED = "nokaslr tsc=reliable"
 is held looks to the kernel's watchdog like a clock that has stopped: in one of some fifty boots it took the HPET from
 then on, which costs more to read than many a packet does to route."""
 _TICKING = "nohz=off"
-"""What a kernel does by itself is subtracted tick by tick, as it was counted while a program had the CPU. A tick of
-7.3 executes 5 100 instructions then, and 12 400 where it wakes a CPU whose tick had been stopped: how often it does,
-who else runs on this machine decides. One that is never stopped executes 3 400 to 3 900."""
+"""What a kernel does by itself is subtracted tick by tick, and how often its clock ticks in a trial, who else runs on
+this machine decides. A tick of 7.3 executes 3 400 to 3 900 instructions. One that wakes a CPU whose tick had been
+stopped executes 12 400, and a CPU without work has too few of them to be counted."""
 _UNMERGED = "slab_nomerge"
 """Of several CPUs lines are counted that more than one touches. A cache that others were merged into would give these
 its name, and objects of two kinds would share lines by chance."""

@@ -189,6 +189,11 @@ class VcpuMeter(PluginMemory):
                 return
             time.sleep(0.001)
 
+    @property
+    def halts(self) -> int:
+        """How often the CPUs have halted so far, together."""
+        return sum(one.halts for one in self.counts())
+
     def executed(self) -> Executed:
         """What each block was executed now, by all CPUs together."""
         of_each = [self.executed_by(cpu) for cpu in self.cpus]

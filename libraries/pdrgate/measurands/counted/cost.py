@@ -6,8 +6,9 @@ see are caches, branches and locks that others hold. Functions that the compiler
 It is judged at saturation, where the kernel takes packets in whole batches: there it repeats to 0.3 %. At a load that
 leaves the kernel time it takes fewer at a time, each batch costs the same, and a packet from 5 400 to 9 000
 instructions of one build; this is told beside it. What the kernel does by itself (the tick) is subtracted, as it was
-counted beside a program that has the CPU. Where builds are compared, no function is subtracted more often than in the
-idle trials of both: a kernel that is busy without packets could hide behind that what packets cost.
+counted beside a program that has the CPU, or at rest where the tick never stops. Where builds are compared, no function
+is subtracted more often than in the idle trials of both: a kernel that is busy without packets could hide behind that
+what packets cost.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
@@ -54,7 +55,7 @@ class GuestCounting:
 
     def standing(self) -> StandingCounting:
         """The counting of a guest that many scenarios are counted on."""
-        return StandingCounting(self, self._guest, self._program)
+        return StandingCounting(self, self._guest)
 
     def tracing(self) -> tuple[Observer, ...]:
         """What follows calls, by the names that `counting` has read."""
@@ -123,10 +124,9 @@ class StandingCounting:
     satisfies `Counting`.
     """
 
-    def __init__(self, counting: GuestCounting, guest: Guest, program: BusyProgram) -> None:
+    def __init__(self, counting: GuestCounting, guest: Guest) -> None:
         self._counting = counting
         self._guest = guest
-        self._program = program
         self._observer: FunctionObserver | None = None
         self._code: LoadedCode | None = None
 
@@ -138,7 +138,6 @@ class StandingCounting:
         if self._code is None:
             self._code = LoadedCode(self._guest, self._guest.build)
             self._counting.know(self._code.loaded)
-            self._program.start()
         self._code.begin()
         self._observer = FunctionObserver(meter, self._code.naming)
         return (self._observer,)
@@ -172,8 +171,8 @@ class StandingCounting:
         return self._counting.exact
 
     def busy(self) -> AbstractContextManager[object]:
-        """Have a program use the guest's CPU all the time."""
-        return self._counting.busy()
+        """Do nothing: its clock ticks while its CPU rests, too, as it mostly does in a trial."""
+        return contextlib.nullcontext()
 
 
 def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[Observer, ...]:

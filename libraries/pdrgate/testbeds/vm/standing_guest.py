@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.guests.metering import VcpuMeter
 from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
@@ -40,8 +39,11 @@ FLOOD = 100e3
 """Packets/s from which on they are sent in bursts."""
 _CRAWL = 200_000
 """Instructions/s of a CPU that waits: a thousandth of what it executes for a burst, while one is handed over."""
-_PATIENCE = 2.0
+_PATIENCE = 1.0
 """Seconds for a CPU to come to rest, and for a burst to be handed over, on a machine however busy."""
+_TICKS = 4
+"""Times that a CPU halts after which all of a burst is done. It does not halt before it has done what is in its ring;
+then it is woken by ticks, and for what QEMU has sent. Until it halts once, it may still rest from the burst before."""
 _LOOK = 0.001
 """Seconds between looks at what was handed over."""
 
@@ -190,6 +192,17 @@ class StandingGuest:
             self._generator = None
 
 
+class Holding(Protocol):
+    """What has a guest's CPU wait, and sees how often it halts."""
+
+    @property
+    def halts(self) -> int:
+        """How often it has halted so far."""
+
+    def hold(self, speed: int) -> None:
+        """Hold it at so many instructions/s; 0 lets it run as fast as it can."""
+
+
 class WaitingCpu:
     """A guest's CPU that all packets of a burst wait for.
 
@@ -197,14 +210,18 @@ class WaitingCpu:
     number each time, and a packet costs more or less for it.
     """
 
-    def __init__(self, meter: VcpuMeter, taken: Callable[[], int]) -> None:
+    def __init__(self, meter: Holding, taken: Callable[[], int]) -> None:
         self._meter = meter
         self._taken = taken
         self._before = 0
+        self._halts = meter.halts
+        """How often it had halted when it was let go on."""
 
     def stop(self) -> None:
         """Have it do next to nothing from now on, once it has done all that there was to do."""
-        self._meter.rest(_PATIENCE)
+        deadline = time.monotonic() + _PATIENCE
+        while self._meter.halts - self._halts < _TICKS and time.monotonic() < deadline:
+            time.sleep(_LOOK)
         self._meter.hold(_CRAWL)
         self._before = self._taken()
 
@@ -214,6 +231,7 @@ class WaitingCpu:
         while self._taken() - self._before < BURST and time.monotonic() < deadline:
             time.sleep(_LOOK)
         time.sleep(_LOOK)  # the last of them is in the ring by then
+        self._halts = self._meter.halts
         self._meter.hold(0)
 
 

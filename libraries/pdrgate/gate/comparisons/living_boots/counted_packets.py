@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pdrgate.fate import INSIDE
@@ -72,8 +71,7 @@ class CountedPackets:
         if known is not None:
             sut.take(known)
         while (ask := next(self._asks(sut), None)) is not None:
-            with self._suts.busy if ask.phase == Phase.IDLE else contextlib.nullcontext():
-                trial = sut.measure(ask.load, ask.duration, ask.phase)
+            trial = sut.measure(ask.load, ask.duration, ask.phase)
             if trial.occasion.phase == Phase.IDLE:
                 self._suts.resting[sut.boot_id] = trial
 

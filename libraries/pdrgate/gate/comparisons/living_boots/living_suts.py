@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -41,8 +40,6 @@ class LivingSuts:
         as well."""
         self.several_cpus = SeveralCpuSuts(session, self.builds)
         """One pair more, of several CPUs, for the scenarios that ask for it."""
-        self.busy = threading.Lock()
-        """Held by the one SUT in which a program uses the CPU: several would leave none to who is to end that."""
         self.resting: dict[str, Trial] = {}
         """What each kernel does by itself, by boot: it does so whatever it is set up for."""
         self.known: dict[OfPair, KnownState] = {}
