@@ -42,7 +42,7 @@ _FILES = {".deb": "{}_{}_*.deb", ".rpm": "{}-{}.*.rpm"}
 _PARTS = (*_IMAGES, "lib/modules/*", "usr/lib/modules/*")
 
 
-class Origin(Protocol):
+class PackageOrigin(Protocol):
     """The place that a package came from."""
 
     def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
@@ -58,7 +58,7 @@ class UnpackedPackage:
     folder: Path
     """All that it holds of a kernel."""
     fields: PackageFields
-    origin: Origin
+    origin: PackageOrigin
 
     @property
     def roles(self) -> frozenset[PackageRole]:
@@ -127,7 +127,7 @@ def unpacked_file(path: Path, within: Path, cache: Path) -> UnpackedPackage:
     return _known(digest, folder, _Beside(path.absolute().parent, _FILES.get(path.suffix, "")))
 
 
-def _known(digest: str, folder: Path, origin: Origin) -> UnpackedPackage:
+def _known(digest: str, folder: Path, origin: PackageOrigin) -> UnpackedPackage:
     told = json.loads((folder / FIELDS).read_text())
     return UnpackedPackage(digest, folder, PackageFields(told["name"], told["version"], tuple(told["needs"])), origin)
 
