@@ -13,7 +13,7 @@ MATRIX: Mapping[str, Sequence[str]] = {
     "6.18": ("trixie-backports/linux-image-6.18.15+deb13-cloud-amd64",),
     "7": ("trixie-backports/linux-image-cloud-amd64",),
 }
-"""By the beginning of a release, the packages that may hold such a kernel, in the order in which they are tried."""
+"""The packages that may hold a kernel of each series, in the order in which they are tried."""
 
 
 def matrix_build(series: str) -> KernelBuild:

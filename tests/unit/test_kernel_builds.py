@@ -126,7 +126,7 @@ def test_a_package(tmp_path):
 
 @needs_dpkg
 def test_the_cache_forgets_what_nobody_used_for_long(tmp_path, monkeypatch):
-    monkeypatch.setattr("pdrgate.builds.kernel_packages._KEPT", 2)
+    monkeypatch.setattr("pdrgate.builds.packages.unpacked_package._KEPT", 2)
     cache, made = tmp_path / "cache", []
     for number in range(4):
         package = deb(tmp_path, f"linux-image-{number}", {f"boot/vmlinuz-{RELEASE}": image(version=f"#{number} x")})

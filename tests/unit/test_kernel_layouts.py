@@ -32,7 +32,7 @@ from pdrgate.builds.found_builds import builds_at
 from pdrgate.builds.kernel_build import BuildError, absolute, kernel_build
 from pdrgate.builds.kernel_modules import select_modules
 from pdrgate.builds.named_build import named_build
-from pdrgate.builds.package_fields import needed_packages
+from pdrgate.builds.packages.package_fields import needed_packages
 
 MODULES = f"lib/modules/{RELEASE}"
 SHARED = Path(__file__).parents[3] / "shared/cases"

@@ -12,11 +12,11 @@ import pytest
 from local_archive import LocalArchive
 from made_kernels import deb, image, module, needs_dpkg, split_kernel
 
-from pdrgate.builds.apt_archive import NamedPackage, named_package, named_pattern
-from pdrgate.builds.apt_sources import AptSource, machine_sources, sources_of_suite
 from pdrgate.builds.found_builds import builds_at
 from pdrgate.builds.kernel_build import BuildError
 from pdrgate.builds.named_build import look_at, named_build
+from pdrgate.builds.packages.apt_archive import NamedPackage, named_package, named_pattern
+from pdrgate.builds.packages.apt_sources import AptSource, machine_sources, sources_of_suite
 
 needs_apt = pytest.mark.skipif(shutil.which("apt-get") is None, reason="needs apt-get")
 pytestmark = [needs_dpkg, needs_apt]

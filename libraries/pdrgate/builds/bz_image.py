@@ -12,7 +12,7 @@ LARGEST_IMAGE = 512 << 20
 """Bytes that an image may have."""
 
 _SETUP_SECTORS, _MAGIC, _PROTOCOL, _PAYLOAD = 0x1F1, 0x202, 0x206, 0x248
-"""Where a bzImage has its first part's length, "HdrS", the protocol, and the payload's offset and length."""
+"""Offsets in a bzImage of its first part's length, "HdrS", the protocol, and the payload's offset and length."""
 _WITH_PAYLOAD = 0x208
 """The protocol's version since which it says where the payload lies."""
 _HEADER = 0x250
@@ -38,7 +38,7 @@ def is_bz_image(head: bytes) -> bool:
 
 
 def payload_place(head: bytes) -> tuple[int, int] | None:
-    """Where the packed kernel begins in a bzImage that begins so, and its length; None where that is not said."""
+    """The place and the length of the packed kernel in a bzImage that begins so; None where that is not said."""
     if len(head) < _HEADER or not is_bz_image(head) or number(head, _PROTOCOL, 2) < _WITH_PAYLOAD:
         return None
     return (head[_SETUP_SECTORS] + 1) * 512 + number(head, _PAYLOAD, 4), number(head, _PAYLOAD + 4, 4)

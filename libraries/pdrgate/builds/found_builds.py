@@ -8,11 +8,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pdrgate.builds.apt_archive import AptArchive, NamedPackage, named_pattern
 from pdrgate.builds.git_tree.revision import commits_between, named_revision
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.builds.named_build import pinned
-from pdrgate.builds.package_fields import role_of
+from pdrgate.builds.packages.apt_archive import AptArchive, NamedPackage, named_pattern
+from pdrgate.builds.packages.package_fields import role_of
 from pdrgate.cache import cache_folder
 
 _PATTERN = re.compile(r"[*?[]")

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from pdrgate.builds.apt_archive import named_package
 from pdrgate.builds.bz_image import LARGEST_IMAGE, is_bz_image, number, payload_place
 from pdrgate.builds.handed_over import BuildError as BuildError  # what kernel_build raises
 from pdrgate.builds.handed_over import content, opened_build_file, real_file, real_folder
 from pdrgate.builds.image_config import LARGEST_CONFIG, image_config
-from pdrgate.builds.kernel_packages import UnpackedPackages, holds_package, packages_in, unpacked_packages
-from pdrgate.builds.package_fields import PackageRole, role_of
+from pdrgate.builds.packages.apt_archive import named_package
+from pdrgate.builds.packages.kernel_packages import UnpackedPackages, holds_package, packages_in, unpacked_packages
+from pdrgate.builds.packages.package_fields import PackageRole, role_of
 from pdrgate.cache import cache_folder
 from pdrgate.printable import printable
 

@@ -35,7 +35,7 @@ _PLACE = re.compile(r"[\w.+,@%=~-]+(/[\w.+,@%=~-]+)*", re.ASCII)
 _BUILT_IN = "modules.builtin"
 _LISTS = ("modules.order", _BUILT_IN, "modules.builtin.modinfo")
 _PACKAGES = "kernel-modules-core (Fedora) or linux-modules-RELEASE (Debian, Ubuntu)"
-"""Where distributions have the modules that a guest needs."""
+"""Packages in which distributions have the modules that a guest needs."""
 _INSTALLED = ("kernel", "extra", "updates")
 """Folders of installed modules; of two with one name depmod takes the one from the last."""
 
@@ -222,7 +222,7 @@ def _installed(build: KernelBuild) -> Iterator[tuple[str, Path]]:
 
 
 def _is_built_in(build: KernelBuild, name: str) -> bool:
-    """By the list that lies beside the modules, or by the image where there is none."""
+    """Whether a module is built in, by the list beside the modules, or by the image where there is no list."""
     assert build.modules is not None
     if (build.modules / _BUILT_IN).exists():
         lines = _lines(build, _BUILT_IN)

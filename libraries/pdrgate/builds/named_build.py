@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pdrgate.builds.apt_archive import named_package
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.git_tree.making import Tell
 from pdrgate.builds.git_tree.revision import Revision, merge_base, named_revision, revision
 from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.kernel_build import PARTS_OF_A_KERNEL, BuildError, KernelBuild, kernel_build
 from pdrgate.builds.kernel_modules import select_modules
+from pdrgate.builds.packages.apt_archive import named_package
 from pdrgate.errors import StorageError
 
 RUNNING = "running"

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping
 
 from pdrgate.builds.decompression import Source, read_all
-from pdrgate.builds.package_fields import PackageFields, checked_fields, role_of
+from pdrgate.builds.packages.package_fields import PackageFields, checked_fields, role_of
 
 RPM = b"\xed\xab\xee\xdb"
 """What such a package begins with."""

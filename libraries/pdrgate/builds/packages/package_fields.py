@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.builds.deb822 import stanzas
+from pdrgate.builds.packages.deb822 import stanzas
 
 PackageRole = Literal["image", "base", "modules"]
 """What a package holds of a kernel; base is its configuration, and the lists of its modules."""
@@ -86,7 +86,7 @@ def fields_of_control(text: str) -> PackageFields:
 def checked_fields(name: str, version: str, needs: tuple[str, ...]) -> PackageFields:
     """The same values as fields. Raises ValueError where name or version is none that a package may have."""
     if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
-        raise ValueError("it tells no package and version")
+        raise ValueError("it names no package and version")
     return PackageFields(name, version, tuple(need for need in needs if need != name))
 
 

@@ -14,13 +14,13 @@ from contextlib import closing
 from io import FileIO
 from pathlib import Path, PurePosixPath
 
-from pdrgate.builds.archive_member import Member
-from pdrgate.builds.cpio_stream import cpio_members
 from pdrgate.builds.decompression import MissingToolError, Part, Source, Unpacked, is_packed, most_unpacked, read_all
 from pdrgate.builds.handed_over import CHUNK, BuildError, new_place
-from pdrgate.builds.package_fields import PackageFields, fields_of_control
-from pdrgate.builds.rpm_file import RPM, rpm_fields
-from pdrgate.builds.tar_stream import tar_members
+from pdrgate.builds.packages.archive_member import Member
+from pdrgate.builds.packages.cpio_stream import cpio_members
+from pdrgate.builds.packages.package_fields import PackageFields, fields_of_control
+from pdrgate.builds.packages.rpm_file import RPM, rpm_fields
+from pdrgate.builds.packages.tar_stream import tar_members
 from pdrgate.errors import StorageError
 
 _AR = b"!<arch>\n"

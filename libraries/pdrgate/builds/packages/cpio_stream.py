@@ -7,8 +7,8 @@ import stat
 import struct
 from collections.abc import Iterator
 
-from pdrgate.builds.archive_member import Member, MemberKind, skip_rest
 from pdrgate.builds.decompression import Part, Source, read_all
+from pdrgate.builds.packages.archive_member import Member, MemberKind, skip_rest
 
 _MAGIC = b"070701"
 _HEADER = 110

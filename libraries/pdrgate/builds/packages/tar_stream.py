@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from pdrgate.builds.archive_member import Member, MemberKind, skip_rest
 from pdrgate.builds.decompression import Part, Source, read_all
+from pdrgate.builds.packages.archive_member import Member, MemberKind, skip_rest
 
 _BLOCK = 512
 _LONGEST_HEADER = 64 << 10

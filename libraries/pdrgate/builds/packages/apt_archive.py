@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.builds.apt_sources import machine_sources, sources_of_suite
 from pdrgate.builds.handed_over import BuildError
+from pdrgate.builds.packages.apt_sources import machine_sources, sources_of_suite
 from pdrgate.child_environment import PROXIES, child_environment
 from pdrgate.errors import StorageError
 
@@ -58,7 +58,7 @@ class ArchivePackage:
     """A package as apt would download it."""
 
     digest: str
-    """Of its content."""
+    """The SHA-256 of its content."""
     filename: str
 
 

@@ -1,4 +1,4 @@
-"""Where apt on this machine gets packages from, and from where it would get those of another suite.
+"""The sources of packages that apt has on this machine, and those that another suite would have.
 
 apt names no keyring of a source, and lists no source whose index it has not fetched yet. So its files are read here
 (sources.list(5)).
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.builds.deb822 import stanzas
+from pdrgate.builds.packages.deb822 import stanzas
 from pdrgate.child_environment import PROXIES, child_environment
 
 _LARGEST = 1 << 20
