@@ -28,7 +28,7 @@ ROOM_OF_A_RUN = 50 << 20
 LARGEST_RESULT = 64 << 20
 """Bytes of a result.json. A portfolio's has some MB."""
 _LONGEST_TEXT = 64 << 10
-"""Bytes of one text in it; a command or what a console told has some thousand."""
+"""Bytes of one text in it; a command, or the end of a console, has some thousand."""
 _TOO_LONG = re.compile(rb'"(?:[^"\\]|\\.){%d}' % _LONGEST_TEXT, re.DOTALL)
 _ADVICE = "name a result.json or the folder of a run"
 _WHERE = re.compile(r"^(?P<fault>.*?)(?: - at `(?:key in )?\$\.?(?P<place>.*?)`)?$", re.DOTALL)
