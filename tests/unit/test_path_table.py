@@ -66,9 +66,9 @@ def test_numbers_of_a_path_differ_by_the_change_beside_them() -> None:
     cost = replace(path.comparison.changes[0], verdict=Verdict.PASS)
     red = changed(path, comparison=replace(path.comparison, changes=(cost, atomics)))
     assert path_lines(made_results.result(red, *RUN.scenarios[:1]))[0].cells[1:4] == (
-        "0 atomics/packet",
-        "1.6 atomics/packet",
-        "+1.6 (+1.5 to +1.7)",
+        "24 atomics/packet",
+        "24.8 atomics/packet",
+        "+0.8, by function +1.6 (+1.5 to +1.7)",
     )
 
 
