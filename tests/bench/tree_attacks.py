@@ -51,23 +51,31 @@ def configure(tree: Tree, folder: Path, settings: Sequence[tuple[str, str]]) -> 
 
 def another_user(folder: Path, secret: Path) -> Sequence[str]:
     """While a build is gated, another user connects to whatever listens, and asks it for a shell."""
+    folder.chmod(0o777)
     if os.fork() == 0:
-        threading.Thread(target=lambda: (time.sleep(LONGEST), os._exit(0)), daemon=True).start()
-        folder.chmod(0o777)
-        os.setgroups([])
-        os.setresgid(OTHER_USER, OTHER_USER, OTHER_USER)
-        os.setresuid(OTHER_USER, OTHER_USER, OTHER_USER)
-        while folder.exists():
-            for address in listening():
-                with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as one:
-                    one.settimeout(2.0)
-                    one.connect(address)
-                    one.sendall(b"open attack\n")
-                    if b"attack" in one.recv(4096):
-                        (folder / "written").touch()
-            time.sleep(0.2)
-        os._exit(0)
+        # The child must not run what this process does at its end.
+        try:
+            connect_to_all(folder)
+        finally:
+            os._exit(0)
     return ("gate", "--kernel", "linux-image-cloud-amd64", "--against", "linux-image-cloud-amd64", "--profile", "smoke")
+
+
+def connect_to_all(folder: Path) -> None:
+    """Be the other user, until the folder is gone: ask each socket that can be reached for a shell."""
+    threading.Thread(target=lambda: (time.sleep(LONGEST), os._exit(0)), daemon=True).start()
+    os.setgroups([])
+    os.setresgid(OTHER_USER, OTHER_USER, OTHER_USER)
+    os.setresuid(OTHER_USER, OTHER_USER, OTHER_USER)
+    while folder.exists():
+        for address in listening():
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as one:
+                one.settimeout(2.0)
+                one.connect(address)
+                one.sendall(b"open attack\n")
+                if b"attack" in one.recv(4096):
+                    (folder / "written").touch()
+        time.sleep(0.2)
 
 
 def listening() -> Iterator[str]:
