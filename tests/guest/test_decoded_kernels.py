@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ import pytest
 from capstone import x86
 from decoded_code import decoded_code
 
-from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
@@ -29,15 +28,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
 ]  # fmt: skip
 
-RELEASES: Mapping[str, str] = {
-    "6.1": "linux-image-cloud-amd64",
-    "6.12": "trixie/linux-image-cloud-amd64",
-    "6.18": "trixie-backports/linux-image-6.18.15+deb13-cloud-amd64",
-    "7.3": "trixie-backports/linux-image-7.3.4+deb13-cloud-amd64",
-}
-"""A package of each release."""
-FOLDERS = "PDRGATE_TEST_KERNELS"
-"""Variable that names a folder in which kernels lie unpacked, each in one of its own that begins with its release."""
 PATIENCE = 180.0
 IMAGE = 0xFFFFFFFF80000000
 """Where x86 has physical address 0, for the kernel's image."""
@@ -81,26 +71,20 @@ class PatchedKernel:
         return int(last - first)
 
 
-@pytest.fixture(scope="module", params=RELEASES)
-def build(request: pytest.FixtureRequest) -> KernelBuild:
-    """A kernel of each release; those that cannot be had are skipped."""
-    release = request.param
-    folders = sorted(Path(os.environ[FOLDERS]).glob(f"{release}.*")) if FOLDERS in os.environ else []
-    try:
-        return kernel_build(folders[0] if folders else RELEASES[release])
-    except BuildError as error:
-        pytest.skip(f"there is no Linux {release} here: {error}")
-
-
 @pytest.fixture(scope="module")
-def kernel(booting: None, build: KernelBuild, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PatchedKernel]:
+def kernel(
+    booting: None, matrix_kernel: KernelBuild, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PatchedKernel]:
     """Its text in the memory of a guest."""
     folder = tmp_path_factory.mktemp("decoded")
     cpus = plan_cpus(None, None)
     config = GuestConfig(cpus=(cpus.generator,), accelerator="tcg", isolate=False, metered=True)
-    with Journal.begin(folder / "state") as journal, Guest(build, config, journal, folder / "consoles") as guest:
+    with (
+        Journal.begin(folder / "state") as journal,
+        Guest(matrix_kernel, config, journal, folder / "consoles") as guest,
+    ):
         guest.wait(PATIENCE)
-        lines = [line.split() for line in guest.run("cat", "/proc/kallsyms").stdout.splitlines()]
+        lines = [line.split() for line in guest.run("cat", "/proc/kallsyms", timeout=PATIENCE).stdout.splitlines()]
         own = [(int(words[0], 16), words[1], words[2]) for words in lines if len(words) == 3]
         places = {name: at for at, _, name in own}
         begin, end = places["_stext"], places["_etext"]
