@@ -235,7 +235,8 @@ class RunOptions(Options):
     kernel: Annotated[
         str,
         Said(
-            "A kernel to boot: .deb, bzImage, build tree, TREE@REV of a git tree, or distribution package.",
+            "A kernel to boot: .deb, .rpm, bzImage, build tree, TREE@REV of a git tree, distribution package, or "
+            "SUITE/PACKAGE of another suite.",
             "the candidate: a kernel to boot, [named](#a-kernel-build) by a file, a folder, a package or a revision",
             EVERYBODY,
             "BUILD",
