@@ -10,8 +10,10 @@ from pathlib import Path
 
 RELEASE = "6.1.0-hostile"
 
-_START = """
+_START = r"""
 .code32
+.data
+.ascii "\0virtio_pci\0virtio_console\0virtio_net\0"    /* as a kernel with these drivers has them */
 .section .note.Xen, "a", @note
 .long 4, 4, 18
 .asciz "Xen"
