@@ -397,7 +397,7 @@ def test_a_malformed_testbed_file_names_line_and_key(tmp_path, content, message)
         (("--tolerance", "lots"), "'lots' is not a ratio"),
         (("--profile", "eternal"), "'eternal' is not one of"),
         (("--baseline", "/nowhere"), "the baseline /nowhere does not exist"),
-        (("--resume", "nothing"), "cannot resume"),
+        (("--resume", "nothing"), "cannot go on with"),
         (("--scenario", "no-such-tag"), "no test"),
     ],
 )

@@ -19,6 +19,7 @@ from decoded_code import decoded_code
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
+from pdrgate.guests.guest_memory import PageTables
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.function_names import branches_by, is_thunk, returns_by
 from pdrgate.safety.journal import Journal
@@ -89,7 +90,7 @@ def kernel(
         places = {name: at for at, _, name in own}
         begin, end = places["_stext"], places["_etext"]
         assert guest.memory is not None
-        code = guest.memory.stretch(places["init_top_pgt"] - IMAGE, begin, end - begin)
+        code = guest.memory.stretch(PageTables(places["init_top_pgt"] - IMAGE), begin, end - begin)
     assert len(code) == end - begin
     names: dict[int, tuple[str, ...]] = {}
     for at, kind, name in own:

@@ -171,6 +171,7 @@ def test_what_the_command_prints_and_exits_with(
 ) -> None:
     builds.known |= {"b": PATH, "c": SLOW}
     monkeypatch.setattr(command, "_session", lambda *_: contextlib.nullcontext(session))
+    monkeypatch.setattr(command, "_look_at", lambda *_, bpf: None)  # the builds are known by letters, and no files
     monkeypatch.setattr(module, "compare_ends", lambda *_, each: (Judgement(Verdict.REGRESSION, "slower"), ends))
     assert main(["bisect", "a", "b", "c", "z", "--output", "ends"]) == 0
     told = capsys.readouterr().out.splitlines()

@@ -298,8 +298,9 @@ class Guest(WatchedShell):
 
     def _end(self) -> None:
         """Kill QEMU, if it runs, and wait a little for its end."""
-        # What it was started in ends after it: QEMU first, as the TAPs are free once it has ended.
-        for kill, pid in ((os.kill, self.pid), (os.killpg, self._process.pid)):
+        group = (os.killpg, self._process.pid)
+        # A sandbox ends after QEMU: QEMU first, as the TAPs are free once it has ended.
+        for kill, pid in (group,) if self.pid == self._process.pid else ((os.kill, self.pid), group):
             if self._process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     kill(pid, signal.SIGKILL)

@@ -30,6 +30,8 @@ _SETTINGS = (
 """Settings that hold whatever the tree's say; the tree may be somebody else's."""
 CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
 """Variables of a git that reads no settings but those of a repository."""
+_OF_A_TREE = CLEAN_GIT | {"GIT_PROTOCOL": "version=2"}
+"""The same of one that hands commits over: by an older protocol it has none to hand over where no branch is there."""
 _MOST_SAID = 64 << 20
 """Bytes that git may say."""
 _PATIENCE = 600.0
@@ -63,9 +65,9 @@ class Tree:
         options = ["--no-optional-locks", "--no-replace-objects", *(word for one in _SETTINGS for word in ("-c", one))]
         command = ("git", "-C", str(self.top), *options, *words)
         if not confines(f"{self.top}: to read a git tree"):
-            return ["env", *(f"{name}={value}" for name, value in CLEAN_GIT.items()), *command]
+            return ["env", *(f"{name}={value}" for name, value in _OF_A_TREE.items()), *command]
         places = {str(place): place for place in self._places()}
-        return Sandbox(self._reader(), readable=places, variables=CLEAN_GIT).command(*command)
+        return Sandbox(self._reader(), readable=places, variables=_OF_A_TREE).command(*command)
 
     def run(self, *words: str, given: str = "") -> subprocess.CompletedProcess[bytes]:
         """Run git in it, and return what it said.
@@ -108,7 +110,11 @@ class Tree:
         user, about = nobody(), self._folder.stat()
         if user is None or about.st_uid:
             return None if user is None else User(about.st_uid, about.st_gid)
-        closed = (path for path in (self._folder, self._folder / "HEAD", self._folder / "objects") if not _open(path))
+        closed = (
+            path
+            for path in (self.top, self._folder, self._folder / "HEAD", self._folder / "objects")
+            if not _open(path)
+        )
         if (one := next(closed, None)) is not None:
             raise BuildError(f"{one}: only root may read it, and root runs no git of a tree: chmod -R o+rX {self.top}")
         return user
