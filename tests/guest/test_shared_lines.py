@@ -44,7 +44,8 @@ def seen(cloud: KernelBuild, folder: Path, cpus: int, *counters: Touching) -> tu
             side: Build(side, name, partial(session.boot, cloud), counter.built(folder / name, "router"))
             for side, name, counter in zip(SIDES, "ab", counters, strict=True)
         }
-        found = on_several_cpus(ComparisonTask(session, Scenario("xdp-ipv6-routing"), builds, Plan(2, 600, 0.5), "t"))
+        task = ComparisonTask(session, Scenario("xdp-ipv6-routing"), builds, Plan(2, 600, 0.5), "t")
+        found = on_several_cpus(task).results
     before, after = (found[side] for side in SIDES)
     # Packets count only while all CPUs handle some.
     assert before.cpus == after.cpus == cpus
@@ -108,7 +109,8 @@ def test_guests_of_several_cpus_stay_up_until_what_is_worse_there_is_asked_of_tw
         suts = LivingSuts(session, builds)
 
         def told(scenario: Scenario) -> dict[Side, MemoryResult]:
-            return dict(suts.several_cpus.told(ComparisonTask(session, scenario, suts.builds, Plan(2, 600, 0.5), "t")))
+            task = ComparisonTask(session, scenario, suts.builds, Plan(2, 600, 0.5), "t")
+            return dict(suts.several_cpus.told(task).results)
 
         equal = told(Scenario("xdp-ipv6-routing"))
         assert told(Scenario("xdp-ipv4-routing")).keys() == equal.keys()
