@@ -14,20 +14,17 @@ import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+from applied_path import applied
 from portfolio_paths import FILES, scenario_of_path
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.network_state import NetworkState
 from pdrgate.errors import PdrGateError
-from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.knobs import KnobSet, batching
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
@@ -41,7 +38,7 @@ def comes_up(testbed: VmTestbed, name: str) -> str:
     scenario = scenario_of_path(name)
     before = NetworkState.of(testbed.hops[0].host)
     try:
-        with applied(testbed, scenario) as path:
+        with applied(testbed, scenario, scenario.set_up) as path:
             if path.loop is not None:
                 if not path.loop.transfer(65536, 0.2).delivered:
                     return "no byte of a transfer arrives"
@@ -51,28 +48,9 @@ def comes_up(testbed: VmTestbed, name: str) -> str:
                     probe_path(path, testbed, generator, scenario.frames, scenario.counts)
     except PdrGateError as error:
         return str(error)
+    except AssertionError as error:
+        return f"it is not put back: {error}"
     return "" if NetworkState.of(testbed.hops[0].host) == before else "what it set up stays"
-
-
-@contextlib.contextmanager
-def applied(testbed: VmTestbed, scenario: Scenario) -> Iterator[DataPath]:
-    """The path with its pinning and batches; taken away again."""
-    if scenario.set_up is not None:
-        testbed.furnish(scenario.set_up.programs, scenario.set_up.words)
-    path = data_path(
-        scenario.data_path, None, scenario.delivery, scenario.streams, set_up=scenario.set_up, told=lambda line: None
-    )
-    knobs = KnobSet()
-    try:
-        path.apply(testbed.hops)
-        testbed.pin(scenario.pinning)
-        for port in testbed.hops[0].ports:
-            for knob in batching(port.interface, scenario.gro, scenario.wait):
-                knobs.apply(testbed.guest, knob)
-        yield path
-    finally:
-        knobs.restore()
-        path.restore()
 
 
 def main() -> int:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from applied_path import applied
 from portfolio_faults import FAULTS, REPLACED, USUAL
 from portfolio_paths import FILES, scenario_of_path
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.data_paths.catalogue import DataPath, SetUp, data_path
+from pdrgate.data_paths.catalogue import DataPath, SetUp
 from pdrgate.data_paths.network_state import NetworkState
 from pdrgate.data_paths.replacing import Replaces
 from pdrgate.data_paths.set_up import set_up_of
@@ -25,7 +26,6 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
-from pdrgate.knobs import KnobSet, batching
 from pdrgate.measurands.counted.cost import on_path, packet_cost
 from pdrgate.measurands.rates.replacement import per_replacement
 from pdrgate.observers.replacing_observer import ReplacingObserver
@@ -116,24 +116,6 @@ def used(metered: VmTestbed, name: str, folder: Path) -> Used:
 
 def nearly_all(trial: Trial) -> bool:
     return trial.forwarded >= NEARLY_ALL * trial.offered > 0
-
-
-@contextmanager
-def applied(testbed: VmTestbed, scenario: Scenario, set_up: SetUp | None) -> Iterator[DataPath]:
-    """The path with this set-up, and the scenario's pinning and batches; taken away again."""
-    if set_up is not None:
-        testbed.furnish(set_up.programs, set_up.words)
-    path = data_path(scenario.data_path, None, scenario.delivery, scenario.streams, set_up=set_up, told=print)
-    knobs = KnobSet()
-    try:
-        path.apply(testbed.hops)
-        testbed.pin(scenario.pinning)
-        for port in testbed.hops[0].ports:
-            for knob in batching(port.interface, scenario.gro, scenario.wait):
-                knobs.apply(testbed.guest, knob)
-        yield path
-    finally:
-        assert [*knobs.restore(), *path.restore()] == []
 
 
 @contextmanager
