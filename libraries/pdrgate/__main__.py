@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from pdrgate.interruption import SIGNALS, Interruption, interruptible
+from pdrgate.this_process.interruption import SIGNALS, Interruption, interruptible
 
 
 def begin() -> int:

@@ -61,8 +61,8 @@ def serve() -> None:
     import pdrgate.reports.plots  # noqa: F401
     from pdrgate.cli import main
     from pdrgate.hosts.ssh import SshConnection
-    from pdrgate.interruption import interruptible
     from pdrgate.reports.markup.html import templates
+    from pdrgate.this_process.interruption import interruptible
 
     Figure.savefig = lambda self, file, **how: file.write(_BLANK)  # type: ignore[method-assign,assignment]
     ConstrainedLayoutEngine.execute = lambda self, figure: None  # type: ignore[method-assign]

@@ -24,12 +24,12 @@ from fake_testbed import FakeTestbed
 import pdrgate.gate.run.session as session
 import pdrgate.keywords.testbed as keywords
 from pdrgate.cli import main
-from pdrgate.errors import GeneratorError
+from pdrgate.values.errors import GeneratorError
 from pdrgate.gate.run.session import Session
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import TestbedConfig
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 
 class MortalSut(SimulatedSut):

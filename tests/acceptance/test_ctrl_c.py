@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.interruption import ECHOES_WITHIN
+from pdrgate.this_process.interruption import ECHOES_WITHIN
 from tests.acceptance.conftest import ROOT, Started, started
 
 SUITE = f"""\

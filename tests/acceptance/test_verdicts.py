@@ -15,7 +15,7 @@ from pdrgate.history.address import Address
 from pdrgate.history.database.deviations import HistoryNoise
 from pdrgate.history.noise_file import NoiseFile
 from pdrgate.results.fingerprint import series
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended
 
 

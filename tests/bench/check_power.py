@@ -31,12 +31,12 @@ from pdrgate.gate.run.profile import PROFILES, TOP_TRIALS, Profile
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.search.goals import PDR_GOAL
 from pdrgate.stability import Assessment, StabilityVerdict, assess
 from pdrgate.stability.checks import ENOUGH_DATA
 from pdrgate.stats.intervals import mean
-from pdrgate.trial import Trial
 
 CAPACITY = 500e3
 

@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.data_paths.paths.kernel_routing import Routing
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.record.trial import Trial
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 FLAT_OUT = 20e6
 KINDS = (

@@ -35,13 +35,13 @@ from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import CpuSpeed
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.watching import watching
+from pdrgate.record.trial import Trial
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds import Testbed
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 BUFFER = 512
 ICOUNT = ["-icount", "shift=3,align=on,sleep=on"]

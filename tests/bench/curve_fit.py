@@ -37,11 +37,11 @@ from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.search import mlr
 from pdrgate.search.goals import PDR_GOAL
 from pdrgate.stats.intervals import mean, t_interval
-from pdrgate.trial import Trial
 
 CAPACITY = 500e3
 

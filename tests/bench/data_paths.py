@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, data_path
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
-from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
@@ -35,6 +34,7 @@ from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 FLAT_OUT = {"netns": 20e6, "guest": 400e3}
 """Packets/s: beyond what any of them forwards. A guest's TAP is not flooded by millions: that takes QEMU's CPU."""

@@ -30,7 +30,6 @@ from flat_values import changed
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import Receivers, TcpStreams, data_path
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
-from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.cost_counting import counting_of
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
@@ -40,6 +39,8 @@ from pdrgate.measurands.transfers.tcp import kernel_cost
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds import Testbed
@@ -48,8 +49,7 @@ from pdrgate.testbeds.protocol import Pinning
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
-from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
+from pdrgate.values.errors import TestbedError
 
 Measure = Callable[[float, float], Trial]
 """One trial at packets/s for seconds."""

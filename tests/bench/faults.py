@@ -43,7 +43,7 @@ from pdrgate.history.results import read_result
 from pdrgate.results.model import RunResult
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
-from pdrgate.units import Duration
+from pdrgate.values.units import Duration
 
 ROOT = Path(__file__).resolve().parents[2]
 NETNS = ROOT / "resources/testbeds/local-netns.yaml"

@@ -61,6 +61,7 @@ from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE, unpaired_changes
 from pdrgate.measurands import PartialDropRate, SaturationThroughput, Sweep
+from pdrgate.record.trial import Trial
 from pdrgate.replication import (
     Contradiction,
     NoiseFloor,
@@ -77,7 +78,6 @@ from pdrgate.search import mlr
 from pdrgate.search.goals import NDR, PDR_GOAL, Goal
 from pdrgate.search.mlr import search
 from pdrgate.stats.intervals import change_interval, paired_change_interval, t_quantile
-from pdrgate.trial import Trial
 
 CAPACITY = 500e3
 WITHIN = 0.003

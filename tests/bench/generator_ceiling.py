@@ -25,13 +25,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.data_paths.paths.kernel_routing import Routing
-from pdrgate.errors import PdrGateError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import CommandError, netns_host
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames, template
+from pdrgate.values.errors import PdrGateError
 
 FLAT_OUT = 20e6
 LOADS = (50e3, 200e3, 500e3, 1e6)

@@ -32,11 +32,11 @@ from pdrgate.data_paths.catalogue import data_path
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.heartbeat import Heartbeat, HeartbeatObserver
 from pdrgate.observers.watching import Observation
+from pdrgate.record.trial import Trial
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 LOADS = (0.01, 0.3, 0.6, 0.9, 1.2)
 RULES = 200

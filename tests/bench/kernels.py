@@ -21,13 +21,13 @@ from portfolio_paths import FILES, scenario_of_path
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.network_state import NetworkState
-from pdrgate.errors import PdrGateError
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
+from pdrgate.values.errors import PdrGateError
 
 PATIENCE = 180.0
 """Seconds that a kernel may take to answer, on a busy machine."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.measurands import Cost
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 from pdrgate.results.model import ScenarioResult
 
 _TURNS, _FEW = "__schedule", 0.01

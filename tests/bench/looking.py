@@ -48,14 +48,14 @@ from pdrgate.hosts.host import local_host
 from pdrgate.observers.drop_reasons import DropObserver, reason_names
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver, Observation, watching
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.record.trial import Trial
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.stretch import USER_SPACE
 from pdrgate.testbeds.drop_watch import drop_reasons_here, drop_reasons_of, inode
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 NOTHING = """
 __attribute__((section("tp_btf/kfree_skb"), used)) int nothing(unsigned long long *context)

@@ -31,9 +31,9 @@ from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.measurands.memory.memory_trials import SENT_AT_ONCE
 from pdrgate.observers.watching import Observation
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging
 from pdrgate.safety.journal import Journal
-from pdrgate.stretch import Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from pdrgate.record.trial import Trial
 from pdrgate.stats.intervals import Interval, sample_deviation
-from pdrgate.trial import Trial
 
 _PAST: Final = 1.1
 """Times the saturation throughput: from such loads on a trial's rate is its capacity, and not cut off by its load."""

@@ -28,14 +28,14 @@ from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.measurands import replicate_of
 from pdrgate.measurands.functions.function_changes import function_changes
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import CostResult
 from pdrgate.safety.journal import Journal
 from pdrgate.search.goals import PDR_GOAL
-from pdrgate.stretch import Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 OVERLOAD, LOSSLESS = 120_000.0, 8_000.0
 LARGEST = 12

@@ -35,7 +35,7 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
-from pdrgate.units import Duration, Ratio
+from pdrgate.values.units import Duration, Ratio
 
 FUNCTION = "fib_rules_lookup"
 FILE = Path(__file__).resolve().parents[2] / "resources/testbeds/local-vm.yaml"

@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.watching import watching
+from pdrgate.record.stretch import USER_SPACE
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
-from pdrgate.stretch import USER_SPACE
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator

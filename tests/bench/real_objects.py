@@ -31,7 +31,6 @@ from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
 from pdrgate.builds.program_setup import program_setup
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.errors import PdrGateError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.hosts.cpus import plan_cpus
@@ -41,6 +40,7 @@ from pdrgate.observers.watching import watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+from pdrgate.values.errors import PdrGateError
 
 FLOOD, DURATION, TRIALS = 20e6, 0.3, 3
 OWN_PATHS = {"xdp": "xdp-ipv6-routing", "tc": "tc-redirect"}

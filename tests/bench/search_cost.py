@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
 from pdrgate.gate.run.profile import PROFILES, Profile
+from pdrgate.record.trial import Trial
 from pdrgate.search import mlr
 from pdrgate.search.calibration import calibrate
 from pdrgate.search.mlr import GoalOutcome, search
-from pdrgate.trial import Trial
 
 CAPACITY = 500e3
 CURVES: dict[str, LoadLoss] = {"ideal": IdealCurve(CAPACITY), "realistic": RealisticCurve(CAPACITY)}

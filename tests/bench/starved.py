@@ -27,10 +27,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.cause import Cause, CauseKind
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.watching import watching
+from pdrgate.record.cause import Cause, CauseKind
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed

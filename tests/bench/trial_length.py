@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from paced_forwarder import PacedForwarder
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.record.trial import Trial
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.values.errors import TestbedError
 
 DURATIONS = (0.25, 1.0, 4.0)
 ATTEMPTS = 4

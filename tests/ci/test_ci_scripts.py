@@ -79,7 +79,7 @@ FILES = {
     "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["libraries"]\n',
     "libraries/backend.py": BACKEND,
     "libraries/pdrgate/__init__.py": "",
-    "libraries/pdrgate/errors.py": "class PdrGateError(Exception): pass\n",
+    "libraries/pdrgate/values/errors.py": "class PdrGateError(Exception): pass\n",
     "libraries/pdrgate/cli.py": "import sys\ndef main():\n    print(*sys.argv[1:])\n    return len(sys.argv) - 2\n",
     "libraries/pdrgate/builds/__init__.py": "",
     "libraries/pdrgate/builds/bpf_build.py": "def compile_own_builds(): pass\n",

@@ -9,15 +9,15 @@ import pytest
 from test_bpf_paths import compiled
 
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.fate import Fate
 from pdrgate.gate.sut.alike_packets import ALIKE_LOOKS, LOOK_DURATION
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
 from pdrgate.gate.sut.probe import PROBE_LOAD
+from pdrgate.record.fate import Fate
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 pytestmark = pytest.mark.datapath
 

@@ -21,7 +21,6 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Hop, data_path
 from pdrgate.data_paths.paths.tc_redirect import TcRedirect
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
 from pdrgate.data_paths.steering import MOST_PACKETS
-from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.hosts.host import local_host, netns_host
 from pdrgate.observers.accounting import losses
@@ -31,6 +30,7 @@ from pdrgate.results.losses import LossResult
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import FCS, Frames, checksum, template, words_sum
 from pdrgate.traffic.generator import Generator
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

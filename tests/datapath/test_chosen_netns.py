@@ -11,12 +11,12 @@ import pytest
 from whole_frames import layers
 
 from pdrgate.data_paths.paths.kernel_routing import Routing
-from pdrgate.errors import TestbedError, UsageError
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.values.errors import TestbedError, UsageError
 
 pytestmark = pytest.mark.datapath
 

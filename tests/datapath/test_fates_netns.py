@@ -12,8 +12,6 @@ from flat_values import flat_trial
 from test_bpf_paths import compiled
 
 from pdrgate.data_paths.catalogue import DataPath, data_path
-from pdrgate.errors import SutError
-from pdrgate.fate import Fate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.probe import probe_path
@@ -21,8 +19,10 @@ from pdrgate.hosts.host import Host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.fates import by_fate
 from pdrgate.observers.reading import nested
+from pdrgate.record.fate import Fate
+from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.values.errors import SutError
 
 pytestmark = pytest.mark.datapath
 

@@ -17,11 +17,11 @@ from pdrgate.builds.program_setup import ProgramSetup, fillings, variables
 from pdrgate.data_paths.attached_programs import interface_number, sut_names
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.contract import Hop, Port
-from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

@@ -21,14 +21,14 @@ from packets import Decoded, decode
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port
 from pdrgate.data_paths.paths.kernel_routing import Routing
-from pdrgate.errors import TestbedError, UsageError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames, template
-from pdrgate.trial import Trial
+from pdrgate.values.errors import TestbedError, UsageError
 
 pytestmark = pytest.mark.datapath
 

@@ -20,7 +20,6 @@ import pytest
 from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.data_paths.paths.kernel_routing import Routing
-from pdrgate.errors import GeneratorError, TestbedError
 from pdrgate.hosts.host import local_host
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
@@ -29,6 +28,7 @@ from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.embedded import EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.native import wire
+from pdrgate.values.errors import GeneratorError, TestbedError
 
 pytestmark = pytest.mark.datapath
 

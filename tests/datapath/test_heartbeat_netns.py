@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hog import hog
 
-from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import Observation, watching
+from pdrgate.record.cause import causes_in_words
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
 

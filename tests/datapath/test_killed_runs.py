@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import EXIT_FAULT
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.progress import Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
@@ -23,6 +22,7 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.stability import read_trials
 from pdrgate.testbeds import load_testbed
+from pdrgate.values.errors import EXIT_FAULT
 
 pytestmark = pytest.mark.datapath
 
@@ -34,7 +34,7 @@ TRIALS = 3
 SCRIPT = f"""
 import sys
 from pathlib import Path
-from pdrgate.errors import PdrGateError
+from pdrgate.values.errors import PdrGateError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario

@@ -15,7 +15,6 @@ import pytest
 from knob_snapshot import snapshot
 
 from pdrgate.cli import main
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, TestbedError
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
 from pdrgate.knobs import (
     MOST_INSTRUCTIONS,
@@ -42,6 +41,7 @@ from pdrgate.knobs.irqbalance import Irqbalance
 from pdrgate.knobs.neighbours import neighbours
 from pdrgate.knobs.queues import QueueFiles, rfs_off, xps
 from pdrgate.knobs.rss import flow_hash
+from pdrgate.values.errors import EXIT_FAULT, EXIT_PASS, TestbedError
 
 pytestmark = [pytest.mark.datapath, pytest.mark.usefixtures("machine")]
 

@@ -12,11 +12,11 @@ import pytest
 
 from pdrgate.bpf.programs import TcxPorts, loaded
 from pdrgate.builds.bpf_build import own_build
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, netns_host
 from pdrgate.knobs import KnobSet, knob_from_record
 from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.port_network import PortNetwork
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

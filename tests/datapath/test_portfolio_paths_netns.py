@@ -10,9 +10,9 @@ from portfolio_paths import FILES, scenario_of_path
 from pdrgate.data_paths.catalogue import DataPath, SetUp, data_path
 from pdrgate.data_paths.network_state import NetworkState
 from pdrgate.data_paths.set_up import set_up_of
-from pdrgate.errors import SutError
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+from pdrgate.values.errors import SutError
 
 pytestmark = pytest.mark.datapath
 

@@ -17,10 +17,10 @@ from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.observers.function_names import OTHERS
 from pdrgate.observers.processor import WHOLE_KERNEL, ProcessorWatch, busy
 from pdrgate.observers.watching import Observation, watching
-from pdrgate.stretch import USER_SPACE
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 pytestmark = pytest.mark.datapath
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from fake_testbed import CONFIG, QUICK, Watcher
 
-from pdrgate.errors import TestbedError
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.guests.guest_config import GuestConfig
@@ -20,6 +19,7 @@ from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.testbeds.protocol import Testbed as AnyTestbed
 from pdrgate.testbeds.vm.guest_start import GuestStart
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

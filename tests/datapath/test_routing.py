@@ -11,10 +11,10 @@ import pytest
 
 from pdrgate.data_paths.catalogue import NETWORKS, DataPath, Hop, Port, data_path
 from pdrgate.data_paths.paths.kernel_routing import Routing
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed, Host
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

@@ -8,9 +8,9 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, data_path
 from pdrgate.data_paths.network_state import KnownNetworks, NetworkState, network_number
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.data_paths.standing_base import StandingBase
-from pdrgate.errors import SutError
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
-from pdrgate.trial import Trial
+from pdrgate.values.errors import SutError
 
 pytestmark = pytest.mark.datapath
 

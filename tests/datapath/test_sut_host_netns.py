@@ -6,7 +6,6 @@ import uuid
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import HostError, local_host, netns_host
 from pdrgate.knobs import KnobSet, offloads, rps_knobs, sysctl
 from pdrgate.knobs.file_knob import FileKnob, device_attribute, threaded_napi
@@ -16,6 +15,7 @@ from pdrgate.observers.environment import capture_environment
 from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Counter, Place, nested
 from pdrgate.observers.watching import CounterObserver, watching
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from scripted_child import scripted_children
 
-from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import local_host, netns_host
 from pdrgate.knobs import KnobSet, sysctl
 from pdrgate.knobs.file_knob import FileKnob
@@ -19,6 +18,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource
 from pdrgate.safety.processes import ProcessId
 from pdrgate.safety.recovery import Living, NotUndone, living, recover_stale
+from pdrgate.values.errors import StorageError, TestbedError
 
 pytestmark = pytest.mark.datapath
 

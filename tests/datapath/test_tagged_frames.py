@@ -8,11 +8,11 @@ from typing import Literal
 import pytest
 
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.knobs import KnobSet, offloads
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

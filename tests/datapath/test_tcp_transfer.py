@@ -11,9 +11,9 @@ from tests.datapath.test_routing import state
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.data_paths.iperf import Iperf
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import local_host
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

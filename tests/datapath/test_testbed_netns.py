@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import CpuPlan, parse_cpu_mask, plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

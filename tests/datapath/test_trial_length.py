@@ -12,11 +12,11 @@ from typing import cast
 import pytest
 from paced_forwarder import PacedForwarder
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath
 

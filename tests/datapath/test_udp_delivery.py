@@ -17,15 +17,15 @@ from tests.datapath.conftest import comms
 from tests.datapath.test_routing import state
 
 from pdrgate.data_paths.catalogue import Receivers, data_path
-from pdrgate.errors import SutError
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
 from pdrgate.traffic import native
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.values.errors import SutError
 
 pytestmark = pytest.mark.datapath
 

@@ -13,7 +13,6 @@ from fake_testbed import Watcher
 from machine_noise import UNDECIDED
 from wrong_routers import FAULTS, MARKS, RIGHT, SENDS_BACK, router
 
-from pdrgate.errors import SutError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -27,7 +26,8 @@ from pdrgate.measurands.counted.load_cost import MapMemory, VerifiedInstructions
 from pdrgate.reports.words.frame_words import frames_tables
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds import load_testbed
-from pdrgate.units import Duration, Ratio
+from pdrgate.values.errors import SutError
+from pdrgate.values.units import Duration, Ratio
 
 pytestmark = pytest.mark.datapath
 

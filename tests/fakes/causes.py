@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdrgate.cause import Cause, CauseKind
+from pdrgate.record.cause import Cause, CauseKind
 
 
 def because(words: str, kind: CauseKind = CauseKind.STOOD_STILL, part: float = 0.1) -> tuple[Cause, ...]:

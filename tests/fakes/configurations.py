@@ -18,7 +18,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Booting, Testbed, load_testbed
-from pdrgate.units import Duration
+from pdrgate.values.units import Duration
 
 NAMESPACES = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
 _RENICE = """

@@ -9,7 +9,7 @@ from fake_testbed import FakeTestbed
 from simulated_sut import SimulatedSut
 
 from pdrgate.observers.watching import Observation, Observer
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 TICK = "update_process_times"
 BATCH = 50

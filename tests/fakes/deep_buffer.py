@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.record.trial import LOOKS, Trial
 
 
 def buffered(

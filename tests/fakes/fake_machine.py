@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Completed, HostError
+from pdrgate.values.errors import TestbedError
 
 DEFAULT = "6.1.0-9-amd64"
 _REAL = (

@@ -24,15 +24,15 @@ from pdrgate.hosts.host import Host, local_host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
+from pdrgate.record.stretch import Latency
+from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
-from pdrgate.stretch import Latency
 from pdrgate.testbeds import Pinning, Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim, GeneratorConfig
 from pdrgate.testbeds.protocol import Counting
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeVar
 
-from pdrgate.parts import FlatPart
+from pdrgate.record.parts import FlatPart
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
 
 AValue = TypeVar("AValue", Trial, Transfer, ScenarioResult, SideResult)
 

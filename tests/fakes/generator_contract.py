@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from pdrgate.errors import GeneratorError, UsageError
+from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.values.errors import GeneratorError, UsageError
 
 
 class GeneratorContract:

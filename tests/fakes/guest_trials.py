@@ -7,11 +7,11 @@ from pathlib import Path
 from pdrgate.data_paths.catalogue import SetUp, data_path
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
-from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 OVERLOAD, DURATION = 120_000.0, 0.1
 PACKETS = 2048

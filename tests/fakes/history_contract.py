@@ -18,7 +18,6 @@ from simulated_tcp import SimulatedLoop, transferred
 from sqlalchemy import func, select
 
 from pdrgate.data_paths.catalogue import TcpStreams
-from pdrgate.errors import DataError, PdrGateError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.verdicts.baseline import HistoryBaselines
 from pdrgate.history.database.baselines import LATEST_GREEN, measured, measured_cost, pin, pins, pooled_boots, unpin
@@ -47,6 +46,7 @@ from pdrgate.replication import NoiseFloor, Try
 from pdrgate.replication.earlier_tries import LASTING
 from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.errors import DataError, PdrGateError
 
 SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
 PUBLISHED = "[[100000, 3], [1000000, 1000000, 0], [1000000, 999000, 5]]\n[[200000, 3], [2000000, 1800000, 0]]\n"

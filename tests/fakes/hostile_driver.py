@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.cache import cache_folder
+from pdrgate.this_process.cache import cache_folder
 
 SOURCES = Path(__file__).with_name("hostile_drivers")
 _OURS, _ITS = "net_watching", "net_failover"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.cpu import Governor, Smt, Turbo, idle_latency
 from pdrgate.knobs.ethtool import EthtoolSettings
@@ -20,6 +19,7 @@ from pdrgate.knobs.qdisc import RootQdisc
 from pdrgate.knobs.queues import QueueFiles, rfs_off, rps_off
 from pdrgate.knobs.rss import FlowHash, IndirectionTable
 from pdrgate.knobs.states import state_text
+from pdrgate.values.errors import TestbedError
 
 SYSCTLS = (
     "net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight",

@@ -10,6 +10,8 @@ from flat_values import flat_scenario, flat_side, flat_trial
 from pdrgate.gate.sut.fingerprinting import METHOD
 from pdrgate.history.results import RESULT_FILE, write_result
 from pdrgate.history.trials import TRIALS_FILE
+from pdrgate.record.stretch import Latency
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
     SCHEMA,
     BootResult,
@@ -26,8 +28,6 @@ from pdrgate.results.model import (
     TestbedResult,
 )
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import Latency
-from pdrgate.trial import Trial
 
 FINGERPRINT = {
     "scenario": "ipv6-routing-1cpu-4096-64B",

@@ -12,7 +12,7 @@ from robot.running import Keyword, ResourceFile, TestSuite, UserKeyword
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.keywords.state import State
-from pdrgate.units import Duration, Ratio
+from pdrgate.values.units import Duration, Ratio
 
 ROOT = Path(__file__).parents[2]
 RESOURCE = ResourceFile.from_file_system(ROOT / "resources/gate.resource")

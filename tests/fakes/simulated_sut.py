@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from flat_values import flat_trial
 
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.record.trial import LOOKS, Trial
 
 
 class LoadLoss(Protocol):

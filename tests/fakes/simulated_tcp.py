@@ -18,8 +18,8 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.history.noise_file import NoiseStore
+from pdrgate.record.transfer import Look, Transfer
 from pdrgate.results.model import ScenarioResult
-from pdrgate.transfer import Look, Transfer
 
 SEGMENT = 1448
 

@@ -32,7 +32,7 @@ if __name__ == "__main__":
 
 from simulated_sut import Ceiling, IdealCurve, SimulatedSut
 
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 Api = Literal["4.1", "5.1"]
 VERSIONS: dict[Api, tuple[str, tuple[int, int]]] = {"4.1": ("v2.86", (4, 8)), "5.1": ("v3.08", (5, 1))}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging, Occasion, Seen
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging, Occasion, Seen
+from pdrgate.record.trial import Trial
 
 
 def in_turns(*cpus: tuple[int, int], idle: int = 0) -> Seen:

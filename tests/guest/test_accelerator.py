@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator import accelerator
 from pdrgate.guests.emulator.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.emulator.qemu import QEMU
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.guest
 

@@ -12,12 +12,12 @@ from pdrgate.builds.program_setup import ProgramSetup, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, Receivers, TcpStreams, data_path
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
-from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.guest
 

@@ -13,13 +13,13 @@ import pytest
 from hog import hog
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.cause import causes_in_words
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import SpeedObserver
 from pdrgate.guests.metering.function_counts import BusyProgram
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import HostError
+from pdrgate.record.cause import causes_in_words
 from pdrgate.safety.journal import Journal
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("machine")]

@@ -9,14 +9,14 @@ import pytest
 from flat_values import changed
 
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.errors import SutError
-from pdrgate.fate import Fate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.observers.fates import by_fate
 from pdrgate.observers.reading import nested
+from pdrgate.record.fate import Fate
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
-from pdrgate.trial import Trial
+from pdrgate.values.errors import SutError
 
 pytestmark = pytest.mark.guest
 

@@ -13,12 +13,12 @@ import pytest
 
 from pdrgate.builds.kernel_build import BuildError, kernel_build
 from pdrgate.crashes.kernel_log import read_kernel_log
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator import qemu
 from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.hosts.host import CommandError, HostError
 from pdrgate.observers.environment import capture_environment
 from pdrgate.safety.journal import Journal
+from pdrgate.values.errors import TestbedError
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

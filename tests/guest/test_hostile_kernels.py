@@ -15,8 +15,8 @@ from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.symbols import UNNAMED, KernelSymbols
+from pdrgate.record.stretch import USER_SPACE
 from pdrgate.safety.journal import Journal
-from pdrgate.stretch import USER_SPACE
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

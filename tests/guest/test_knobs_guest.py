@@ -12,7 +12,6 @@ import pytest
 from knob_snapshot import setting, snapshot
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.qemu import NetworkPort
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
@@ -34,6 +33,7 @@ from pdrgate.knobs.irqbalance import Irqbalance
 from pdrgate.knobs.queues import xps
 from pdrgate.knobs.rss import FlowHash, IndirectionTable, flow_hash
 from pdrgate.safety.journal import Journal
+from pdrgate.values.errors import TestbedError
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

@@ -13,11 +13,11 @@ from touching_routers import FAR, MAPS, NEAR, OF_EACH_CPU, SHARED, Touching, rou
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.measurands.counted.cost import packet_cost
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
+from pdrgate.record.trial import Trial
 from pdrgate.stability.trial_files import read_trials
-from pdrgate.stretch import MemoryCounts, MemorySeen
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
-from pdrgate.trial import Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

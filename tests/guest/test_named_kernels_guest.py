@@ -19,8 +19,8 @@ from pdrgate.builds.kernel_build import KernelBuild, kernel_build
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory.line_areas import LineKind, read_areas
 from pdrgate.guests.metering.symbols import typed_symbols
-from pdrgate.phase import Phase
-from pdrgate.stretch import MemorySeen
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import MemorySeen
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]

@@ -16,11 +16,11 @@ from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
 from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.measurands.functions.function_changes import function_changes
-from pdrgate.phase import Phase
-from pdrgate.stretch import CALLER, USER_SPACE, Belonging
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import CALLER, USER_SPACE, Belonging
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

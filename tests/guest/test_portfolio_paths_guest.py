@@ -29,12 +29,12 @@ from pdrgate.history.trials import TrialFile
 from pdrgate.measurands.counted.cost import on_path, packet_cost
 from pdrgate.measurands.rates.replacement import per_replacement
 from pdrgate.observers.replacing_observer import ReplacingObserver
-from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

@@ -12,8 +12,8 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
-from pdrgate.phase import Phase
-from pdrgate.stretch import LINES_OF_PAGE, Belonging
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import LINES_OF_PAGE, Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.frames import Frames
 

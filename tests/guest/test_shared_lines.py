@@ -21,7 +21,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands.memory.memory_changes import memory_changes
 from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, scaling_changes
 from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability.trial_files import read_trials

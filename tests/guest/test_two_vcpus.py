@@ -14,8 +14,8 @@ from pdrgate.guests.metering import VcpuMeter
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.record.stretch import USER_SPACE
 from pdrgate.safety.journal import Journal
-from pdrgate.stretch import USER_SPACE
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

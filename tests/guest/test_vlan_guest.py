@@ -9,11 +9,11 @@ from typing import Any, Literal
 import pytest
 
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath, data_path
-from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.probe import probe_path
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
-from pdrgate.trial import Trial
+from pdrgate.values.errors import SutError, TestbedError
 
 pytestmark = pytest.mark.guest
 

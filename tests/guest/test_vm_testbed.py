@@ -17,7 +17,6 @@ from pdrgate.bpf.programs import XdpMode
 from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.data_paths.catalogue import NETWORKS, data_path
 from pdrgate.data_paths.paths.xdp_routing import XdpRouting
-from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.dropped_packets import namespaces
 from pdrgate.gate.sut.fingerprinting import fingerprint
 from pdrgate.guests.guest import GuestError
@@ -32,6 +31,7 @@ from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_testbed import DEFAULT_BUFFER, VmTestbed
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting")]
 

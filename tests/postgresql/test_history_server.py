@@ -16,13 +16,13 @@ from made_results import compared, scenario, written
 from postgresql_server import PostgresqlServer, programs
 
 from pdrgate.cli import main
-from pdrgate.errors import DataError, StorageError
 from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add
 from pdrgate.history.database.kept_tries import HistoryLedger
 from pdrgate.history.database.version import VERSION_TABLE
+from pdrgate.values.errors import DataError, StorageError
 
 _NUMBERS = itertools.count(1)
 

@@ -9,8 +9,8 @@ from ssh_server import SshServer
 
 from pdrgate.bare_metal.booting import RestartError, wait_for_boot
 from pdrgate.bare_metal.host_files import FileSink, put_checked
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh import SshConnection, SshHost
+from pdrgate.values.errors import TestbedError
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

@@ -20,7 +20,6 @@ from ssh_server import SshServer
 
 from pdrgate.data_paths.catalogue import TcpStreams, data_path
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import netns_host
 from pdrgate.hosts.ssh_login import HostKeyError
@@ -32,6 +31,7 @@ from pdrgate.safety.recovery import recover_stale
 from pdrgate.stability import read_trials
 from pdrgate.testbeds import load_testbed
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 if TYPE_CHECKING:
     from pdrgate.testbeds import Testbed

@@ -15,10 +15,10 @@ import pytest
 from retis_server import EVENTS, server_with_retis
 from ssh_server import SshServer
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh import SshConnection, SshHost
 from pdrgate.observers.retis.collector import Collection
 from pdrgate.observers.retis.events import bindings_missing, read_events
+from pdrgate.values.errors import TestbedError
 
 NAMESPACE = 4_000_000_000
 """Of no network that there is."""

@@ -17,7 +17,6 @@ from fake_testbed import QUICK, Watcher
 from rack import Rack
 from ssh_server import SshServer
 
-from pdrgate.errors import TestbedError
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.hosts.ssh import SshConnection, SshHost
@@ -28,6 +27,7 @@ from pdrgate.safety.recovery import recover_stale
 from pdrgate.safety.state_folder import sut_lock
 from pdrgate.safety.sut_lock import SutInUseError, SutLock
 from pdrgate.testbeds import load_testbed, open_testbed
+from pdrgate.values.errors import TestbedError
 
 OURS = r"^ssh:sut is in use by this run's other testbed; close that one first$"
 LIBRARIES = Path(__file__).parents[2] / "libraries"

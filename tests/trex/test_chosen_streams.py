@@ -11,12 +11,12 @@ from trex_rig import paths
 from trex_server import TRexServer, packets
 from whole_frames import layers
 
-from pdrgate.errors import UsageError
 from pdrgate.traffic.chosen.frame_table import frame_table
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexGenerator
 from pdrgate.traffic.trex.trex_streams import streams
+from pdrgate.values.errors import UsageError
 
 
 def frames(*words: str, **more: Any) -> Frames:

@@ -23,12 +23,12 @@ from trex_rig import config, paths
 from trex_server import TRexServer
 
 import pdrgate.traffic.trex.trex_generator as generator_module
-from pdrgate.cause import CauseKind
-from pdrgate.errors import GeneratorError, TestbedError
+from pdrgate.record.cause import CauseKind
+from pdrgate.record.trial import Trial
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexGenerator
 from pdrgate.traffic.trex.trex_config import TRexConfig
-from pdrgate.trial import Trial
+from pdrgate.values.errors import GeneratorError, TestbedError
 
 Serve = Callable[..., TRexServer]
 Connect = Callable[..., TRexGenerator]

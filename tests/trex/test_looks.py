@@ -19,7 +19,6 @@ from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
-from pdrgate.cause import causes_in_words
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -29,6 +28,8 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.history.results import read_result
 from pdrgate.measurands import Sweep
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
@@ -37,7 +38,6 @@ from pdrgate.search.mlr import GoalOutcome, search
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.traffic.trex import TRexGenerator
-from pdrgate.trial import LOOKS, Trial
 
 FRAMES = Frames(6)
 DEEP = 4096

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from trex_rig import paths
 
-from pdrgate.cause import causes_in_words
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.trial import LOOKS
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex.outcome import (
     DeafStatisticsError,
@@ -19,7 +20,6 @@ from pdrgate.traffic.trex.outcome import (
     trial,
 )
 from pdrgate.traffic.trex.trex_streams import streams
-from pdrgate.trial import LOOKS
 
 SENT = streams(Frames(6), paths(), 1_000_000, 1.0)
 GROUP = SENT[0].group

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pdrgate.record.trial import LOOKS
 from pdrgate.traffic.trex.readings import (
     END_LAG,
     FlowReading,
@@ -20,7 +21,6 @@ from pdrgate.traffic.trex.readings import (
     under_way_at_looks,
     unseen,
 )
-from pdrgate.trial import LOOKS
 
 ON_TIME = Sending((0.0, 0.002), (1.0, 1.005))
 COUNT = 1_000_000

@@ -15,9 +15,9 @@ from generator_contract import GeneratorContract
 from trex_rig import SATURATION, config, ideal, paths
 from trex_server import TRexServer
 
-from pdrgate.errors import TestbedError
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexGenerator
+from pdrgate.values.errors import TestbedError
 
 STAND_IN = pathlib.Path(__file__).parents[1] / "fakes" / "shipped_client"
 REAL = os.environ.get("PDRGATE_TREX_CLIENT")

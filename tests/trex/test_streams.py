@@ -17,10 +17,10 @@ from packets import decode
 from trex_rig import paths
 from trex_server import packets
 
-from pdrgate.errors import DataError, UsageError
 from pdrgate.traffic.chosen.capture_file import captured_packets
 from pdrgate.traffic.frames import MAX_FLOWS, Frames
 from pdrgate.traffic.trex.trex_streams import GROUPS, MOST_FRAME_STREAMS, Stream, split, streams
+from pdrgate.values.errors import DataError, UsageError
 
 families = st.sampled_from([4, 6])
 

@@ -15,13 +15,13 @@ from simulated_sut import Ceiling
 from trex_rig import ideal, paths
 from trex_server import Faults, TRexServer, packets
 
-from pdrgate.errors import GeneratorError, UsageError
+from pdrgate.record.trial import Trial
 from pdrgate.search.goals import Goal
 from pdrgate.search.mlr import GoalOutcome, search
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.trex import TRexGenerator
 from pdrgate.traffic.trex.trex_config import TRexConfig
-from pdrgate.trial import Trial
+from pdrgate.values.errors import GeneratorError, UsageError
 
 Serve = Callable[..., TRexServer]
 Connect = Callable[..., TRexGenerator]

@@ -4,8 +4,8 @@ import pytest
 from flat_values import flat_trial
 
 from pdrgate.observers.accounting import losses, total
+from pdrgate.record.trial import Trial
 from pdrgate.results.losses import LossResult, PlaceLoss, compared
-from pdrgate.trial import Trial
 
 BACKLOG = PlaceLoss(where="in the backlog of CPU 1", hint="netdev_max_backlog", packets=300)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pdrgate.errors import UsageError
-from pdrgate.fate import Fate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
+from pdrgate.record.fate import Fate
+from pdrgate.record.trial import Aside, CarriedFrame, Trial
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.frames import Frames, Path, complete_ipv4, template
-from pdrgate.trial import Aside, CarriedFrame, Trial
+from pdrgate.values.errors import UsageError
 
 SOURCE, LIMIT, IDENTIFICATION, PAYLOAD = 29, 22, 19, 50
 NO_SUM = {40: 0, 41: 0}

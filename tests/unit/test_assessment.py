@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 
+from pdrgate.record.trial import Trial
 from pdrgate.stability import Assessment, TirReading, assess
-from pdrgate.trial import Trial
 
 LOADS = [4e5, 6e5, 8e5, 9.5e5, 1.1e6, 1.3e6, 1.5e6]
 

@@ -19,7 +19,7 @@ from pdrgate.bare_metal.installation import InstallError
 from pdrgate.bare_metal.layout import Layout
 from pdrgate.bare_metal.loader import LoaderError, LoaderName
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
-from pdrgate.errors import TestbedError
+from pdrgate.values.errors import TestbedError
 
 RELEASE = "6.12.1-test"
 POWER_CYCLE = f"power-cycle it, by its management controller or by hand: it then starts {DEFAULT}"

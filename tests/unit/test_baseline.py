@@ -12,10 +12,10 @@ import pytest
 from flat_values import changed
 from made_results import FINGERPRINT, PER_RUN, pdr, result, scenario, written
 
-from pdrgate.errors import DataError
 from pdrgate.gate.verdicts.baseline import Baseline, Baselines, besides_the_kernel, differing_entries
 from pdrgate.history.results import write_result
 from pdrgate.results.model import LatencyResult
+from pdrgate.values.errors import DataError
 
 NOWHERE = Path("/nowhere/own-run")
 

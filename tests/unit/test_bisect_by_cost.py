@@ -20,7 +20,6 @@ from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 
 from pdrgate.builds.bpf_build import own_build
 from pdrgate.cli import main
-from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.comparisons import bisection as module
 from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest, Steps, bisected, compare_ends, first_bad
 from pdrgate.gate.comparisons.judged_series import JudgedSeries, judged_series
@@ -31,6 +30,7 @@ from pdrgate.gate.run.session import Session
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
+from pdrgate.values.errors import DataError, TestbedError
 
 command = importlib.import_module("pdrgate.cli.bisect")  # the package has the command by that name
 ASKED = BisectionRequest(testbed="made-up.yaml", scenario=Scenario().name, profile="quick", bpf=False)

@@ -14,8 +14,8 @@ from pdrgate.builds import bpf_build as bpf_builds
 from pdrgate.builds.bpf_build import OWN_BUILDS, BpfBuildError, bpf_build, own_build
 from pdrgate.builds.kernel_build import absolute
 from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed
+from pdrgate.values.errors import TestbedError
 
 needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed: run ci/bootstrap")
 

@@ -23,7 +23,6 @@ from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.crashes.faults import Crash
-from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.equal_builds import compare_with_itself
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
@@ -43,7 +42,8 @@ from pdrgate.history.results import read_result
 from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.observers.watching import Observation
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.replication import NoiseFloor
 from pdrgate.replication.replicates import Replicates
 from pdrgate.reports.ci.markdown import run_markdown
@@ -54,8 +54,8 @@ from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_trials
 from pdrgate.testbeds import Pinning, load_testbed
-from pdrgate.trial import Trial
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.errors import DataError, StorageError, TestbedError, UsageError
+from pdrgate.values.units import Rate, Ratio
 
 STEADY = [1e6, 1.003e6, 0.998e6, 1.001e6, 0.999e6, 1.002e6]
 PANIC = Crash("panic", "Kernel panic - not syncing: VFS", "mount_root+0x1/0x2", ("do_mount+0x3/0x4", "init+0x5/0x6"))

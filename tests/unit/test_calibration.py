@@ -7,9 +7,9 @@ from causes import because
 from flat_values import changed
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
-from pdrgate.errors import GeneratorError
+from pdrgate.record.trial import Trial
 from pdrgate.search.calibration import FLAT_OUT, Calibration, calibrate
-from pdrgate.trial import Trial
+from pdrgate.values.errors import GeneratorError
 
 
 def sent(offered: int, forwarded: int) -> Trial:

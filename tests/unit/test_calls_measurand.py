@@ -10,15 +10,15 @@ from test_packet_cost import PLAIN, RT, STEADY, boots, compared
 
 from pdrgate.measurands import described
 from pdrgate.measurands.counted.calls import Calls
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.exports.benchstat import go_benchmarks
 from pdrgate.reports.ci.exports.bmf import bencher_metrics
 from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.results.model import FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import USER_SPACE
-from pdrgate.trial import Trial
 
 CALLS = Calls(0.005)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.checkout import FROM_CHECKOUT, GATE_COMMAND, how_to_install, own_testbed_file
+from pdrgate.this_process.checkout import FROM_CHECKOUT, GATE_COMMAND, how_to_install, own_testbed_file
 
 
 @pytest.mark.parametrize(

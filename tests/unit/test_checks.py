@@ -17,11 +17,11 @@ from simulated_sut import (
     TrashingCurve,
 )
 
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.stability import Assessment, StabilityVerdict, TirReading, assess
 from pdrgate.stability.checks import Bounds, StabilityCheck
 from pdrgate.stability.throughput_increase import Label
-from pdrgate.trial import Trial
 
 MPPS = 1e6
 LOADS = [MPPS * factor for factor in (0.3, 0.5, 0.7, 0.85, 0.95, 1.1, 1.25, 1.4, 1.6)]

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import pdrgate
-from pdrgate.child_environment import PROXIES, bounded, child_environment
 from pdrgate.crashes import source_lines
 from pdrgate.crashes.faults import Crash
 from pdrgate.crashes.source_lines import SourceLines
@@ -21,6 +20,7 @@ from pdrgate.guests.emulator.accelerator import ProbeError, probe_time
 from pdrgate.guests.initramfs import _applets
 from pdrgate.hosts.host import ShellHost
 from pdrgate.safety.journal import MARK, Journal
+from pdrgate.this_process.child_environment import PROXIES, bounded, child_environment
 
 SECRETS = {
     "GITHUB_TOKEN": "s3cret",

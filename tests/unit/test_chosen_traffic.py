@@ -16,7 +16,6 @@ from whole_frames import layers, reassembled
 from pdrgate.cli import main
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.forwarded_frames import routed
-from pdrgate.errors import EXIT_USAGE, DataError, PdrGateError, UsageError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.hosts.host import local_host
@@ -27,6 +26,7 @@ from pdrgate.traffic.chosen.tail_mark import MARK_ROOM, TailMark, marked
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic, from_anywhere
 from pdrgate.traffic.frame_fields import frame_differences
 from pdrgate.traffic.frames import Path, complete_ipv4
+from pdrgate.values.errors import EXIT_USAGE, DataError, PdrGateError, UsageError
 
 IN_MAC, SUT_MAC, OUT_MAC = "02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c"
 V4 = (

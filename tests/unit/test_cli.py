@@ -18,10 +18,10 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 import pdrgate
 from pdrgate.cli import cli, main
 from pdrgate.cli.gate import _asked
-from pdrgate.errors import DataError
 from pdrgate.gate.run.options import FEWEST_BOOTS, RunOptions
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability.checks import Bounds
+from pdrgate.values.errors import DataError
 
 NO_FIELDS = ("output", "resume", "quiet", "form", "list_scenarios")
 """Options that are no part of what a run is asked for."""

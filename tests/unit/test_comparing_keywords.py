@@ -10,7 +10,6 @@ import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
-from pdrgate.errors import TestbedError
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
@@ -21,7 +20,8 @@ from pdrgate.keywords.state import OpenTestbed, RunningTest, State
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
-from pdrgate.units import Ratio
+from pdrgate.values.errors import TestbedError
+from pdrgate.values.units import Ratio
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from flat_values import flat_trial
 
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice, copies_changes
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
 
 TWICE, NEVER = PacketsTwice.about.name, PacketsNever.about.name
 

@@ -11,9 +11,9 @@ from flat_values import changed, flat_trial
 from pdrgate.measurands import Cost, replicate_of
 from pdrgate.measurands.counted.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
 from pdrgate.measurands.measurand import Ask
-from pdrgate.phase import Phase
-from pdrgate.stretch import USER_SPACE
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.record.trial import Trial
 
 MEASURAND = Cost(10_000.0, 0.25, 0.005)
 TICK = "update_process_times"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.stability.curve import LoadLossCurve, crossing, first_past
-from pdrgate.trial import LOOKS, Trial
 
 
 def trial(load: float, lost: int = 0, *, unsent: int = 0, surplus: int = 0) -> Trial:

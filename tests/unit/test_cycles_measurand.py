@@ -10,11 +10,11 @@ from pdrgate.measurands import described
 from pdrgate.measurands.counted.cycles import Cycles
 from pdrgate.observers.processor import ProcessorCounts, ProcessorObserver
 from pdrgate.observers.reading import Place, nested
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.exports.benchstat import go_benchmarks
 from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.results.model import MeasurandResult
-from pdrgate.trial import Trial
 
 CYCLES = Cycles(0.005)
 

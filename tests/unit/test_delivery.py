@@ -6,15 +6,15 @@ import pytest
 from causes import because
 from flat_values import changed, flat_scenario, flat_trial
 
-from pdrgate.errors import SutError, UsageError
 from pdrgate.gate.verdicts.arrivals import arrivals
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.reports.pages.scenario_parts import fragments
 from pdrgate.reports.words.arrival_words import arrivals_lines
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.delivery import Delivered, counted_by
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.values.errors import SutError, UsageError
 
 SENT_BY_LOOK = tuple(1000 * look // LOOKS for look in range(1, LOOKS + 1))
 

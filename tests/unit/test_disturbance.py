@@ -12,7 +12,6 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
 from flat_values import changed, flat_trial
 from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
-from pdrgate.cause import Cause, CauseKind
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -23,14 +22,15 @@ from pdrgate.gate.verdicts import disturbance
 from pdrgate.gate.verdicts.disturbance import Disturbance, DisturbanceEvidence, beyond_the_machine, remedy
 from pdrgate.history.results import read_result
 from pdrgate.observers.watching import CounterObserver, Observation, Observer
-from pdrgate.phase import Phase
+from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.junit import junit
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
 from pdrgate.stability import assess
 from pdrgate.stability.curve import LoadLossCurve
-from pdrgate.trial import Trial
 
 STALLED = "stalls of CPU 1, the longest of 38.2 ms, 9 % of the trial"
 STALL = because(STALLED, part=0.09)

@@ -20,7 +20,6 @@ from pdrgate.data_paths.catalogue import Hop, Port
 from pdrgate.doctor import Examination, Finding, Status, here, machine, ports, worst
 from pdrgate.doctor.finding import Check
 from pdrgate.doctor.traffic import self_test
-from pdrgate.errors import GeneratorError, TestbedError, closed_on_error
 from pdrgate.guests.emulator.accelerator import KvmFinding, KvmRecord
 from pdrgate.hosts.cpus import CpuPlan
 from pdrgate.hosts.host import CommandError, Completed, HostError, local_host
@@ -29,12 +28,13 @@ from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.observers.cpu_use import descendants, parse_threads, watch_cpus
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.record.trial import Trial
 from pdrgate.reports.words.findings import findings_summary, render_findings
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, Resource, whole_machine
 from pdrgate.safety.recovery import Living, recover_stale
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.values.errors import GeneratorError, TestbedError, closed_on_error
 
 ROOT = "Name:\tsh\nCapEff:\t000001ffffffffff\n"
 Answer = str | Completed | Exception

@@ -21,7 +21,7 @@ from pdrgate.cli import cli, main
 from pdrgate.cli.gate import _asked
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.launch import default_testbed, found, listed
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))

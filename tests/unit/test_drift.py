@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from pdrgate.record.trial import Trial
 from pdrgate.stability.curve import LoadLossCurve
 from pdrgate.stability.dips import without_lone_dips
 from pdrgate.stability.drift import trials_past_the_pdr
 from pdrgate.stats.ranks import lag1_autocorrelation, monotone_trend, rank_sum_p, wander
-from pdrgate.trial import Trial
 
 distinct = st.lists(st.integers(min_value=1, max_value=10**6), min_size=4, max_size=25, unique=True).map(
     lambda values: [float(value) for value in values]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from flat_values import flat_trial
 
-from pdrgate.cause import CauseKind
 from pdrgate.observers import namespace_counters
 from pdrgate.observers.accounting import losses, total
 from pdrgate.observers.counters import driver_losses, parse_driver, parse_softnet, qdisc_drops
 from pdrgate.observers.reading import Counter, Place, Reading, gained, nested, unwrapped
 from pdrgate.observers.watching import CounterObserver
-from pdrgate.trial import Trial
+from pdrgate.record.cause import CauseKind
+from pdrgate.record.trial import Trial
 
 CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"
 

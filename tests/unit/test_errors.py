@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from pdrgate.builds.kernel_build import BuildError
 from pdrgate.cli.sentences import Sentences
-from pdrgate.errors import DataError, GeneratorError, PdrGateError, StorageError, SutError, TestbedError, UsageError
+from pdrgate.values.errors import (
+    DataError,
+    GeneratorError,
+    PdrGateError,
+    StorageError,
+    SutError,
+    TestbedError,
+    UsageError,
+)
 
 _FAMILY = (PdrGateError, BuildError, DataError, GeneratorError, StorageError, SutError, TestbedError, UsageError)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import UsageError
 from pdrgate.measurands.counted.estimated_cycles import (
     PRICED_CPU,
     CycleWeights,
@@ -20,8 +19,9 @@ from pdrgate.measurands.counted.estimated_cycles import (
     read_weights,
 )
 from pdrgate.measurands.memory.memory_changes import memory_result
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
 from pdrgate.results.model import MemoryResult
-from pdrgate.stretch import MemoryCounts, MemorySeen
+from pdrgate.values.errors import UsageError
 
 WEIGHTS = CycleWeights(
     "a machine", PricedEvents(0.5, 10.0, 40.0, 200.0, 20.0, 5.0, 25.0), WeightsWorth(30, 0.95, 0.1, 0.12)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.bpf_build import BpfBuildError, BpfRefusedError
-from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_boots import unable_alone
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
@@ -15,6 +14,7 @@ from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.host import HostError
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.values.errors import SutError, TestbedError
 
 LABELS: dict[Side, str] = {"baseline": "old.o", "candidate": "new.o"}
 LINE = "new.o: guest refuses its program filter (xdp): the verifier says: R1 invalid mem access"

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from flat_values import changed, flat_trial
 
-from pdrgate.errors import UsageError
-from pdrgate.fate import Fate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.fates import by_fate
-from pdrgate.trial import Trial
+from pdrgate.record.fate import Fate
+from pdrgate.record.trial import Trial
+from pdrgate.values.errors import UsageError
 
 
 def sent(forwarded: int = 1000, left: int = 0, returned: int = 0, **gained: dict[str, int]) -> Trial:

@@ -13,16 +13,16 @@ from curves import EarlyLoss
 from flat_values import changed
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.judged_again.sets_of_trials import WantedSet
 from pdrgate.gate.run.run_record import FINGERPRINTS_FILE
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Sweep
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Verdict
 from pdrgate.search.goals import PDR_GOAL
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError, UsageError
 
 LOADS = (0.5e6, 0.7e6, 1.15e6, 1.5e6, 1.95e6)
 

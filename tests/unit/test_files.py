@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from flat_values import flat_trial
 
-from pdrgate.errors import DataError
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.stability import expand, read_experiments, read_trials
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError
 
 Write = Callable[..., Path]
 

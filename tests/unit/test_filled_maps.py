@@ -14,7 +14,7 @@ from pdrgate.bpf.filling import check_setup, orders
 from pdrgate.bpf.values import expanded
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
 from pdrgate.builds.program_setup import ProgramSetup, filling_of_file, fillings, variables
-from pdrgate.errors import UsageError
+from pdrgate.values.errors import UsageError
 
 pytestmark = pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed: run ci/bootstrap")
 

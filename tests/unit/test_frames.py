@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packets import decode
 
-from pdrgate.errors import UsageError
 from pdrgate.traffic.frames import MAX_FLOWS, Frames, Path, Template, template
+from pdrgate.values.errors import UsageError
 
 SOURCE_MAC, DESTINATION_MAC = "02:70:64:72:00:00", "02:70:64:72:00:01"
 TAG, PROBE_TAG = 0x8004, 0x8005

@@ -14,7 +14,7 @@ from pdrgate.gate.verdicts.change_verdict import comparison, judged
 from pdrgate.gate.verdicts.packet_cost import cost_result, notice_of_calls
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.measurands.functions.renamed import renamed
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 from pdrgate.reports.ci.junit import junit
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.pages.html_tables import function_changes_table

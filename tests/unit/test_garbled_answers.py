@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pdrgate.crashes.kernel_log import read_kernel_log
-from pdrgate.errors import GeneratorError, PdrGateError, SutError, TestbedError, UnitError
 from pdrgate.guests.guest_clock import GuestClock
 from pdrgate.hosts.answers import GarbledError, understood
 from pdrgate.hosts.cpus import parse_cpu_list
@@ -18,6 +17,7 @@ from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.counters import FILES, read_counters
 from pdrgate.observers.environment import capture_environment
 from pdrgate.observers.watching import CounterObserver, watching
+from pdrgate.values.errors import GeneratorError, PdrGateError, SutError, TestbedError, UnitError
 
 
 class ToldHost:

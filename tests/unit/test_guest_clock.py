@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.guests.guest_clock import GuestClock
+from pdrgate.values.errors import TestbedError
 
 
 class Guest:

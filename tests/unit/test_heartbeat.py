@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.cause import CauseKind, causes_in_words
-from pdrgate.errors import TestbedError
 from pdrgate.observers import heartbeat as module
 from pdrgate.observers.heartbeat import BeatSlowdown, Heartbeat, HeartbeatObserver, Pace, Watched, disturbance
 from pdrgate.observers.reading import Counter, Place, nested
+from pdrgate.record.cause import CauseKind, causes_in_words
 from pdrgate.traffic.native import NativeParts
+from pdrgate.values.errors import TestbedError
 
 MS = 1_000_000
 QUIET = Watched(

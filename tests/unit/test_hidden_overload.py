@@ -12,8 +12,8 @@ from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.gate.sut.open_loop_sut import goals_of
 from pdrgate.measurands import Sweep
+from pdrgate.record.trial import STANDING, Trial
 from pdrgate.search.mlr import GoalOutcome, search
-from pdrgate.trial import STANDING, Trial
 
 
 @pytest.mark.parametrize("looks", [True, False], ids=["looks", "no looks"])

@@ -10,11 +10,11 @@ from history_contract import imported
 from made_results import FINGERPRINT, PER_RUN, compared, scenario, written
 
 from pdrgate.cli import main
-from pdrgate.errors import DataError
 from pdrgate.gate.verdicts.baseline import HistoryBaselines
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database
+from pdrgate.values.errors import DataError
 
 CANDIDATE = FINGERPRINT | {"kernel": "7.0"}
 

@@ -18,7 +18,6 @@ from made_results import scenario, written
 from sqlalchemy import create_engine
 
 from pdrgate.cli import main
-from pdrgate.errors import DataError, StorageError, UsageError
 from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import pin
@@ -26,6 +25,7 @@ from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add
 from pdrgate.history.database.tables import Base
 from pdrgate.history.database.version import VERSION_TABLE, bring_up_to_date
+from pdrgate.values.errors import DataError, StorageError, UsageError
 
 
 @pytest.fixture

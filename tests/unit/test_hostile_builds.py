@@ -43,7 +43,7 @@ from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild, kernel_build, read_version
 from pdrgate.builds.kernel_modules import module_files, module_info, select_modules
 from pdrgate.builds.named_build import named_build
-from pdrgate.errors import StorageError
+from pdrgate.values.errors import StorageError
 
 SECRET = "s3cret of the host"
 MODULES = f"lib/modules/{RELEASE}"

@@ -25,7 +25,7 @@ from pdrgate.guests.metering.stacks import stacks
 from pdrgate.guests.metering.static_data import StaticData
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols, parsed
 from pdrgate.hosts.answers import GarbledError, understood
-from pdrgate.stretch import CALLER
+from pdrgate.record.stretch import CALLER
 
 BASE = 0xFFFF_FFFF_8100_0000
 EVIL = [

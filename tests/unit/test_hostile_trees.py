@@ -26,8 +26,8 @@ from pdrgate.builds.git_tree.leftovers import generations, true_parents
 from pdrgate.builds.git_tree.revision import revision, uncommitted
 from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.handed_over import BuildError
-from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts import sandbox
+from pdrgate.values.errors import StorageError, TestbedError
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [

@@ -9,13 +9,13 @@ from flat_values import changed, flat_trial
 
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.measurands import Cost, described
-from pdrgate.measurands.counted.cost import idle_of, on_path, with_idle_beside
+from pdrgate.measurands.counted.cost import idle_of, on_path, with_pair_beside
 from pdrgate.measurands.counted.idle_work import IdleWork, idle_changes
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import USER_SPACE, Functions
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import USER_SPACE, Functions
-from pdrgate.trial import Trial
 
 TICK = "update_process_times"
 COST = Cost(10_000.0, 0.25, 0.005)
@@ -42,7 +42,7 @@ def saturation(side: Side, functions: Mapping[str, float], *, ticks: int = 25, p
 
 
 def cost(own: list[Trial], others: list[Trial]) -> float:
-    value = COST.value(with_idle_beside(own, others))
+    value = COST.value(with_pair_beside(own, others))
     assert value is not None
     return value
 
@@ -100,10 +100,10 @@ def test_a_kernel_of_four_times_the_hz_has_its_own_ticks_taken_away() -> None:
 def test_the_idle_trial_beside_is_that_of_the_same_pair_and_never_stands_in_for_ones_own() -> None:
     own = [saturation("candidate", {"ip_forward": 1000}, pair=2)]
     others = [idle("baseline", {}, pair=1), saturation("baseline", {}, pair=2), idle("baseline", {}, pair=2)]
-    assert with_idle_beside(own, others) == [*own, others[2]]
-    assert idle_of(with_idle_beside(own, others)) == ()
-    assert idle_of(with_idle_beside([*own, idle("candidate", {}, pair=2)], others))[1:] == (others[2],)
-    assert not with_idle_beside([], [])
+    assert with_pair_beside(own, others) == [*own, others[2]]
+    assert idle_of(with_pair_beside(own, others)) == ()
+    assert idle_of(with_pair_beside([*own, idle("candidate", {}, pair=2)], others))[1:] == (others[2],)
+    assert not with_pair_beside([], [])
 
 
 def test_the_idle_work_is_of_ones_own_kernel_without_programs() -> None:

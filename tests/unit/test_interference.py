@@ -8,7 +8,7 @@ import pytest
 from flat_values import flat_trial
 
 from pdrgate.gate.verdicts.interference import Interference, interference, interferences
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 SECOND = os.sysconf("SC_CLK_TCK")
 

@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from pdrgate import interruption
-from pdrgate.interruption import SIGNALS, Heard, Interruption, interruptible
+from pdrgate.this_process import interruption
+from pdrgate.this_process.interruption import SIGNALS, Heard, Interruption, interruptible
 
 
 @pytest.mark.parametrize("number", SIGNALS)

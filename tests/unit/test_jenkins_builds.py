@@ -10,9 +10,9 @@ from jenkins_server import Build, Jenkins, serving
 from made_results import result, scenario
 
 from pdrgate.cli import main
-from pdrgate.errors import UsageError
 from pdrgate.history.jenkins_builds import Job
 from pdrgate.history.results import encoded, read_result
+from pdrgate.values.errors import UsageError
 
 RESULT = encoded(result(scenario()))
 OTHER = encoded(result(scenario(), run="other"))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from known_noise import floor
 
-from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.verdicts.change_verdict import (
     check_tolerance,
     comparison,
@@ -21,6 +20,7 @@ from pdrgate.gate.verdicts.change_verdict import (
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.model import Better
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.errors import DataError, UsageError
 
 BASE = (1.000e6, 1.002e6, 0.998e6, 1.001e6, 0.999e6, 1.000e6)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 from fake_host import CPU, FakeHost, ToolError, machine
 
-from pdrgate.errors import TestbedError
 from pdrgate.knobs import (
     InterruptAffinity,
     Knob,
@@ -37,6 +36,7 @@ from pdrgate.knobs.knob_set import Undone
 from pdrgate.knobs.neighbours import neighbours
 from pdrgate.knobs.queues import QueueFiles, rfs_off, xps
 from pdrgate.knobs.rss import FlowHash, IndirectionTable, flow_hash
+from pdrgate.values.errors import TestbedError
 
 MAC = "02:00:00:00:00:01"
 RULES = "table inet t {\n\tchain c {\n\t\tudp dport 53 counter packets 7 bytes 99 drop\n\t}\n}\n"

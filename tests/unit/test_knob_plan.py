@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from knob_snapshot import snapshot
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import HostError
 from pdrgate.knobs import (
     Knob,
@@ -39,6 +38,7 @@ from pdrgate.knobs.irqbalance import Irqbalance
 from pdrgate.knobs.neighbours import neighbours
 from pdrgate.knobs.queues import xps
 from pdrgate.testbeds.testbed_file import load_testbed
+from pdrgate.values.errors import TestbedError
 
 FULL = """\
 missing: skip

@@ -15,11 +15,11 @@ from pdrgate.gate.verdicts.change_verdict import told
 from pdrgate.measurands import LATENCY, Ask, LatencyTrials
 from pdrgate.measurands.measurand import is_counted
 from pdrgate.measurands.rates.latency import MedianLatency, TailLatency, probe_rate
+from pdrgate.record.stretch import Latency
+from pdrgate.record.trial import Trial
 from pdrgate.reports.words.latencies import latency_cells, latency_lines
 from pdrgate.results.model import ChangeResult, LatencyResult, PdrResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import Latency
-from pdrgate.trial import Trial
 
 LOADS = (5e5, 9e5, 9.9e5)
 

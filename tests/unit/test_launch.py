@@ -21,7 +21,6 @@ from robot.variables import Variables  # type: ignore[import-untyped]
 
 from pdrgate.cli import cli
 from pdrgate.cli.gate import _asked
-from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.run.declaration import By, declarations
 from pdrgate.gate.run.options import RunOptions, origin_of_run
 from pdrgate.gate.run.run_record import RunRecord
@@ -32,7 +31,8 @@ from pdrgate.launch.drawn_order import DrawnOrder
 from pdrgate.launch.folders import mark_latest
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.verdict import INTERRUPTED, Verdict
-from pdrgate.units import Duration, Ratio
+from pdrgate.values.errors import DataError, UsageError
+from pdrgate.values.units import Duration, Ratio
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = RunOptions(

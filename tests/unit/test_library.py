@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from robot.running import ResourceFile, TestSuite
 
-from pdrgate.errors import TestbedError
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.keywords.library import PdrGate, _judged
 from pdrgate.keywords.state import OpenTestbed
 from pdrgate.reports.console.screen import Screen
 from pdrgate.results.verdict import Judgement, Verdict
+from pdrgate.values.errors import TestbedError
 
 PASSED = Judgement(Verdict.PASS, "not slower")
 SLOWER = Judgement(Verdict.REGRESSION, "slower: PDR")

@@ -22,9 +22,9 @@ from pdrgate.measurands.registry import OF_TRIALS, compared_of, described, told_
 from pdrgate.observers.load_observer import LoadObserver
 from pdrgate.observers.reading import Place, nested
 from pdrgate.observers.watching import watching
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
 
 COST = {"verified": 1200, "states": 40, "jited": 812, "memory": 65536}
 KINDS = (VerifiedInstructions, VerifierStates, ProgramSize, MapMemory)

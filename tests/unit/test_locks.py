@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from scripted_child import scripted_children
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.safety.locks import MACHINE, Lease, Resource, whole_machine
 from pdrgate.safety.processes import ProcessId
@@ -27,6 +26,7 @@ from pdrgate.testbeds.rack.rack_config import Rack
 from pdrgate.testbeds.rack.rack_host import HostConfig
 from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.traffic.trex.trex_config import TRexConfig
+from pdrgate.values.errors import TestbedError
 
 PRELUDE = """
 from pdrgate.safety.locks import MACHINE, Lease, Resource

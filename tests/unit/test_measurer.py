@@ -12,17 +12,17 @@ import pytest
 from causes import because
 from flat_values import changed
 
-from pdrgate.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver, Observation
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging
+from pdrgate.record.trial import Trial
 from pdrgate.stability import read_trials
-from pdrgate.stretch import Belonging
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.values.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
 
 IN0_RX, IDLE = (Counter(Place.interface("in0"), name) for name in ("rx", "idle"))
 FLAT = Counter(Place.cpu(1), "flat")

@@ -18,7 +18,9 @@ from pdrgate.measurands.functions.moved_work import MovedWork
 from pdrgate.measurands.memory.cache_lines import CacheLines
 from pdrgate.measurands.memory.memory_changes import OF_MEMORY, memory_changes, memory_result
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging, MemoryCounts, MemorySeen, Occasion, Seen
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
@@ -28,8 +30,6 @@ from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.words.memory_words import memory_lines, memory_table
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import Belonging, MemoryCounts, MemorySeen, Occasion, Seen
-from pdrgate.trial import Trial
 
 
 def seen(**functions: MemoryCounts) -> MemorySeen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
-from pdrgate.stretch import MemoryCounts, MemorySeen
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
 
 WINDOWS = 500
 

@@ -28,7 +28,7 @@ from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
-from pdrgate.stretch import MemoryCounts
+from pdrgate.record.stretch import MemoryCounts
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 

@@ -19,6 +19,7 @@ from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.static_data import FOUND_BY_NAME, StaticData
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.measurands.memory.memory_changes import memory_result
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
@@ -26,7 +27,6 @@ from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.results.model import ComparisonResult, Findings, ScenarioResult, SideResult
-from pdrgate.stretch import MemoryCounts, MemorySeen
 
 AREAS = tuple(LineArea(at << 40, at << 40, kind) for at, kind in enumerate((LineKind.DIRECT, LineKind.PAGE)))
 SYMBOLS = [(0xFFFF_FFFF_8200_0000 + 64 * at, name) for at, name in enumerate((*FOUND_BY_NAME, "jiffies"))]

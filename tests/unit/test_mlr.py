@@ -19,10 +19,10 @@ from simulated_sut import (
     TrashingCurve,
 )
 
-from pdrgate.errors import UsageError
+from pdrgate.record.trial import Trial
 from pdrgate.search.goals import NDR, PDR_GOAL, Goal
 from pdrgate.search.mlr import GoalBounds, GoalOutcome, Measure, SearchOutcome, search
-from pdrgate.trial import Trial
+from pdrgate.values.errors import UsageError
 
 EXACT = Behaviour(noise=0.0)
 CURVES: dict[str, LoadLoss] = {

@@ -10,13 +10,19 @@ from pathlib import Path
 import pytest
 from made_results import result, scenario
 
-from pdrgate import no_follow
-from pdrgate.errors import DataError, StorageError
 from pdrgate.history.lines import LineFile
 from pdrgate.history.results import read_result, write_result
 from pdrgate.history.whole_file import write_whole
-from pdrgate.no_follow import LinkError, first_linked_below, folder_no_follow, open_no_follow, read_no_follow
 from pdrgate.stability import read_trials
+from pdrgate.this_process import no_follow
+from pdrgate.this_process.no_follow import (
+    LinkError,
+    first_linked_below,
+    folder_no_follow,
+    open_no_follow,
+    read_no_follow,
+)
+from pdrgate.values.errors import DataError, StorageError
 
 
 @pytest.fixture(params=["openat2", "step by step"])

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_noise import DAY, KnownNoise, floor, observed, spread
 
-from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.verdicts.change_verdict import judged, remedy_of_boots, unpaired_changes
 from pdrgate.gate.verdicts.noise_floor import (
     check_resolvable,
@@ -31,6 +30,7 @@ from pdrgate.results.fingerprint import conditions
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.pooled import pooled_deviation
 from pdrgate.stats.robust import dips
+from pdrgate.values.errors import DataError, UsageError
 
 PDR = "PDR"
 

@@ -13,7 +13,7 @@ from pdrgate.gate.run.options import Options, RunOptions
 from pdrgate.history.address import Address
 from pdrgate.keywords.library import PdrGate
 from pdrgate.launch.variables import variable_file
-from pdrgate.units import Duration, Ratio
+from pdrgate.values.units import Duration, Ratio
 
 ROOT = Path(__file__).parents[2]
 SUITE = f"""\

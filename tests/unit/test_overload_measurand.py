@@ -11,8 +11,8 @@ from flat_values import flat_trial
 from pdrgate.gate.scenarios.load_plan import overloads
 from pdrgate.measurands import Ask, OverloadThroughput
 from pdrgate.measurands.rates.overload import LivelockThreshold
-from pdrgate.phase import Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 
 OVERLOADED = OverloadThroughput((4e6, 8e6), 0.5, 2)
 THRESHOLD = LivelockThreshold(OVERLOADED)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from flat_values import flat_trial
 
 from pdrgate.gate.comparisons.living_boots.overload_step import CARRIED, PACED, OverloadStep
-from pdrgate.phase import Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 
 STEP = OverloadStep(0.005, CARRIED)
 

@@ -11,11 +11,11 @@ from pdrgate.bpf.filling import SUT_NAMES, check_setup, dispatcher_orders, order
 from pdrgate.builds.bpf_build import BpfBuildError, bpf_build
 from pdrgate.builds.program_setup import Attach, ProgramSetup
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.errors import UsageError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.keywords.library import PdrGate
 from pdrgate.results.fingerprint import build_digest, conditions, may_differ
+from pdrgate.values.errors import UsageError
 
 SOURCE = r"""
 #include <linux/bpf.h>

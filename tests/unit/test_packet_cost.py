@@ -19,7 +19,6 @@ from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 import pdrgate.gate.sut.trial_measurer as trial_measurer
-from pdrgate.errors import DataError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -33,7 +32,8 @@ from pdrgate.gate.verdicts.packet_cost import at_odds, cost_result
 from pdrgate.history.results import read_result
 from pdrgate.measurands.counted.cost import cost_change_in_words
 from pdrgate.measurands.functions.function_changes import function_changes
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.reports import plots
 from pdrgate.reports.pages import html_tables
 from pdrgate.reports.pages.scenario_parts import fragments, pictures
@@ -49,7 +49,7 @@ from pdrgate.results.model import (
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_experiments, read_trials
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError
 
 PLAIN = {"ip6_forward": 173.0, "migrate_enable": 0.0, "ip6_rcv_core": 138.0, "__dev_queue_xmit": 4900.0}
 RT = PLAIN | {"migrate_enable": 130.0, "rt_spin_lock": 53.0, "__local_bh_enable_ip": 26.0}

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Occasion
+from pdrgate.record.trial import Aside, Trial
 from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import Occasion
-from pdrgate.trial import Aside, Trial
 
 
 def made(numbered: int, overtaken: int, phase: Phase = Phase.SATURATION) -> Trial:

@@ -14,7 +14,6 @@ from bpf_variants import udp_packet, written_capture
 from pdrgate.bpf.packet_contexts import lookup_context
 from pdrgate.bpf.prog_run import PacketRun
 from pdrgate.bpf.programs import LoadCost
-from pdrgate.errors import UsageError
 from pdrgate.gate.comparisons.packet_vectors.compared_vectors import MOST_LOADS, ComparedVectors
 from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
@@ -27,6 +26,7 @@ from pdrgate.reports.words.vector_words import vectors_lines
 from pdrgate.results.model import Details, ScenarioResult
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.errors import UsageError
 
 FLOWS = [udp_packet(f"10.0.0.{host}", "198.18.0.1", 1234, 53) for host in (1, 2)]
 PASSED = PacketRun(2, b"abc", b"abc")

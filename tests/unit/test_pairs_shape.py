@@ -16,13 +16,13 @@ from pdrgate.gate.comparisons.counted_comparison import CountedTrials
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.measurands import OF_TRIALS, Cost, SaturationThroughput, compared_of
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
 from pdrgate.replication.earlier_tries import Try
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability.series_checks import one_level_each, one_level_within
-from pdrgate.trial import Trial
 
 LOADS = (50e3, 70e3, 125e3, 160e3, 200e3)
 LABELS = {"baseline": "a.deb", "candidate": "b.deb"}

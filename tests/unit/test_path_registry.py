@@ -13,11 +13,11 @@ import pdrgate
 from pdrgate.data_paths import paths
 from pdrgate.data_paths.catalogue import DATA_PATHS, Hop, PathDescription, _found, data_path
 from pdrgate.data_paths.steps import Command, Step, SteppedPath
-from pdrgate.errors import TestbedError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.hosts.host import CommandError, Completed
 from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.launch.suites import listed
+from pdrgate.values.errors import TestbedError
 
 SOURCES = Path(pdrgate.__file__).parent
 ROOT = SOURCES.parents[1]

@@ -24,9 +24,9 @@ from simulated_sut import (
 
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.measurands import Ask, PartialDropRate, Sweep
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.search.goals import PDR_GOAL
-from pdrgate.trial import Trial
 
 Measure = Callable[[float, float], Trial]
 FACTORS = (0.5, 0.7, 1.15, 1.5, 1.95)

@@ -6,11 +6,11 @@ import pytest
 from causes import because
 from flat_values import changed
 
-from pdrgate.errors import UsageError
 from pdrgate.gate.run.profile import PROFILES, profile
 from pdrgate.gate.scenarios.load_plan import further_load, grid, round_order
+from pdrgate.record.trial import Trial
 from pdrgate.search.goals import PDR_GOAL
-from pdrgate.trial import Trial
+from pdrgate.values.errors import UsageError
 
 
 def lossy(load: float, plr: float) -> Trial:

@@ -22,6 +22,7 @@ from simulated_sut import (
     TrashingCurve,
 )
 
+from pdrgate.record.trial import Trial
 from pdrgate.reports import plots
 from pdrgate.reports.plots import PLR_FLOOR
 from pdrgate.reports.plots.load_loss import STARVED, load_loss_figure
@@ -43,8 +44,7 @@ from pdrgate.results.model import (
 from pdrgate.results.verdict import Verdict
 from pdrgate.search.bounds import known_bounds
 from pdrgate.stability import TirReading, assess, read_experiments
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 PASTRAMI = Path(__file__).parents[3] / "shared/pastrami/bare-metal"
 KNEE = RealisticCurve(1e6)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from flat_values import flat_trial
 
-from pdrgate.errors import TestbedError
 from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD, probe_path
 from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.record.trial import Trial
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.values.errors import TestbedError
 
 PACKETS = round(PROBE_LOAD * PROBE_DURATION)
 HOPS = 3

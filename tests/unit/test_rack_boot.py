@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.config import Claim
 from pdrgate.testbeds.rack.rack_config import Rack
 from pdrgate.testbeds.rack.rack_host import HostConfig
 from pdrgate.testbeds.rack.rack_testbed import RackTestbed
+from pdrgate.values.errors import TestbedError
 
 ROOT = Path(__file__).parents[2]
 RACK = load_testbed(ROOT / "resources/testbeds/rack-trex.yaml")

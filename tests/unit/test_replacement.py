@@ -7,7 +7,6 @@ import subprocess
 import pytest
 
 from pdrgate.data_paths.replacing import Replacement, replaced
-from pdrgate.errors import SutError, UsageError
 from pdrgate.measurands.rates.replacement import (
     ReplacementLoss,
     Replacements,
@@ -15,11 +14,12 @@ from pdrgate.measurands.rates.replacement import (
     called_more,
     per_replacement,
 )
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import USER_SPACE, Occasion, Seen
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import USER_SPACE, Occasion, Seen
-from pdrgate.trial import Trial
+from pdrgate.values.errors import SutError, UsageError
 
 
 def _trial(kernel: int, waited: int, *, forwarded: int = 1000, done: int = 4) -> Trial:

@@ -17,8 +17,8 @@ from made_results import pdr, result, scenario, trial, written
 from simulated_sut import RealisticCurve, SimulatedSut
 
 from pdrgate.cli import main
-from pdrgate.errors import DataError
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.pages.icicle import icicle
 from pdrgate.reports.pages.scenario_parts import Picture, fragments, pictures, stem
@@ -41,7 +41,7 @@ from pdrgate.results.model import (
 )
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import assess
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError
 
 SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
 EVIL = "<script>alert('x')</script>\" onload=\"'&amp;"

@@ -19,13 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_results import compared, pdr, result, scenario, written
 
-from pdrgate.errors import DataError, StorageError
 from pdrgate.history.results import GrowingResult, decoded_result, encoded, read_result, results_below, write_result
 from pdrgate.history.schema import COMMAND, SCHEMA_PATH, result_schema, schema_text
 from pdrgate.observers.environment import Environment, PortEnvironment
 from pdrgate.results.model import RunResult, TestbedResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.errors import DataError, StorageError
+from pdrgate.values.units import Rate, Ratio
 
 
 def any_value(kind: Any) -> st.SearchStrategy[Any]:

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.cache import cache_folder
 from pdrgate.cli import gate as gate_command
 from pdrgate.cli import main
-from pdrgate.errors import UsageError
 from pdrgate.gate.comparisons.bisection import ENDS_FILE, BisectionEnds, BisectionRequest, End
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import OPTIONS_FILE, RunOptions
 from pdrgate.history.address import Address
 from pdrgate.history.seal import is_sealed, seal
 from pdrgate.launch import resumed_options
-from pdrgate.own_files import PACKAGE, beside_own, found, is_own
 from pdrgate.results.model import CostResult
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.own_files import PACKAGE, beside_own, found, is_own
+from pdrgate.values.errors import UsageError
 
 NETNS = Path("resources/testbeds/local-netns.yaml")
 PLANTED = {

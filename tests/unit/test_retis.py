@@ -20,7 +20,6 @@ from made_results import result, scenario
 from markupsafe import Markup
 from retis_server import local_retis
 
-from pdrgate.errors import StorageError, TestbedError
 from pdrgate.gate.sut.dropped_packets import lossy_load, traced_file
 from pdrgate.hosts.host import local_host
 from pdrgate.observers.drop_trace import DropTracer
@@ -29,12 +28,13 @@ from pdrgate.observers.retis.collector import LARGEST_COLLECTION, Collected, Col
 from pdrgate.observers.retis.events import bindings_missing, read_events, way
 from pdrgate.observers.retis.tracer import counted
 from pdrgate.observers.watching import Observation, watching
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.pages.scenario_parts import fragments
 from pdrgate.results.drops import DropPlace, DropsResult
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import Details
-from pdrgate.trial import Trial
+from pdrgate.values.errors import StorageError, TestbedError
 
 EVENTS = Path(__file__).parents[1] / "data/retis-1.6.4.data.gz"
 NAMESPACE = 4026531840

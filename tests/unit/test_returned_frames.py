@@ -8,9 +8,9 @@ from typing import Any
 from flat_values import flat_trial
 
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
+from pdrgate.record.trial import CarriedFrame
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.frames import Frames, Path, template
-from pdrgate.trial import CarriedFrame
 
 SENT = template(
     Frames(6),

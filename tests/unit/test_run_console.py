@@ -14,13 +14,13 @@ from made_results import compared, result, scenario, trial
 
 from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Latency, Occasion
+from pdrgate.record.trial import Trial
 from pdrgate.reports.console.ending import show_files, show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import left_in_words, status_line, trial_line
 from pdrgate.results.model import CostResult, RunResult
-from pdrgate.stretch import Latency, Occasion
-from pdrgate.trial import Trial
 
 LEFT = Estimate(80.0, 181.0)
 HOSTILE = "<script>'\"[red]\x1b[31m\x07\r\n\u202eÄ漢" + 300 * "x"

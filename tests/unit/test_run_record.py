@@ -9,7 +9,6 @@ import pytest
 from flat_values import changed, flat_trial
 from made_results import compared, scenario
 
-from pdrgate.errors import DataError, StorageError
 from pdrgate.gate.run.pairs_file import PAIRS_FILE
 from pdrgate.gate.run.run_record import FINGERPRINTS_FILE, GOES_ON_FROM, RunRecord
 from pdrgate.history.results import read_result
@@ -17,6 +16,7 @@ from pdrgate.results.model import TestbedResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import read_trials
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
+from pdrgate.values.errors import DataError, StorageError
 
 TRIAL = flat_trial(1000.0, 1.0, 1000, 990, sending_time=1.0, scenario="s", boot="b")
 

@@ -9,8 +9,8 @@ import pytest
 from flat_values import flat_trial
 
 from pdrgate.measurands import Ask, SaturationThroughput, Sweep, replicate_of
-from pdrgate.phase import Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 
 SATURATED = SaturationThroughput(2e6, 0.5, 4, 0.005)
 

@@ -11,7 +11,7 @@ from pdrgate.guests.metering.sharing.sharing_meter import MOST_CPUS, SharingMete
 from pdrgate.measurands import described
 from pdrgate.measurands.memory.scaling import scaling_changes, scalings, tells_rate
 from pdrgate.observers.reading import Counter, Place
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 from pdrgate.results.model import MemoryResult
 from pdrgate.results.verdict import Verdict
 

@@ -10,12 +10,12 @@ import pytest
 from pdrgate.builds.bpf_build import own_build
 from pdrgate.data_paths.catalogue import DATA_PATHS, TcpStreams
 from pdrgate.data_paths.set_up import set_up_of
-from pdrgate.errors import UsageError
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.open_loop_sut import goals_of
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import UsageError
 
 
 def test_scenarios_have_names_titles_and_frames() -> None:

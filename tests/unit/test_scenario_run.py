@@ -18,7 +18,6 @@ from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, RealisticCurve, SimulatedSut
 
 from pdrgate.data_paths.steps import SteppedPath
-from pdrgate.errors import DataError, StorageError, TestbedError, UsageError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.run_record import RunRecord
@@ -27,13 +26,14 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.verdicts.baseline import Baselines
 from pdrgate.history.results import read_result, write_result
+from pdrgate.record.trial import Trial
 from pdrgate.replication import NoiseObservation
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.calibration import FLAT_OUT
 from pdrgate.stability import read_trials
-from pdrgate.trial import Trial
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.errors import DataError, StorageError, TestbedError, UsageError
+from pdrgate.values.units import Rate, Ratio
 
 CEILING = Ceiling(3e6)
 PDRS = re.compile(r"PDR ([\d.]+ \w*pps)")

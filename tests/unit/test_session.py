@@ -10,7 +10,6 @@ import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, new_session
 from simulated_sut import IdealCurve, SimulatedSut
 
-from pdrgate.errors import TestbedError, closed_on_error
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -21,6 +20,7 @@ from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.recovery import recover_stale
+from pdrgate.values.errors import TestbedError, closed_on_error
 
 
 def fake(boot: str = "boot-1") -> FakeTestbed:

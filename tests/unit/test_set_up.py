@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pdrgate.data_paths.set_up import SetUp, SetUpFile, SetUpStep, named_set_up, set_up_of
-from pdrgate.errors import UsageError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
+from pdrgate.values.errors import UsageError
 
 
 def test_commands_and_what_undoes_them() -> None:

@@ -12,16 +12,16 @@ from typing import Any, cast
 import pytest
 from trials_in_turns import in_turns, trial
 
-from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.comparisons.living_boots import several_cpu_suts
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.measurands.memory.memory_changes import memory_changes
 from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
-from pdrgate.phase import IN_LOCKSTEP, Phase
+from pdrgate.record.phase import IN_LOCKSTEP, Phase
+from pdrgate.record.stretch import MemoryCounts, MemorySeen, Seen
+from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import MemoryCounts, MemorySeen, Seen
-from pdrgate.trial import Trial
+from pdrgate.values.errors import SutError, TestbedError
 
 _PACKETS = 1000
 

@@ -34,9 +34,9 @@ from pdrgate.measurands.memory.shared_lines import (
     TOLD_OF_SEVERAL_CPUS,
     SharedLines,
 )
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
 from pdrgate.results.model import MemoryResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import MemoryCounts, MemorySeen
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 

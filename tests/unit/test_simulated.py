@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from simulated_sut import Behaviour, Ceiling, IdealCurve, RealisticCurve, SimulatedSut, TrashingCurve
 
-from pdrgate.trial import LOOKS
+from pdrgate.record.trial import LOOKS
 
 EXACT = Behaviour(noise=0.0)
 

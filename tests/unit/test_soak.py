@@ -17,7 +17,6 @@ from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, gate, new_session
 from flat_values import flat_trial
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.errors import DataError, TestbedError, UsageError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -25,10 +24,11 @@ from pdrgate.gate.scenarios.scenario_run import LOWER_BOUND, ScenarioRun
 from pdrgate.gate.scenarios.soaking import judged_soak, slices, soaked
 from pdrgate.gate.verdicts.baseline import Baselines
 from pdrgate.observers.watching import Observation, Observer
+from pdrgate.record.stretch import Latency
+from pdrgate.record.trial import Trial
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stretch import Latency
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError, TestbedError, UsageError
 
 STALL = "CPU 1 stood still for up to 60 ms"
 

@@ -16,16 +16,16 @@ from typing import cast
 import numpy as np
 import pytest
 
-from pdrgate.cause import Cause, CauseKind, causes_in_words
-from pdrgate.errors import TestbedError
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering import CpuSpeed, SpeedObserver, SpeedRecord, VcpuMeter, plugin
 from pdrgate.guests.metering import plugin as built
 from pdrgate.guests.metering.meter import Counts, Executed
 from pdrgate.guests.metering.speed import starvation, unheld_speed
 from pdrgate.observers.reading import Counter, Place
+from pdrgate.record.cause import Cause, CauseKind, causes_in_words
 from pdrgate.testbeds.vm import held_speed
 from pdrgate.testbeds.vm.held_speed import HeldSpeed
+from pdrgate.values.errors import TestbedError
 
 
 def shown(speed: float) -> Callable[[], float]:

@@ -19,7 +19,6 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, PathDescription
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.errors import DataError, TestbedError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.counted_comparison import CountedComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
@@ -40,6 +39,7 @@ from pdrgate.results.model import RunResult, Side, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.stability import read_trials
+from pdrgate.values.errors import DataError, TestbedError
 
 STEADY = [1e6, 1.003e6, 0.998e6, 1.001e6, 0.999e6, 1.002e6]
 SCATTERED = [1e6, 1.03e6, 0.97e6, 1.02e6, 0.99e6]

@@ -12,8 +12,8 @@ from pdrgate.gate.run.profile import BOOT_GRID
 from pdrgate.gate.scenarios.load_plan import ends, past_the_pdr
 from pdrgate.measurands import Ask
 from pdrgate.measurands.rates.starvation import LeastDelivered
-from pdrgate.phase import Phase
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import LOOKS, Trial
 
 LEAST = LeastDelivered((1.1e6, 1.5e6), count=2)
 

@@ -15,9 +15,9 @@ from made_results import compared, result, scenario
 
 from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, write_result
-from pdrgate.printable import printable_lines, without_tags
 from pdrgate.reports.ci.exports import EXPORTS
 from pdrgate.results.model import RunResult
+from pdrgate.values.printable import printable_lines, without_tags
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202e<img src=x onerror=alert(1)>\x9b31m"
 _CHOSEN = {"schema", "unit", "better", "side", "scenario", "name", "measurand"}

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from pdrgate.cause import Cause, CauseKind
-from pdrgate.parts import FlatPart, flattened
-from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging, Latency, Occasion, Seen, upgraded_record
-from pdrgate.transfer import EndsCpu, Look, Senders, Transfer
-from pdrgate.trial import Aside, CarriedFrame, Trial
+from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.record.parts import FlatPart, flattened
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging, Latency, Occasion, Seen, upgraded_record
+from pdrgate.record.transfer import EndsCpu, Look, Senders, Transfer
+from pdrgate.record.trial import Aside, CarriedFrame, Trial
 
 BELONGING = Belonging("s", "S.T", "0f", "b", "candidate", "linux-b", 2)
 SEEN = Seen(

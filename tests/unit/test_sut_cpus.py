@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import (
     CpuPlan,
     cpu_mask,
@@ -12,6 +11,7 @@ from pdrgate.hosts.cpus import (
     plan_cpus,
     thread_siblings,
 )
+from pdrgate.values.errors import TestbedError
 
 FOUR_THREADS = {0: {0, 1}, 1: {0, 1}, 2: {2, 3}, 3: {2, 3}}
 ALONE = {cpu: {cpu} for cpu in range(8)}

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Completed
 from pdrgate.knobs import KnobSet, knob_from_record, offloads, put_back, rps_knobs, sysctl
 from pdrgate.knobs.file_knob import FileKnob, threaded_napi
 from pdrgate.knobs.knob_set import Undone
 from pdrgate.knobs.offloads import EthtoolFeatures
 from pdrgate.knobs.queues import rps_cpus
+from pdrgate.values.errors import TestbedError
 
 BACKLOG = "/proc/sys/net/core/netdev_max_backlog"
 

@@ -10,7 +10,6 @@ import pytest
 from fake_host import FakeHost
 from made_symbols import FORMS, bz_image_of, image_with
 
-from pdrgate.errors import TestbedError
 from pdrgate.guests.metering.function_counts import FunctionObserver, why_unmetered
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.symbols import (
@@ -24,7 +23,8 @@ from pdrgate.guests.metering.symbols import (
     typed_symbols,
 )
 from pdrgate.observers.function_names import OTHERS, condensed, function_name
-from pdrgate.stretch import USER_SPACE
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.values.errors import TestbedError
 
 BASE = 0xFFFFFFFF81000000
 MODULE = 0xFFFFFFFFC0201000

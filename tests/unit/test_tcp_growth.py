@@ -7,8 +7,8 @@ from flat_values import flat_transfer
 
 from pdrgate.measurands import TransferSetting, of_transfers
 from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
-from pdrgate.phase import Phase
-from pdrgate.transfer import Look, Transfer
+from pdrgate.record.phase import Phase
+from pdrgate.record.transfer import Look, Transfer
 
 
 def transfer(*windows: int) -> Transfer:

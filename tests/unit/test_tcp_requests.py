@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.errors import UsageError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import TransferSetting, of_transfers
+from pdrgate.measurands.counted.cost import with_pair_beside
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
-from pdrgate.phase import Phase
-from pdrgate.stretch import USER_SPACE, Occasion, Seen
-from pdrgate.transfer import Look, Senders, Transfer
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import USER_SPACE, Occasion, Seen
+from pdrgate.record.transfer import Look, Senders, Transfer
+from pdrgate.values.errors import UsageError
 
 ASKED = TcpStreams(request=64, buffers="kernel")
 
@@ -71,6 +72,21 @@ def test_their_transfers_come_to_rate_latency_and_cost() -> None:
 def test_a_request_costs_no_more_where_the_peer_keeps_the_kernel_waiting() -> None:
     prompt, waited = answered(500, 1e-3, 1.5e7), answered(500, 5e-3, 1.5e7 + 1200 * 7000, ticks=400, idle=800)
     assert RequestCost().value([waited]) == pytest.approx(RequestCost().value([prompt]))
+
+
+def test_a_kernel_is_granted_no_more_waits_than_the_kernel_beside_it() -> None:
+    honest = [by(answered(500, 1e-3, 1.5e7, idle=1000), "baseline")]
+    calls_at_will = [by(answered(500, 1e-3, 1.5e7 + 500 * 5 * 7000, idle=1000 + 500 * 5), "candidate")]
+    cost = RequestCost().value(honest)
+    assert cost is not None
+    assert RequestCost().value(calls_at_will) == pytest.approx(cost)
+    assert RequestCost().value(with_pair_beside(calls_at_will, honest)) == pytest.approx(cost + 5 * 7000)
+    assert RequestCost().value(with_pair_beside(honest, calls_at_will)) == pytest.approx(cost)
+    assert RequestRate().value(with_pair_beside(honest, calls_at_will)) == RequestRate().value(honest)
+
+
+def by(transfer: Transfer, boot: str) -> Transfer:
+    return replace(transfer, belonging=replace(transfer.belonging, boot=boot))
 
 
 def test_what_was_not_counted_has_no_cost() -> None:

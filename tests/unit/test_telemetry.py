@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Completed
 from pdrgate.observers.counters import (
     driver_losses,
@@ -21,6 +20,7 @@ from pdrgate.observers.drop_reasons import DropObserver, KallsymsNames, drop_cou
 from pdrgate.observers.environment import Environment, PortEnvironment, capture_environment, parse_environment
 from pdrgate.observers.reading import Counter, Place, gained, nested, without_zeros
 from pdrgate.observers.watching import Observation, watching
+from pdrgate.values.errors import TestbedError
 
 NET_DEV = """\
 Inter-|   Receive                                                |  Transmit

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import EXIT_FAULT, TestbedError
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
 from pdrgate.testbeds.netns.netns_config import LocalNetns
+from pdrgate.values.errors import EXIT_FAULT, TestbedError
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
 DEEP = 2 * sys.getrecursionlimit()

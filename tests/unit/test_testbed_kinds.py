@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import pdrgate
-from pdrgate.errors import TestbedError, UsageError
 from pdrgate.testbeds import LocalVm, load_testbed
+from pdrgate.values.errors import TestbedError, UsageError
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds"
 JOURNAL: Any = None

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.ssh_target import SshTarget
 from pdrgate.testbeds import TestbedConfig, load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
@@ -16,6 +15,7 @@ from pdrgate.testbeds.rack.rack_config import Rack
 from pdrgate.testbeds.rack.rack_host import HostConfig
 from pdrgate.testbeds.rack.rack_keys import PortConfig, StationConfig
 from pdrgate.traffic.trex.trex_config import TRexConfig
+from pdrgate.values.errors import TestbedError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "resources/testbeds").glob("*.yaml"))
 KEY = "SHA256:" + "a" * 43

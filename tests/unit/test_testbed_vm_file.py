@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.qemu import RINGS
 from pdrgate.testbeds import LocalVm, load_testbed
 from pdrgate.testbeds.config import GeneratorConfig
+from pdrgate.values.errors import TestbedError
 
 SHIPPED = Path(__file__).parents[2] / "resources/testbeds/local-vm.yaml"
 

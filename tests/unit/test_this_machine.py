@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import TestbedError
 from pdrgate.testbeds import this_machine
 from pdrgate.testbeds.this_machine import check_this_machine
+from pdrgate.values.errors import TestbedError
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from pdrgate.measurands import Cost, described
 from pdrgate.measurands.counted.thunks import ThunkBranches, ThunkReturns, thunk_changes
 from pdrgate.measurands.functions.more_by_function import limits_of
 from pdrgate.observers.function_names import branches_by, is_thunk, returns_by
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.reports.words.measurands import change_told
 from pdrgate.reports.words.memory_words import memory_lines
 from pdrgate.results.model import ChangeResult, CostResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
 
 ROUTED = {"ip_forward": 1.0, "fib_table_lookup": 1.0}
 RAX, RCX, SAFE = "__x86_indirect_thunk_rax", "__x86_indirect_thunk_rcx", "srso_alias_return_thunk"

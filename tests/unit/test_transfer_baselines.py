@@ -11,7 +11,6 @@ from simulated_tcp import SimulatedLoop, transferred
 
 from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
-from pdrgate.errors import DataError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.verdicts.baseline import Baselines, HistoryBaselines
 from pdrgate.history.address import Address
@@ -19,6 +18,7 @@ from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database
 from pdrgate.history.noise_file import NoiseFile
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.errors import DataError
 
 MEASURANDS = ["TCP throughput", "round trip under load", "transmissions per segment"]
 SMALL = Scenario("tcp-transfer", tcp=TcpStreams(window=64))

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.sut.transfer_measurer import TransferMeasurer
 from pdrgate.history.transfers import TransferFile
 from pdrgate.measurands import TransferAsk
 from pdrgate.observers.watching import Observation
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging
+from pdrgate.record.transfer import Transfer
 from pdrgate.stability.transfer_files import read_transfers
-from pdrgate.stretch import Belonging
-from pdrgate.transfer import Transfer
+from pdrgate.values.errors import PdrGateError, TestbedError
 
 MINE = Belonging("s", "Suite.Test", "f", "b", "candidate", "linux-b", 3)
 ASK = TransferAsk(1 << 16, 1.0, Phase.REPEAT)

@@ -23,7 +23,6 @@ from simulated_tcp import SEGMENT, SimulatedLoop, SimulatedTcp, of_loops
 from pdrgate.cli import main
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.data_paths.iperf import check_believable, json_and_words, read_transfer
-from pdrgate.errors import DataError, SutError, TestbedError, UsageError
 from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -37,12 +36,13 @@ from pdrgate.history.address import Address
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import TcpThroughput, WindowCurve
 from pdrgate.measurands.transfers.tcp import ByteCost, LoadedRoundTrip, Transmissions
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.transfer import Transfer
 from pdrgate.reports.pages.scenario_parts import fragments, pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
-from pdrgate.transfer import Transfer
+from pdrgate.values.errors import DataError, SutError, TestbedError, UsageError
 
 TRIAL = flat_trial(1e3, 1.0, offered=1000, forwarded=1000, sending_time=1.0, phase=Phase.REPEAT)
 TCP = Scenario("tcp-transfer")

@@ -11,10 +11,10 @@ from flat_values import flat_trial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.cause import CauseKind
-from pdrgate.phase import Phase
-from pdrgate.stretch import Latency
-from pdrgate.trial import IN_FLIGHT, LOOKS, STANDING, STANDING_SHARE, Trial
+from pdrgate.record.cause import CauseKind
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Latency
+from pdrgate.record.trial import IN_FLIGHT, LOOKS, STANDING, STANDING_SHARE, Trial
 
 counts = st.integers(min_value=0, max_value=10**12)
 times = st.floats(min_value=0, max_value=1e9, allow_nan=False)

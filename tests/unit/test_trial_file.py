@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from flat_values import flat_trial
 
-from pdrgate.errors import DataError, StorageError
 from pdrgate.history.trials import TrialFile
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.stability import read_trials
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError, StorageError
 
 
 def trial(number: int) -> Trial:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdrgate.errors import UnitError
 from pdrgate.gate.verdicts.packet_cost import percent
 from pdrgate.measurands import described, unit_of
 from pdrgate.reports.words.measurands import change_told
 from pdrgate.results.model import ChangeResult, PartChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import Duration, Rate, Ratio, change_in_words
+from pdrgate.values.errors import UnitError
+from pdrgate.values.units import Duration, Rate, Ratio, change_in_words
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.errors import StorageError
 from pdrgate.gate.run.run_record import FINGERPRINTS_FILE, RunRecord
 from pdrgate.history.whole_file import write_whole
+from pdrgate.values.errors import StorageError
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")

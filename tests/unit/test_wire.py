@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.record.trial import LOOKS
 from pdrgate.traffic import native
 from pdrgate.traffic.native import wire
-from pdrgate.trial import LOOKS
 
 HEADERS = Path(native.__file__).parent
 

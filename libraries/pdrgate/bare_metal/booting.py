@@ -12,9 +12,9 @@ from pdrgate.bare_metal.installation import InstallError, install, remove
 from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
 from pdrgate.bare_metal.loader import BootLoader, LoaderName
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.errors import PdrGateError, SutError, TestbedError
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.hosts.kernel_parameters import KernelParameters
+from pdrgate.values.errors import PdrGateError, SutError, TestbedError
 
 DEADLINE = 600.0
 """Seconds that a host has from its restart to an answer: servers take minutes to test their memory."""

@@ -16,9 +16,9 @@ from typing import Protocol
 
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.builds.kernel_modules import LARGEST_MODULE, in_tree, module_files
-from pdrgate.child_environment import bounded, child_environment
-from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.this_process.child_environment import bounded, child_environment
+from pdrgate.values.errors import StorageError, TestbedError
 
 _HASH_TIMEOUT = 120.0
 _STRIP_AT_ONCE = 200

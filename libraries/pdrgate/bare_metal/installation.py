@@ -13,8 +13,8 @@ from pdrgate.builds.bz_image import LARGEST_IMAGE
 from pdrgate.builds.image_config import LARGEST_CONFIG
 from pdrgate.builds.kernel_build import LARGEST_SYMBOLS, KernelBuild
 from pdrgate.builds.kernel_modules import modules_asked_for
-from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import PdrGateError, TestbedError
 
 _UNPACK_TIMEOUT = 300.0
 _DEPMOD_TIMEOUT = 300.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from pdrgate.bare_metal.layout import InstalledKernel
-from pdrgate.errors import TestbedError
+from pdrgate.values.errors import TestbedError
 
 LoaderName = Literal["auto", "grub", "systemd-boot", "kexec"]
 

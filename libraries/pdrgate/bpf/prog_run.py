@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pdrgate.bpf.packet_contexts import context_of
 from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import BpfBuild, ProgramKind
-from pdrgate.errors import SutError
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import Host
 from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.traffic import native
+from pdrgate.values.errors import SutError
 
 _TIMEOUT = 120.0
 """Seconds: an emulated guest takes its time, and longer where maps have many elements."""

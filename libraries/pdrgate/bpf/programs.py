@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 from pdrgate.bpf.filling import SUT_NAMES, dispatcher_orders, orders
 from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import CommandError, Completed, Host
 from pdrgate.hosts.sent_program import sent
 from pdrgate.traffic import native
+from pdrgate.values.errors import TestbedError
 
 _TIMEOUT = 60.0
 """Seconds: the verifier of an emulated guest takes its time."""

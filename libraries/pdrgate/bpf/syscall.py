@@ -10,7 +10,7 @@ import platform
 import struct
 from collections.abc import Iterator
 
-from pdrgate.errors import TestbedError
+from pdrgate.values.errors import TestbedError
 
 _NUMBERS = {"x86_64": 321, "aarch64": 280}
 _MAP_LOOKUP, _MAP_UPDATE, _MAP_DELETE, _MAP_GET_NEXT_KEY, _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID = 1, 2, 3, 4, 13, 14

@@ -22,7 +22,7 @@ from pdrgate.builds.bz_image import LARGEST_IMAGE, PackedKernel, packed_kernel
 from pdrgate.builds.decompression import MissingToolError, decompressed
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.handed_over import BuildError, opened_build_file
-from pdrgate.cache import cache_folder, forget
+from pdrgate.this_process.cache import cache_folder, forget
 
 _ELF = b"\x7fELF"
 _PHYS32_ENTRY = 18

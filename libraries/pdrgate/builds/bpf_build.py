@@ -21,10 +21,10 @@ from pdrgate.builds.elf_file import BPF, EXECUTABLE, GLOBAL_FUNCTION, WEAK_FUNCT
 from pdrgate.builds.handed_over import BuildError, content
 from pdrgate.builds.program_purposes import measured_otherwise
 from pdrgate.builds.program_setup import ATTACHES, ProgramSetup
-from pdrgate.cache import cache_folder
-from pdrgate.checkout import how_to_install
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import SutError, TestbedError
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import SutError, TestbedError
 
 ProgramKind = Literal[
     "xdp", "tc", "tp_btf", "socket", "cgroup_skb", "sk_lookup", "flow_dissector", "lwt", "netfilter"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import BinaryIO, Protocol
 
 from pdrgate.builds.handed_over import CHUNK
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import TestbedError
 
 _MEMORY = 256 << 20
 """Bytes that unpacking may take: kernels are packed with dictionaries of up to 128 MiB."""

@@ -13,7 +13,7 @@ from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.builds.named_build import pinned
 from pdrgate.builds.packages.apt_archive import AptArchive, NamedPackage, named_pattern
 from pdrgate.builds.packages.package_fields import role_of
-from pdrgate.cache import cache_folder
+from pdrgate.this_process.cache import cache_folder
 
 _PATTERN = re.compile(r"[*?[]")
 """What makes a pattern of a name."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
-from pdrgate.errors import SutError
+from pdrgate.values.errors import SutError
 
 CHUNK = 1 << 20
 """Bytes that are read at once."""

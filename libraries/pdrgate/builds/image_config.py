@@ -14,7 +14,7 @@ from pathlib import Path
 from pdrgate.builds.bz_image import LARGEST_IMAGE, PackedKernel, packed_kernel
 from pdrgate.builds.decompression import MissingToolError, decompressed
 from pdrgate.builds.handed_over import BuildError, opened_build_file
-from pdrgate.cache import forget, put
+from pdrgate.this_process.cache import forget, put
 
 LARGEST_CONFIG = 4 << 20
 """Bytes that a configuration may have."""

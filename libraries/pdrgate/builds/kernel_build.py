@@ -23,8 +23,8 @@ from pdrgate.builds.image_config import LARGEST_CONFIG, image_config
 from pdrgate.builds.packages.apt_archive import named_package
 from pdrgate.builds.packages.kernel_packages import UnpackedPackages, holds_package, packages_in, unpacked_packages
 from pdrgate.builds.packages.package_fields import PackageRole, role_of
-from pdrgate.cache import cache_folder
-from pdrgate.printable import printable
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.values.printable import printable
 
 TREE_IMAGE = "arch/x86/boot/bzImage"
 LARGEST_SYMBOLS = 256 << 20

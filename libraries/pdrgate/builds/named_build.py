@@ -15,7 +15,7 @@ from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.kernel_build import PARTS_OF_A_KERNEL, BuildError, KernelBuild, kernel_build
 from pdrgate.builds.kernel_modules import select_modules
 from pdrgate.builds.packages.apt_archive import named_package
-from pdrgate.errors import StorageError
+from pdrgate.values.errors import StorageError
 
 RUNNING = "running"
 """Names the running kernel's build."""

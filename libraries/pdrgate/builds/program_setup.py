@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import yaml
 
-from pdrgate.errors import UsageError
+from pdrgate.values.errors import UsageError
 
 Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
 """A value as a file has it: text, a list or a mapping of such."""

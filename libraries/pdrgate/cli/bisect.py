@@ -22,9 +22,9 @@ from pdrgate.cli.parameters import (
     text_or_json,
 )
 from pdrgate.cli.sentences import Sentences
-from pdrgate.errors import EXIT_FAIL, EXIT_PASS, UsageError
-from pdrgate.printable import printable
-from pdrgate.units import Duration, Ratio
+from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, UsageError
+from pdrgate.values.printable import printable
+from pdrgate.values.units import Duration, Ratio
 
 if TYPE_CHECKING:
     from pdrgate.gate.comparisons.bisection import Bisected, BisectionEnds, BisectionRequest
@@ -128,7 +128,7 @@ def _check_testbed(ends: Path, theirs: Path, asked: Path | None) -> None:
     """
     from pdrgate.gate.comparisons.bisection import ENDS_FILE
     from pdrgate.history.seal import is_sealed
-    from pdrgate.own_files import is_own
+    from pdrgate.this_process.own_files import is_own
 
     if asked is not None and asked.absolute() != theirs.absolute():
         raise UsageError(f"--ends has the terms of that run; leave out --testbed, or name {theirs}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pdrgate.cli.parameters import PathType, note
-from pdrgate.errors import EXIT_FAIL, EXIT_PASS
+from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS
 
 
 @click.command("build")

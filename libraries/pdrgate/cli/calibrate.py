@@ -18,8 +18,8 @@ from pdrgate.cli.parameters import (
     text_or_json,
 )
 from pdrgate.cli.sentences import Sentences
-from pdrgate.errors import EXIT_PASS
-from pdrgate.units import Duration
+from pdrgate.values.errors import EXIT_PASS
+from pdrgate.values.units import Duration
 
 if TYPE_CHECKING:
     from pdrgate.history.address import Address

@@ -25,9 +25,9 @@ from pdrgate.cli.merge import merge
 from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, HeldError, PdrGateError
-from pdrgate.interruption import Interruption, interrupted_code
-from pdrgate.streams import outlives_its_reader
+from pdrgate.this_process.interruption import Interruption, interrupted_code
+from pdrgate.this_process.streams import outlives_its_reader
+from pdrgate.values.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, EXIT_USAGE, HeldError, PdrGateError
 
 _COMPLETION = "_PDRGATE_COMPLETE"
 """What a shell asks with for completions, as click names it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, declared, echo_json, forms, note
-from pdrgate.units import Ratio
+from pdrgate.values.units import Ratio
 
 
 @click.command()

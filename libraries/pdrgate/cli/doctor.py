@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from pdrgate.cli.parameters import BuildType, PathType, declared, echo_json, output_option, text_or_json
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS
-from pdrgate.units import Duration
+from pdrgate.values.errors import EXIT_FAULT, EXIT_PASS
+from pdrgate.values.units import Duration
 
 
 @click.command()

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from pdrgate.cli.parameters import DurationType, PathType, note
-from pdrgate.errors import EXIT_PASS
-from pdrgate.units import Duration
+from pdrgate.values.errors import EXIT_PASS
+from pdrgate.values.units import Duration
 
 
 @click.command()

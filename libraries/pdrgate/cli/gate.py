@@ -17,9 +17,9 @@ from pdrgate.cli.parameters import (
     note,
     output_option,
 )
-from pdrgate.errors import EXIT_PASS, UsageError
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import RunOptions
+from pdrgate.values.errors import EXIT_PASS, UsageError
 
 
 def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import click
 
 from pdrgate.cli.parameters import DurationType, PathType, echo_json, forms, history_option, text_or_json
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
 from pdrgate.history.address import Address
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import Duration
+from pdrgate.values.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
+from pdrgate.values.units import Duration
 
 if TYPE_CHECKING:
     from pdrgate.history.database.connection import Database

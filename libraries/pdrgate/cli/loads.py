@@ -10,8 +10,8 @@ import click
 from pdrgate.cli.boots_session import boots_session
 from pdrgate.cli.parameters import BuildType, PathType, declared, echo_json, note, output_option, text_or_json
 from pdrgate.cli.sentences import Sentences
-from pdrgate.printable import printable
-from pdrgate.units import Duration
+from pdrgate.values.printable import printable
+from pdrgate.values.units import Duration
 
 
 @click.command()

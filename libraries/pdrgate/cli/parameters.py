@@ -13,14 +13,14 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from pdrgate.errors import UnitError, UsageError
 from pdrgate.gate.run.declaration import By, declarations, plain
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.address import HISTORY_SCHEMES, HISTORY_VARIABLE, Address
 from pdrgate.history.results import followed
-from pdrgate.own_files import beside_own
-from pdrgate.redaction import is_address, redacted
-from pdrgate.units import Duration, Ratio
+from pdrgate.this_process.own_files import beside_own
+from pdrgate.values.errors import UnitError, UsageError
+from pdrgate.values.redaction import is_address, redacted
+from pdrgate.values.units import Duration, Ratio
 
 _LONGEST = 36525 * 86400.0
 """Seconds; what clocks and counts take is more, and not much more."""

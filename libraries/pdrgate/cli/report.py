@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from pdrgate.cli.parameters import PathType
-from pdrgate.errors import EXIT_PASS
 from pdrgate.reports.ci.exports import EXPORTS, exported
+from pdrgate.values.errors import EXIT_PASS
 
 
 @click.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pdrgate.cli.parameters import PathType
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS
+from pdrgate.values.errors import EXIT_FAULT, EXIT_PASS
 
 
 @click.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pdrgate.printable import printable
+from pdrgate.values.printable import printable
 
 if TYPE_CHECKING:
     from pdrgate.gate.run.progress import Progress, Upcoming

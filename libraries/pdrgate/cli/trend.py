@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pdrgate.cli.parameters import PathType, RatioType, echo_json, forms, history_option
-from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, UsageError
 from pdrgate.history.address import Address
-from pdrgate.units import Ratio
+from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, DataError, UsageError
+from pdrgate.values.units import Ratio
 
 if TYPE_CHECKING:
     from pdrgate.gate.judged_again.trend_costs import CostAt

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pdrgate.child_environment import bounded, child_environment
 from pdrgate.crashes.faults import Crash
+from pdrgate.this_process.child_environment import bounded, child_environment
 
 _FRAME = re.compile(r"([\w.]+)\+0x([0-9a-f]+)/0x([0-9a-f]+)")
 

@@ -19,9 +19,9 @@ from pdrgate.bpf.programs import (
 )
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.contract import Hop, Port
-from pdrgate.errors import TestbedError
-from pdrgate.fate import Fate
 from pdrgate.hosts.host import CommandError, Host
+from pdrgate.record.fate import Fate
+from pdrgate.values.errors import TestbedError
 
 COUNTERS = "pdrgate_counts"
 """The map whose first element, summed over CPUs, is what a program has sent on; programs under test may lack it."""

@@ -12,7 +12,7 @@ from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.builds.program_setup import ATTACHES
 from pdrgate.data_paths.attached_programs import Sent, interface_number, is_ours, sut_names
 from pdrgate.data_paths.contract import Hop, Port
-from pdrgate.errors import TestbedError
+from pdrgate.values.errors import TestbedError
 
 WAYS = "pdrgate_ports"
 """The map that tells a tc program where packets go: an ifindex to ifindex, destination and source MAC (16 bytes)."""

@@ -18,9 +18,9 @@ from pdrgate.data_paths.set_up import SetUp
 from pdrgate.data_paths.set_up_path import SetUpPath
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.data_paths.tcp_streams import CONTROLS, Buffers, StreamDirection, TcpStreams
-from pdrgate.errors import TestbedError
-from pdrgate.fate import Fate
 from pdrgate.knobs import ChangeLog
+from pdrgate.record.fate import Fate
+from pdrgate.values.errors import TestbedError
 
 __all__ = [
     "CALLS", "CONTROLS", "DATA_PATHS", "MOST_RECEIVERS", "NETWORKS", "UNDER_STEPS", "Buffers", "Call", "DataPath",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 _FOLDER = "/sys/fs/cgroup"
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from pdrgate.checkout import how_to_install
 from pdrgate.data_paths.contract import Station
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host, Running
-from pdrgate.stretch import Occasion
-from pdrgate.transfer import EndsCpu, Look, Senders, Transfer
+from pdrgate.record.stretch import Occasion
+from pdrgate.record.transfer import EndsCpu, Look, Senders, Transfer
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.values.errors import SutError, TestbedError
 
 PORT = 5201
 _LOOK = 0.1

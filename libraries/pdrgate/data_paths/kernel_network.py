@@ -11,8 +11,8 @@ from typing import Any, Literal
 from pdrgate.data_paths.contract import NETWORKS, Hop, Port
 from pdrgate.data_paths.ip_calls import IpCall, IpCalls, ip_answers
 from pdrgate.data_paths.steps import Command, Step, Sysctls
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
+from pdrgate.values.errors import TestbedError
 
 
 @dataclass(frozen=True, slots=True)

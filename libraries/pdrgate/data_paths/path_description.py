@@ -11,8 +11,8 @@ from pdrgate.data_paths.contract import DataPath
 from pdrgate.data_paths.receivers import Receivers
 from pdrgate.data_paths.slowdowns import Slowdown
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.fate import Fate
 from pdrgate.knobs import ChangeLog
+from pdrgate.record.fate import Fate
 from pdrgate.traffic.frames import Frames
 
 

@@ -17,10 +17,10 @@ from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.steps import Step, SteppedPath
-from pdrgate.errors import TestbedError
-from pdrgate.fate import Fate
+from pdrgate.record.fate import Fate
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
+from pdrgate.values.errors import TestbedError
 
 
 class ProgramPath(SteppedPath):

@@ -16,13 +16,13 @@ from typing import Literal
 import msgspec
 
 from pdrgate.data_paths.cpu_groups import CpuGroups
-from pdrgate.errors import SutError, TestbedError, UsageError
 from pdrgate.hosts.host import Host
 from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.reading import Place
 from pdrgate.traffic import native
 from pdrgate.traffic.delivery import Delivered
 from pdrgate.traffic.frames import MARKED_PORT
+from pdrgate.values.errors import SutError, TestbedError, UsageError
 
 Call = Literal["recvmsg", "recvmmsg"]
 CALLS: tuple[Call, ...] = ("recvmsg", "recvmmsg")

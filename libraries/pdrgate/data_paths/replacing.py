@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from pdrgate.errors import SutError, UsageError
+from pdrgate.values.errors import SutError, UsageError
 
 REPLACING_SHELL = "bash"
 """Reads the kernel's own counts without another program, which the kernel would have to start."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pdrgate.data_paths.replacing import REPLACING_SHELL, Replacement
-from pdrgate.errors import UsageError
+from pdrgate.values.errors import UsageError
 
 UNDO = "undo:"
 """What begins the command that undoes the one before it."""

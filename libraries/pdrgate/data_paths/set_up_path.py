@@ -15,13 +15,13 @@ from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.replacing import replaced
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.data_paths.standing_base import StandingBase
-from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.host import Completed, Host
 from pdrgate.hosts.sent_program import sent
 from pdrgate.hosts.shell import last_line
 from pdrgate.traffic import native
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
+from pdrgate.values.errors import SutError, TestbedError
 
 _TIMEOUT = 120.0
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)

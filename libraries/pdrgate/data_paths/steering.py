@@ -16,8 +16,8 @@ from pathlib import Path
 from pdrgate.bpf.programs import LoadedProgram, attach_xdp, detach_xdp, loaded
 from pdrgate.bpf.syscall import map_delete, map_fd, map_update, program_fd
 from pdrgate.builds.bpf_build import own_build
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 MOST_PACKETS = 16384
 """What the kernel allows the queue of a cpumap entry to hold."""

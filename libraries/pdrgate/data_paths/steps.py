@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
 from pdrgate.data_paths.contract import Hop
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs import ChangeLog, Knob, KnobSet, Missing, put_back, sysctl
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
+from pdrgate.values.errors import TestbedError
 
 
 class Step(Protocol):

@@ -15,12 +15,12 @@ import msgspec
 from pdrgate.data_paths.contract import Station
 from pdrgate.data_paths.iperf import Ends
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host, Running
 from pdrgate.hosts.sent_program import sent
-from pdrgate.stretch import Occasion
+from pdrgate.record.stretch import Occasion
+from pdrgate.record.transfer import Look, Senders, Transfer
 from pdrgate.traffic import native
-from pdrgate.transfer import Look, Senders, Transfer
+from pdrgate.values.errors import TestbedError
 
 _PORT = 5202
 _WHAT = "requests"

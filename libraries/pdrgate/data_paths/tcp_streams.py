@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.errors import UsageError
+from pdrgate.values.errors import UsageError
 
 StreamDirection = Literal["receives", "sends"]
 Buffers = Literal["fixed", "kernel", "socket"]

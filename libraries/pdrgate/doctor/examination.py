@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pdrgate.doctor import here, machine, ports, traffic
 from pdrgate.doctor.finding import Check, Finding, Status
-from pdrgate.errors import PdrGateError
 from pdrgate.hosts.host import Host, local_host
 from pdrgate.observers.cpu_use import WINDOW
 from pdrgate.observers.environment import Environment, capture_environment
@@ -20,6 +19,7 @@ from pdrgate.safety.locks import Lease, Resource, whole_machine
 from pdrgate.safety.recovery import NotUndone, living, recover_stale, undo
 from pdrgate.safety.state_folder import STATE_DIR
 from pdrgate.testbeds import LocalVm, Testbed, TestbedConfig, open_testbed
+from pdrgate.values.errors import PdrGateError
 
 HERE = "this machine"
 TESTBED = "testbed"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pdrgate.errors import PdrGateError
+from pdrgate.values.errors import PdrGateError
 
 
 class Status(StrEnum):

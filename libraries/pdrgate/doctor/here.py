@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from pdrgate.doctor.finding import Check, Outcome, fail, ok, warn
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.accelerator import KvmRecord, choose_accelerator
 from pdrgate.guests.emulator.qemu import qemu_version
 from pdrgate.history.results import ROOM_OF_A_RUN
@@ -20,6 +19,7 @@ from pdrgate.observers.cpu_use import descendants, read_threads
 from pdrgate.observers.environment import Environment
 from pdrgate.safety.journal import NAMESPACE_PREFIX
 from pdrgate.safety.recovery import Living
+from pdrgate.values.errors import TestbedError
 
 _LITTLE = 1 << 30
 """Bytes: a long run with its plots takes tens of MB, and kernels that are unpacked hundreds."""

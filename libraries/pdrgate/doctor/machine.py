@@ -6,13 +6,13 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from pdrgate.checkout import FROM_CHECKOUT
 from pdrgate.doctor.finding import Check, Outcome, fail, ok, unknown, warn
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.cpu_use import CpuUse, watch_cpus
 from pdrgate.observers.environment import Environment
+from pdrgate.this_process.checkout import FROM_CHECKOUT
+from pdrgate.values.errors import TestbedError
 
 _CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN", 23: "CAP_SYS_NICE"}
 _BUSY, _MUCH = 0.02, 0.25

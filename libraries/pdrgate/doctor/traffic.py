@@ -9,14 +9,14 @@ from typing import Literal
 
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.doctor.finding import Check, Finding, Outcome, Status, fail, ok, unknown, warn
-from pdrgate.errors import PdrGateError, UsageError
 from pdrgate.observers.reading import gained
+from pdrgate.record.trial import Trial
 from pdrgate.search.calibration import calibrate
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator, generator_in_words
-from pdrgate.trial import Trial
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.errors import PdrGateError, UsageError
+from pdrgate.values.units import Rate, Ratio
 
 PART = "traffic"
 LOW_LOAD = 10_000.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 _MOST = 1.25
 """Times too fast or too slow. A kernel that was kept waiting while it measured its clock is wrong by a multiple: one

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pdrgate.crashes.faults import Crash, FaultReader, last_lines
-from pdrgate.errors import StorageError
+from pdrgate.values.errors import StorageError
 
 MOST_OUTPUT = 8 << 20
 """Bytes that a guest may write; a boot of a distribution's kernel has 30 to 60 kB, and to read so many takes some s."""

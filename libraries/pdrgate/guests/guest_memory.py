@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.guests.shared_memory import SharedMemory
-from pdrgate.printable import printable
+from pdrgate.values.printable import printable
 
 PAGE = 4096
 """Bytes of a page."""

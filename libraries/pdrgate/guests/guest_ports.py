@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import Self
 
-from pdrgate.errors import StorageError
+from pdrgate.values.errors import StorageError
 
 
 class GuestPorts:

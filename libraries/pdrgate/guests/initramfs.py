@@ -19,10 +19,10 @@ from pathlib import Path, PurePosixPath
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import Module, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
-from pdrgate.checkout import how_to_install
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.this_process.child_environment import child_environment
 from pdrgate.traffic import native
+from pdrgate.values.errors import TestbedError
 
 MORE_MODULES = (
     "ipv6",
@@ -42,7 +42,7 @@ _PROGRAMS = {"sh": "dash", "busybox": "busybox-static", "ip": "iproute2", "ethto
 _MORE_PROGRAMS = ("tc", "bpftool", "iperf3", "retis")
 PROGRAMS_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-CONTROL, SHELL, ERRORS = "pdrgate.control", "pdrgate.shell", "pdrgate.errors"
+CONTROL, SHELL, ERRORS = "pdrgate.control", "pdrgate.shell", "pdrgate.values.errors"
 """Names of the guest's virtio-serial ports: who shall have a shell, the shell's input and output, its complaints."""
 
 INIT = f"""\

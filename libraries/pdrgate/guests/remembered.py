@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pdrgate.errors import StorageError
+from pdrgate.values.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)

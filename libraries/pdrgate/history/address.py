@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from pdrgate.errors import UsageError
-from pdrgate.redaction import is_address
+from pdrgate.values.errors import UsageError
+from pdrgate.values.redaction import is_address
 
 HISTORY_VARIABLE = "PDRGATE_HISTORY"
 """This variable of the environment holds the address where nobody names one, and the password of an address that is

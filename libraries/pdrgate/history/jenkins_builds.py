@@ -19,10 +19,10 @@ import jenkins
 import msgspec
 import requests
 
-from pdrgate.errors import DataError, UsageError
 from pdrgate.history.results import RESULT_FILE
-from pdrgate.redaction import redacted
-from pdrgate.units import Duration
+from pdrgate.values.errors import DataError, UsageError
+from pdrgate.values.redaction import redacted
+from pdrgate.values.units import Duration
 
 KEPT = "kept"
 """The newest build that is kept forever and succeeded."""

@@ -14,8 +14,8 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from pdrgate.errors import DataError, StorageError
-from pdrgate.no_follow import folder_no_follow, open_no_follow
+from pdrgate.this_process.no_follow import folder_no_follow, open_no_follow
+from pdrgate.values.errors import DataError, StorageError
 
 _Line = TypeVar("_Line")
 

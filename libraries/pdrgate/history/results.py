@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from pdrgate.errors import DataError, without_value
 from pdrgate.history.upgrade import OLDEST, upgraded_result
 from pdrgate.history.whole_file import write_whole
-from pdrgate.no_follow import read_no_follow
 from pdrgate.results.file_name import as_text
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult
 from pdrgate.results.on_disk import from_disk, to_disk
+from pdrgate.this_process.no_follow import read_no_follow
+from pdrgate.values.errors import DataError, without_value
 
 RESULT_FILE = "result.json"
 LATEST = "latest"

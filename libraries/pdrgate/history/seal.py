@@ -12,9 +12,9 @@ import os
 import secrets
 from pathlib import Path
 
-from pdrgate.cache import cache_folder
 from pdrgate.history.whole_file import write_whole
-from pdrgate.no_follow import open_no_follow, read_no_follow
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.no_follow import open_no_follow, read_no_follow
 
 _ENDING = ".seal"
 _KEY_FILE = "seal.key"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.history.lines import LineFile
-from pdrgate.transfer import Transfer
+from pdrgate.record.transfer import Transfer
 
 
 class TransferFile(LineFile):

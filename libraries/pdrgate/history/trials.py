@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.history.lines import LineFile
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 TRIALS_FILE = "trials.jsonl"
 

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from pdrgate.errors import StorageError
-from pdrgate.no_follow import LinkError, folder_no_follow
+from pdrgate.this_process.no_follow import LinkError, folder_no_follow
+from pdrgate.values.errors import StorageError
 
 
 def write_whole(path: Path, content: bytes, *, durable: bool = True) -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from pdrgate.errors import PdrGateError
 from pdrgate.hosts.host import HostError
+from pdrgate.values.errors import PdrGateError
 
 
 class GarbledError(HostError):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.errors import TestbedError
+from pdrgate.values.errors import TestbedError
 
 _CPU_ROOT = Path("/sys/devices/system/cpu")
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from pdrgate.errors import SutError, TestbedError
 from pdrgate.hosts.shell import ProcessStreams, Shell, ShellError, ShellStreams, last_line
+from pdrgate.values.errors import SutError, TestbedError
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds a command may take unless the caller says otherwise."""

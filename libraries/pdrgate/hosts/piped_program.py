@@ -12,10 +12,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, CommandError, Host, HostError, Running
 from pdrgate.hosts.sent_program import sent
+from pdrgate.values.errors import TestbedError
 
 _PATIENCE = 10
 """Seconds for an answer."""

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pdrgate.checkout import how_to_install
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import TestbedError
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs in a sandbox are looked for."""

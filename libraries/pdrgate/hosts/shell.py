@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from pdrgate.child_environment import child_environment
+from pdrgate.this_process.child_environment import child_environment
 
 MAX_OUTPUT = 64 << 20
 """Bytes of output after which a command is taken to have run wild."""

@@ -19,7 +19,6 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
-from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.comparisons.by_scenario import AnyComparison, AnyLivingComparison, comparison_of, living_comparison_of
 from pdrgate.gate.comparisons.counted_comparison import LivingComparison
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
@@ -32,7 +31,8 @@ from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
 from pdrgate.results.model import Side
-from pdrgate.units import Duration, Ratio
+from pdrgate.values.errors import TestbedError, UsageError
+from pdrgate.values.units import Duration, Ratio
 
 _Found = TypeVar("_Found")
 

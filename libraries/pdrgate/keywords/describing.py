@@ -14,15 +14,15 @@ from pdrgate.builds.program_setup import Attach, Filling, ProgramSetup, filling_
 from pdrgate.data_paths.catalogue import DATA_PATHS, Buffers, Call, StreamDirection
 from pdrgate.data_paths.replacing import TIMES, Replacement
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
-from pdrgate.errors import UsageError
-from pdrgate.fate import Fate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import own_program, scenario_of
 from pdrgate.gate.run.slower_paths import slower_paths
 from pdrgate.keywords.state import State
+from pdrgate.record.fate import Fate
 from pdrgate.testbeds import Pinning
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
-from pdrgate.units import Duration, Rate, Ratio
+from pdrgate.values.errors import UsageError
+from pdrgate.values.units import Duration, Rate, Ratio
 
 
 class ScenarioKeywords:

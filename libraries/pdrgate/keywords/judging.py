@@ -7,7 +7,6 @@ from typing import Any
 from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
-from pdrgate.errors import TestbedError
 from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
@@ -15,7 +14,8 @@ from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_evidence, show_scenario
 from pdrgate.keywords.state import AnyMeasurement, State
 from pdrgate.results.verdict import Judgement
-from pdrgate.units import Ratio
+from pdrgate.values.errors import TestbedError
+from pdrgate.values.units import Ratio
 
 
 class JudgingKeywords:

@@ -9,7 +9,6 @@ from robot.api import logger
 from robotlibcore import DynamicCore
 
 from pdrgate import __version__
-from pdrgate.errors import PdrGateError
 from pdrgate.gate.comparisons.counted_comparison import CountedComparison
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import Options
@@ -27,7 +26,8 @@ from pdrgate.keywords.testbed import TestbedKeywords
 from pdrgate.reports.console.screen import verdict_text
 from pdrgate.reports.words.headline import scenario_in_lines
 from pdrgate.results.verdict import INTERRUPTED, Judgement, Verdict
-from pdrgate.units import Duration, Rate, Ratio
+from pdrgate.values.errors import PdrGateError
+from pdrgate.values.units import Duration, Rate, Ratio
 
 
 # In the example below Robot takes the outer asterisks of five for bold, and shows three.

@@ -8,17 +8,17 @@ import msgspec
 from assertionengine import AssertionOperator
 from robot.api.deco import keyword
 
-from pdrgate.cause import causes_in_words
-from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario, show_search
 from pdrgate.keywords.state import State
 from pdrgate.measurands import RECEIVE_RATE
-from pdrgate.parts import flattened
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.parts import flattened
+from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
-from pdrgate.units import Duration, Rate, Ratio
+from pdrgate.values.errors import TestbedError, UsageError
+from pdrgate.values.units import Duration, Rate, Ratio
 
 Quantile = Literal["p50", "p90", "p99", "max"]
 

@@ -9,11 +9,11 @@ from robot.api.deco import keyword
 from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.program_setup import Attach, program_setup
-from pdrgate.errors import TestbedError
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
 from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
 from pdrgate.keywords.log import show_scenario
 from pdrgate.keywords.state import State
+from pdrgate.values.errors import TestbedError
 
 
 class PacketKeywords:

@@ -13,8 +13,6 @@ from assertionengine import AssertionOperator, verify_assertion
 
 from pdrgate.builds.program_setup import ProgramSetup
 from pdrgate.data_paths.catalogue import UNDER_STEPS
-from pdrgate.errors import TestbedError, UsageError
-from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
@@ -27,9 +25,11 @@ from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.history.address import Address
 from pdrgate.keywords.failures import CheckError
+from pdrgate.record.fate import INSIDE
+from pdrgate.record.trial import Trial
 from pdrgate.reports.console.screen import Screen
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
-from pdrgate.trial import Trial
+from pdrgate.values.errors import TestbedError, UsageError
 
 _Run = TypeVar("_Run", ScenarioRun, TransferRun)
 AnyMeasurement: TypeAlias = ScenarioRun | TransferRun | AnyComparison | VectorsComparison

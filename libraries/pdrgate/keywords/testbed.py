@@ -11,7 +11,6 @@ from robot.api.deco import keyword
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
-from pdrgate.errors import HeldError, PdrGateError
 from pdrgate.gate.run.declaration import declarations, values
 from pdrgate.gate.run.options import Options, origin_of_run
 from pdrgate.gate.run.run_record import RunRecord
@@ -24,6 +23,7 @@ from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.results.verdict import INTERRUPTED
 from pdrgate.testbeds import load_testbed
+from pdrgate.values.errors import HeldError, PdrGateError
 
 if TYPE_CHECKING:
     from pdrgate.keywords.ssh_aliases import SharedConnections

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.file_set_knob import FileSetKnob, read_set
 from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.states import parse_state
+from pdrgate.values.errors import TestbedError
 
 _CPU = "/sys/devices/system/cpu"
 _SMT = f"{_CPU}/smt/control"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.values.errors import TestbedError
 
 MOST_INSTRUCTIONS = 1500
 """Instructions that a filter has at most: tc puts no longer program into its message to the kernel."""

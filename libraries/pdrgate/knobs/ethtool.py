@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Completed, Host
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, parse_state, state_text
+from pdrgate.values.errors import TestbedError
 
 Family = Literal["rings", "channels", "coalescing", "pause"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import parse_cpu_mask
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 NETWORK_FILES = ("/proc/sys/net/", "/sys/class/net/")
 """What lies below is a network namespace's own; all other files are the machine's."""

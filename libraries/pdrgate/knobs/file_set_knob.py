@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, read_files
 from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.values.errors import TestbedError
 
 
 class FileSetKnob(ABC):

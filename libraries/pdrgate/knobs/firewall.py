@@ -10,8 +10,8 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
+from pdrgate.values.errors import TestbedError
 
 NO_RULES = "none"
 _LEGACY = ("/proc/net/ip_tables_names", "/proc/net/ip6_tables_names", "/proc/net/arp_tables_names")

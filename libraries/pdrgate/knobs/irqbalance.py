@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 _SERVICE = "irqbalance"
 _PROCESS = "process "

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs.knob import ChangeLog, Knob, Missing
 from pdrgate.knobs.records import knob_from_record
+from pdrgate.values.errors import TestbedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.values.errors import TestbedError
 
 _NONE = "none"
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.device_knob import DeviceKnob
+from pdrgate.values.errors import TestbedError
 
 _SHORT_NAMES = {
     "rx": "rx-checksumming", "tx": "tx-checksumming", "sg": "scatter-gather", "tso": "tcp-segmentation-offload",

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pdrgate.errors import TestbedError
 from pdrgate.knobs.cpu import Governor, IdleLatency, Smt, Turbo, idle_latency
 from pdrgate.knobs.cpu_shares import each, in_turn
 from pdrgate.knobs.ethtool import channels, coalescing, pause_frames, rings
@@ -26,6 +25,7 @@ from pdrgate.knobs.queues import QueueFiles, rfs_off, rps, xps
 from pdrgate.knobs.records import of_whole_machine
 from pdrgate.knobs.rss import IndirectionTable, flow_hash
 from pdrgate.knobs.states import state_text
+from pdrgate.values.errors import TestbedError
 
 _Key = tuple[str, ...]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.neighbours import static_neighbours
+from pdrgate.values.errors import TestbedError
 
 _FLAGS = frozenset({"linkdown", "dead", "offload", "trap", "rt_offload", "rt_trap"})
 """What the kernel tells of a route and takes from nobody."""

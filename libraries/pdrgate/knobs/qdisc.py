@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.device_knob import DeviceKnob
+from pdrgate.values.errors import TestbedError
 
 _DEFAULT = "default"
 _SIMPLE = frozenset({"noqueue", "mq", "pfifo_fast", "pfifo", "bfifo"})

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError, Completed, Host
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, parse_state, state_text
+from pdrgate.values.errors import TestbedError
 
 DEFAULT = "default"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network, ip_network
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 _PROTOCOL = ("proto", "211")
 """What marks these routes as ours; no routing daemon has that number."""

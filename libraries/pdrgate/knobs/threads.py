@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 _NICE = 16
 """Behind the name, which may itself hold blanks, nice is the 17th field (proc(5): the 19th of all)."""

@@ -5,7 +5,7 @@ from pdrgate.launch.folders import give_file_to_caller, give_to_caller, new_fold
 from pdrgate.launch.resuming import resumed_options
 from pdrgate.launch.running import Telling, run_gate
 from pdrgate.launch.suites import check, default_testbed, listed
-from pdrgate.own_files import found
+from pdrgate.this_process.own_files import found
 
 __all__ = [
     "Telling", "check", "default_testbed", "followed", "found", "give_file_to_caller", "give_to_caller", "listed",

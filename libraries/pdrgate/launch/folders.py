@@ -8,9 +8,9 @@ import shutil
 import time
 from pathlib import Path
 
-from pdrgate.errors import DataError, StorageError
 from pdrgate.history.results import LATEST, ROOM_OF_A_RUN
-from pdrgate.no_follow import first_linked_below, folder_no_follow
+from pdrgate.this_process.no_follow import first_linked_below, folder_no_follow
+from pdrgate.values.errors import DataError, StorageError
 
 
 def new_folder(output: Path) -> Path:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pdrgate.errors import UsageError
 from pdrgate.gate.run.declaration import declarations, plain
 from pdrgate.gate.run.options import OPTIONS_FILE, RunOptions
 from pdrgate.history.seal import is_sealed
 from pdrgate.launch.folders import refuse_linked
-from pdrgate.own_files import is_own
+from pdrgate.this_process.own_files import is_own
+from pdrgate.values.errors import UsageError
 
 
 def resumed_options(folder: Path, asked: Mapping[str, Any], typed: Mapping[str, str]) -> RunOptions:

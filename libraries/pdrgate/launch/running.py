@@ -12,19 +12,27 @@ from typing import Literal
 
 from rich.text import Text
 
-from pdrgate.errors import EXIT_FAULT, EXIT_PASS, EXIT_STOP, EXIT_UNTESTABLE, DataError, PdrGateError, StorageError
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
-from pdrgate.interruption import interrupted_code
 from pdrgate.launch.first_failure import FirstFailure
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.stopping import StoppedError, Stopping
 from pdrgate.launch.suites import ALL
 from pdrgate.launch.variables import variable_file
-from pdrgate.own_files import PACKAGE, found
 from pdrgate.results.model import RunResult
-from pdrgate.streams import told_to
+from pdrgate.this_process.interruption import interrupted_code
+from pdrgate.this_process.own_files import PACKAGE, found
+from pdrgate.this_process.streams import told_to
+from pdrgate.values.errors import (
+    EXIT_FAULT,
+    EXIT_PASS,
+    EXIT_STOP,
+    EXIT_UNTESTABLE,
+    DataError,
+    PdrGateError,
+    StorageError,
+)
 
 _NO_TEST, _STOPPED = 252, 253
 """Robot's exit codes."""

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from types import FrameType
 
-from pdrgate.interruption import ECHOES_WITHIN, Handler, Heard, answered
+from pdrgate.this_process.interruption import ECHOES_WITHIN, Handler, Heard, answered
 
 _FIRST = "pdrgate: stopping{why}: what was changed is put back first; a second {again} ends it at once\n"
 _SECOND = "pdrgate: ended at once; the next start puts back what was changed, and so does: sudo pdrgate restore\n"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.checkout import FROM_CHECKOUT
-from pdrgate.errors import UsageError
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.own_files import found
+from pdrgate.this_process.checkout import FROM_CHECKOUT
+from pdrgate.this_process.own_files import found
+from pdrgate.values.errors import UsageError
 
 ALL = "all"
 """The scenario that is every test."""

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pdrgate.gate.run.declaration import By, declarations
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.own_files import PACKAGE, found
+from pdrgate.this_process.own_files import PACKAGE, found
 
 _SCHEME = "file://"
 

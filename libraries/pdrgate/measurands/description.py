@@ -14,8 +14,8 @@ from typing import ClassVar, Protocol
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.tolerances import TOLERANCE
-from pdrgate.units import change_in_words
+from pdrgate.values.tolerances import TOLERANCE
+from pdrgate.values.units import change_in_words
 
 TolerancesAsked = Mapping[str, float | None]
 """Tolerances by the option that asks for them. What is missing was not asked for; of None nothing is judged."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
 from pdrgate.measurands.description import Description
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Better
-from pdrgate.trial import Trial
 
 LATENCY = (Phase.LATENCY_50, Phase.LATENCY_90, Phase.LATENCY_99)
 """The phases of trials with latency probes, by percent of the PDR."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.observers.reading import Place, PlaceKind
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 
 def gained_by_places(trial: Trial, kind: PlaceKind, name: str) -> int | None:

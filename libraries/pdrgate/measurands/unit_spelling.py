@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pdrgate.units import Duration, Rate
+from pdrgate.values.units import Duration, Rate
 
 
 @dataclass(frozen=True, slots=True)

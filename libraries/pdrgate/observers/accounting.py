@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pdrgate.fate import Fate
 from pdrgate.observers.driver_statistics import by_kind, of_the_cloud
 from pdrgate.observers.gains import Gains, beside, hop_name, port_name
 from pdrgate.observers.reading import Place
@@ -35,8 +34,9 @@ from pdrgate.observers.xdp_losses import (
     unsent_by_driver,
     xdp_losses,
 )
+from pdrgate.record.fate import Fate
+from pdrgate.record.trial import Trial
 from pdrgate.results.losses import LossResult, PlaceLoss
-from pdrgate.trial import Trial
 
 _UNSPECIFIED = "NOT_SPECIFIED"
 _FULL, _RING, _BACKLOG, _TAP = "in full socket buffers", "in the receive ring", "in the backlog", "in the queue of TAP"

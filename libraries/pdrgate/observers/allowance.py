@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pdrgate.cause import Cause, CauseKind
 from pdrgate.observers.driver_statistics import of_the_cloud
 from pdrgate.observers.gains import port_name
 from pdrgate.observers.reading import Counter, Place, Reading
+from pdrgate.record.cause import Cause, CauseKind
 
 _PART = 1e-3
 """A share of a port's packets: less tells nothing of a kernel either way."""

@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, split_files
 from pdrgate.observers.driver_statistics import tells_of_loss
 from pdrgate.observers.reading import Counter, Place, PlaceKind, signed
+from pdrgate.values.errors import TestbedError
 
 FILES = _DEV, _SOFTNET, _SNMP, _SNMP6, _NETSTAT, _CONNTRACK, _STAT = (
     "/proc/net/dev", "/proc/net/softnet_stat", "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/netstat",

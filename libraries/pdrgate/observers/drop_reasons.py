@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import Observation
 from pdrgate.traffic import native
+from pdrgate.values.errors import TestbedError
 
 _Drop = TypeVar("_Drop")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from pdrgate.observers.watching import Observer
+from pdrgate.record.trial import Trial
 from pdrgate.results.drops import DropsResult
-from pdrgate.trial import Trial
 
 
 class DropTrace(Observer, Protocol):

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pdrgate.fate import INSIDE, Fate
 from pdrgate.observers.gains import Gains
 from pdrgate.observers.reading import Place
-from pdrgate.trial import Trial
+from pdrgate.record.fate import INSIDE, Fate
+from pdrgate.record.trial import Trial
 
 _ROUTED = ("ForwDatagrams", "OutForwDatagrams")
 

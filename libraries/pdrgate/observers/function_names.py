@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from pdrgate.stretch import CALLER, Stacks
+from pdrgate.record.stretch import CALLER, Stacks
 
 OTHERS = "all others"
 """Functions that have hardly any instructions, told as one."""

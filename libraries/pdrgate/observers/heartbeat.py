@@ -26,13 +26,13 @@ from typing import Any, Self
 
 import msgspec
 
-from pdrgate.cause import Cause, CauseKind
-from pdrgate.checkout import BUILT_ANEW
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
+from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.this_process.checkout import BUILT_ANEW
+from pdrgate.this_process.child_environment import child_environment
 from pdrgate.traffic import native
+from pdrgate.values.errors import TestbedError
 
 PERIOD = "2 ms"
 """The program's, for people."""

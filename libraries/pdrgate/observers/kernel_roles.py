@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from pdrgate.stretch import Functions
+from pdrgate.record.stretch import Functions
 
 
 class HasFunctions(Protocol):

@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.network_namespace import ThreadInNamespace
 from pdrgate.observers.counters import FILES, HostCounters, host_counters, summed
 from pdrgate.observers.reading import Counter
+from pdrgate.values.errors import TestbedError
 
 _RTM_NEWQDISC, _RTM_GETQDISC, _NLMSG_ERROR, _NLMSG_DONE = 36, 38, 2, 3
 _REQUEST_DUMP = 0x301

@@ -12,14 +12,14 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, HostError, Running
 from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.function_names import condensed, function_name
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import Observation
-from pdrgate.stretch import USER_SPACE
+from pdrgate.record.stretch import USER_SPACE
 from pdrgate.traffic import native
+from pdrgate.values.errors import TestbedError
 
 WHOLE_KERNEL = "the kernel"
 """All of its functions, where no profile tells them apart."""

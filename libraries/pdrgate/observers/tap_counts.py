@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdrgate.observers.gains import Gains
 from pdrgate.observers.reading import Place
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 
 def taken_from_taps(trial: Trial) -> int | None:

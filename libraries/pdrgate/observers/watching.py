@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from pdrgate.cause import Cause
 from pdrgate.hosts.answers import understood
 from pdrgate.observers.allowance import withheld
 from pdrgate.observers.reading import Reading, gained, unwrapped
-from pdrgate.stretch import Callers, Functions, MemorySeen, Stacks
+from pdrgate.record.cause import Cause
+from pdrgate.record.stretch import Callers, Functions, MemorySeen, Stacks
 
 _SUT = "the SUT"
 

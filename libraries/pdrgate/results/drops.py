@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.results.losses import LossResult, thousands
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 _NAMED = 3
 

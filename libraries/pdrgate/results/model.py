@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pdrgate.parts import FlatPart
-from pdrgate.phase import Phase
+from pdrgate.record.parts import FlatPart
+from pdrgate.record.phase import Phase
 from pdrgate.results.build_differences import BuildDifference
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import msgspec
 
-from pdrgate.parts import parts_of
+from pdrgate.record.parts import parts_of
 from pdrgate.results.model import RunResult, ScenarioResult, SideResult
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.results.losses import LossResult, thousands
-from pdrgate.units import Duration, Rate, Ratio
+from pdrgate.values.units import Duration, Rate, Ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,12 +34,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import StorageError, TestbedError
 from pdrgate.knobs import knob_from_record, of_whole_machine
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.processes import MARK, ProcessId, left_running
 from pdrgate.safety.state_folder import STATE_DIR, boot_id, lasting, make
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import StorageError, TestbedError
 
 NAMESPACE_PREFIX = "pdrgate"
 """Only namespaces whose names begin so are ever deleted by a recovery."""

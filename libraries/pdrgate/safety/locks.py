@@ -24,8 +24,8 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
 
-from pdrgate.errors import HeldError, TestbedError
 from pdrgate.safety.state_folder import STATE_DIR, make, sut_lock
+from pdrgate.values.errors import HeldError, TestbedError
 
 LockKind = Literal["cpu", "interface", "setting", "host", "trex", "machine", "recovery"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pdrgate.errors import TestbedError
+from pdrgate.values.errors import TestbedError
 
 MARK = "PDRGATE_JOURNAL"
 """The environment variable that names the journal which a program was started from; its children inherit it."""

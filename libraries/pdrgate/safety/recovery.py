@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, open_host
 from pdrgate.knobs import knob_from_record, of_whole_machine, put_back
 from pdrgate.safety.journal import (
@@ -29,6 +28,7 @@ from pdrgate.safety.journal import (
 from pdrgate.safety.locks import Lease, Resource
 from pdrgate.safety.processes import ProcessId, end
 from pdrgate.safety.state_folder import BOOT_ID, STATE_DIR, boot_id, lasting
+from pdrgate.values.errors import TestbedError
 
 if TYPE_CHECKING:
     from pdrgate.safety.sut_lock import SutLock

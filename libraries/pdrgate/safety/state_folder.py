@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pdrgate.errors import TestbedError
+from pdrgate.values.errors import TestbedError
 
 STATE_DIR = Path("/run/pdrgate")
 """Where locks and journals lie: a place that a reboot empties."""

@@ -20,11 +20,11 @@ from typing import Any, Self
 
 import paramiko
 
-from pdrgate.errors import HeldError
 from pdrgate.hosts.shell import last_line
 from pdrgate.hosts.ssh import SshHost, start_command
 from pdrgate.hosts.ssh_login import SshError
 from pdrgate.safety.state_folder import SUT_LOCK
+from pdrgate.values.errors import HeldError
 
 _TIMEOUT = 10.0
 _HELD, _SHARED = "held", "shared"

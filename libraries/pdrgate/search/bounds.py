@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdrgate.phase import SPECIAL
-from pdrgate.trial import Trial
+from pdrgate.record.phase import SPECIAL
+from pdrgate.record.trial import Trial
 
 
 def known_bounds(trials: Sequence[Trial], loss_ratio: float) -> tuple[float | None, float | None]:

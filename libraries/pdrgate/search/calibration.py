@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pdrgate.errors import GeneratorError
+from pdrgate.record.trial import Trial
 from pdrgate.search.patience import Measure
-from pdrgate.trial import Trial
+from pdrgate.values.errors import GeneratorError
 
 FLAT_OUT = 20e6
 """Packets/s that no generator of one CPU reaches: asks for all it has."""

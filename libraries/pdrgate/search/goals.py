@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdrgate.errors import UsageError
+from pdrgate.values.errors import UsageError
 
 _FINEST = 1e-6
 """Narrower widths than this are lost in the rounding of loads."""

@@ -25,10 +25,10 @@ from MLRsearch import (
     SearchGoal,
 )
 
-from pdrgate.errors import UsageError
+from pdrgate.record.trial import Trial
 from pdrgate.search.goals import Goal
 from pdrgate.search.patience import Measure, Patience
-from pdrgate.trial import Trial
+from pdrgate.values.errors import UsageError
 
 _NARROWINGS = 3
 _STEP_DOWN = 0.97

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pdrgate.stretch import Stretch
-from pdrgate.trial import Trial
+from pdrgate.record.stretch import Stretch
+from pdrgate.record.trial import Trial
 
 Measure = Callable[[float, float], Trial]
 """Measures one trial, given a load in packets/s and a duration in seconds."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
     AssessmentResult,
     CheckResult,
@@ -36,7 +36,7 @@ from pdrgate.stability.throughput_increase import (
     TirReading,
     detect_saturation,
 )
-from pdrgate.trial import Trial
+from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
 
 
 class StabilityVerdict(StrEnum):

@@ -21,7 +21,7 @@ from pdrgate.stability.drift import WANDER_MIN_RUNS, Repeats, RepeatScatter
 from pdrgate.stability.throughput_increase import Saturation, TirReading
 from pdrgate.stats.intervals import sample_deviation, t_quantile
 from pdrgate.stats.modes import MODES_MIN_RUNS
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.units import Rate, Ratio
 
 ENOUGH_DATA = "enough data"
 SATURATION = "saturation"

@@ -8,7 +8,7 @@ import io
 from pathlib import Path
 from typing import BinaryIO
 
-from pdrgate.no_follow import regular_no_follow
+from pdrgate.this_process.no_follow import regular_no_follow
 
 _LARGEST = 1 << 30
 """Bytes of a file of trials."""

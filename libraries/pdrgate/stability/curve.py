@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.stats.intervals import delta_ucl, mean, sample_deviation, t_interval
-from pdrgate.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pdrgate.record.trial import Trial
 from pdrgate.stats.robust import deviation_about_median
-from pdrgate.trial import Trial
 
 _ONE_OF: Final = 36
 """A shared machine makes one of as many trials dip: that is no fault of the SUT."""

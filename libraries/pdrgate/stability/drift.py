@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import SeriesResult
 from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.modes import Modes, two_modes
 from pdrgate.stats.ranks import Autocorrelation, Trend, lag1_autocorrelation, monotone_trend, wander
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 MOST_SERIES = 3
 """Series of single loads that are judged at most, beside the series of all trials past the PDR."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.stretch import AnyStretch, Stretch
+from pdrgate.record.stretch import AnyStretch, Stretch
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from pdrgate.stability.checks import StabilityCheck
 from pdrgate.stability.curve import LoadPoint, PdrEstimate
 from pdrgate.stability.throughput_increase import TirReading
 from pdrgate.stability.transfer_checks import TransfersAssessment, round_trip
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.units import Rate, Ratio
 
 
 def render_assessments(assessments: Sequence[Assessment]) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.transfer import Transfer
 from pdrgate.stability.assessment import StabilityVerdict
 from pdrgate.stability.checks import (
     SPREAD,
@@ -21,7 +22,6 @@ from pdrgate.stability.checks import (
 from pdrgate.stability.drift import Repeats
 from pdrgate.stability.transfer_files import TransferExperiment
 from pdrgate.stats.intervals import t_interval
-from pdrgate.transfer import Transfer
 
 _QUANTITY, _UNIT, _PER_UNIT = "TCP throughput", "Gbit/s", 1e9
 

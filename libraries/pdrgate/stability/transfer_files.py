@@ -8,10 +8,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.errors import DataError
+from pdrgate.record.transfer import Transfer
 from pdrgate.stability.content import opened_content
 from pdrgate.stability.experiments import experiments
-from pdrgate.transfer import Transfer
+from pdrgate.values.errors import DataError
 
 TRANSFERS_FILE = "transfers.jsonl"
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pdrgate.errors import DataError
-from pdrgate.phase import OF_CURVE, Phase
+from pdrgate.record.phase import OF_CURVE, Phase
+from pdrgate.record.stretch import Belonging, Occasion
+from pdrgate.record.trial import GENERATOR_TOLERANCE, Trial
 from pdrgate.stability.content import opened_content
 from pdrgate.stability.experiments import experiments
 from pdrgate.stability.transfer_files import TRANSFERS_FILE
-from pdrgate.stretch import Belonging, Occasion
-from pdrgate.trial import GENERATOR_TOLERANCE, Trial
+from pdrgate.values.errors import DataError
 
 _OURS = "trials.jsonl"
 _ALL_OURS = (_OURS, TRANSFERS_FILE)

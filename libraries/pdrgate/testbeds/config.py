@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.checkout import own_testbed_file
-from pdrgate.errors import TestbedError, UsageError
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Resource
 from pdrgate.testbeds.contradictions import shared_cpu, wrong_knobs
 from pdrgate.testbeds.protocol import Testbed
 from pdrgate.testbeds.yaml_lines import Key
+from pdrgate.this_process.checkout import own_testbed_file
 from pdrgate.traffic.trex.trex_config import TRexConfig
+from pdrgate.values.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:
     from pdrgate.safety.sut_lock import SutLock

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from pdrgate.bpf.kernel_drops import Drop, KernelDrops
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.observers.drop_reasons import (
     DropHistogram,
@@ -22,6 +21,7 @@ from pdrgate.observers.drop_reasons import (
     reason_names,
 )
 from pdrgate.observers.reading import Counter
+from pdrgate.values.errors import TestbedError
 
 AnyDropReasons = DropReasons[Any]
 

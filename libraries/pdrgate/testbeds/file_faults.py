@@ -14,9 +14,9 @@ from typing import Any
 
 import jsonschema
 
-from pdrgate.checkout import own_testbed_file
 from pdrgate.testbeds.kinds import KINDS
 from pdrgate.testbeds.yaml_lines import Key, brief, key_in_words
+from pdrgate.this_process.checkout import own_testbed_file
 
 _UNKNOWN = "unknown key"
 

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import Observer
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 from pdrgate.traffic.generator import Generator
+from pdrgate.values.errors import TestbedError
 
 Pinning = Literal["unpinned", "1 cpu", "2 cpus"]
 PINNINGS: tuple[Pinning, ...] = ("unpinned", "1 cpu", "2 cpus")

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pdrgate.checkout import own_testbed_file
-from pdrgate.errors import TestbedError
 from pdrgate.testbeds.config import TREX, GeneratorConfig, TestbedConfig, named_file
 from pdrgate.testbeds.file_faults import faults
 from pdrgate.testbeds.kinds import KINDS
 from pdrgate.testbeds.yaml_lines import parse
+from pdrgate.this_process.checkout import own_testbed_file
 from pdrgate.traffic.trex.trex_config import TRexConfig
+from pdrgate.values.errors import TestbedError
 
 _LARGEST = 16 << 20
 """Bytes of a testbed file."""

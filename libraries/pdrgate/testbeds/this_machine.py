@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pdrgate.checkout import how_to_install
-from pdrgate.errors import TestbedError
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.values.errors import TestbedError
 
 _ALWAYS = {"ip": "iproute2", "ethtool": "ethtool"}
 _GUESTS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static"}

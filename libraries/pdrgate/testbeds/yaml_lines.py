@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from pdrgate.checkout import own_testbed_file
-from pdrgate.errors import TestbedError
+from pdrgate.this_process.checkout import own_testbed_file
+from pdrgate.values.errors import TestbedError
 
 Key = tuple[str | int, ...]
 """A key of the file by its path: ``("sut", "ports", 0)``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pdrgate.transfer import Transfer
+from pdrgate.record.transfer import Transfer
 
 
 class ClosedLoop(Protocol):

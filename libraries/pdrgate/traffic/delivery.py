@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from pdrgate.errors import SutError
-from pdrgate.stretch import Readings
+from pdrgate.record.stretch import Readings
+from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator, packets_of_trial
-from pdrgate.trial import LOOKS, Trial
+from pdrgate.values.errors import SutError
 
 _MARKS = 1 << 32
 

@@ -29,9 +29,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import GeneratorError, TestbedError, UsageError
-from pdrgate.stretch import Latency, Occasion, Seen
+from pdrgate.record.stretch import Latency, Occasion, Seen
+from pdrgate.record.trial import Aside, Trial
+from pdrgate.this_process.child_environment import child_environment
 from pdrgate.traffic import native
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
@@ -39,7 +39,7 @@ from pdrgate.traffic.frames import MARKED_PORT, Frames, Path, template
 from pdrgate.traffic.generator import packets_of_trial
 from pdrgate.traffic.native.wire import Request, chosen_table
 from pdrgate.traffic.sent_frames import BuiltInFrames, ChosenFrames, SentFrames
-from pdrgate.trial import Aside, Trial
+from pdrgate.values.errors import GeneratorError, TestbedError, UsageError
 
 Engine = Literal["auto", "xdp", "packet"]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Literal
 
-from pdrgate.errors import UsageError
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
+from pdrgate.values.errors import UsageError
 
 FCS = 4
 PROBE_PAYLOAD = MARK_PAYLOAD = 8

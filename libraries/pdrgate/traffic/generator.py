@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from pdrgate.errors import UsageError
+from pdrgate.record.trial import Trial
 from pdrgate.traffic.frames import Frames
-from pdrgate.trial import Trial
+from pdrgate.values.errors import UsageError
 
 _IDENTITY = ("name", "engine")
 _INCIDENTAL = ("chosen", "client", "ports", "frames")

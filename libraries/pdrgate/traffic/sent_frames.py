@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pdrgate.record.trial import CarriedFrame
 from pdrgate.traffic.chosen.frame_table import FrameTable
 from pdrgate.traffic.chosen.tail_mark import MARK_ROOM, TailMark, marked
 from pdrgate.traffic.frames import FCS, PROBE_PAYLOAD, Frames, Template
 from pdrgate.traffic.native.wire import WireDirection, header
-from pdrgate.trial import CarriedFrame
 
 _ETHERNET = 14
 

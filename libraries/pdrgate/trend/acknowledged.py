@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.errors import DataError
 from pdrgate.trend.moves import Move
+from pdrgate.values.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pdrgate.checkout import GATE_COMMAND
 from pdrgate.results.model import FunctionChange
 from pdrgate.stats.change_points import change_points
+from pdrgate.this_process.checkout import GATE_COMMAND
 from pdrgate.trend.series import Point, Series
 
 LEAST_MOVE = 0.01

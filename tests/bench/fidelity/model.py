@@ -21,8 +21,8 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.sent_program import sent
 from pdrgate.measurands.counted.estimated_cycles import PricedEvents, priced_events
 from pdrgate.observers.function_names import PROGRAM
+from pdrgate.record.stretch import MemoryCounts
 from pdrgate.safety.journal import Journal
-from pdrgate.stretch import MemoryCounts
 
 _RUNS = 2048
 """Runs that count, as many as a gate's trial has packets."""

@@ -20,8 +20,8 @@ from typing import Self
 
 from pdrgate.builds.git_tree.configuration import KernelConfiguration
 from pdrgate.builds.handed_over import BuildError, content, files_below, opened_build_file
-from pdrgate.child_environment import child_environment
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT, Sandbox, User, confines, nobody
+from pdrgate.this_process.child_environment import child_environment
 
 Tell = Callable[[str], None]
 

@@ -17,9 +17,9 @@ from types import MappingProxyType
 from pdrgate.builds.git_tree.revision import Revision
 from pdrgate.builds.git_tree.tree_git import CLEAN_GIT
 from pdrgate.builds.handed_over import BuildError
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import StorageError
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import StorageError
 
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.file.allow=always")
 

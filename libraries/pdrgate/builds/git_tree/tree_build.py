@@ -27,11 +27,11 @@ from pdrgate.builds.git_tree.making import BZIMAGE, ELF, TEXT, MakeError, Making
 from pdrgate.builds.git_tree.revision import Revision, uncommitted
 from pdrgate.builds.git_tree.sources import Sources
 from pdrgate.builds.handed_over import BuildError
-from pdrgate.cache import cache_folder
-from pdrgate.checkout import FROM_CHECKOUT
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import StorageError, UsageError
 from pdrgate.hosts.sandbox import confines
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.checkout import FROM_CHECKOUT
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import StorageError, UsageError
 
 
 class DoesNotCompileError(BuildError):

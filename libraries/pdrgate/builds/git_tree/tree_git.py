@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.builds.handed_over import BuildError
-from pdrgate.child_environment import child_environment
 from pdrgate.hosts.sandbox import Sandbox, User, confines, nobody
+from pdrgate.this_process.child_environment import child_environment
 
 _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=false", "log.showSignature=false", "gc.auto=0", "safe.directory=*",

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.packages.apt_sources import machine_sources, sources_of_suite
-from pdrgate.child_environment import PROXIES, child_environment
-from pdrgate.errors import StorageError
+from pdrgate.this_process.child_environment import PROXIES, child_environment
+from pdrgate.values.errors import StorageError
 
 _NAME = r"[a-z0-9][a-z0-9+.-]+(?:=[A-Za-z0-9.+:~-]+)?"
 _SUITE = r"[a-z][a-z0-9.+-]*"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.builds.packages.deb822 import stanzas
-from pdrgate.child_environment import PROXIES, child_environment
+from pdrgate.this_process.child_environment import PROXIES, child_environment
 
 _LARGEST = 1 << 20
 _ONE_LINE = re.compile(r"deb\s+(?:\[(?P<options>[^\]]*)\]\s*)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>[^#]*)")

@@ -21,7 +21,7 @@ from pdrgate.builds.packages.cpio_stream import cpio_members
 from pdrgate.builds.packages.package_fields import PackageFields, fields_of_control
 from pdrgate.builds.packages.rpm_file import RPM, rpm_fields
 from pdrgate.builds.packages.tar_stream import tar_members
-from pdrgate.errors import StorageError
+from pdrgate.values.errors import StorageError
 
 _AR = b"!<arch>\n"
 _TAR = b"ustar"

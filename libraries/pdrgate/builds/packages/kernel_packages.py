@@ -26,7 +26,7 @@ from pdrgate.builds.packages.unpacked_package import (
     unpacked,
     unpacked_file,
 )
-from pdrgate.errors import StorageError
+from pdrgate.values.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)

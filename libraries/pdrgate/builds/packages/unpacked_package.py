@@ -21,8 +21,8 @@ from pdrgate.builds.handed_over import BuildError, opened_build_file
 from pdrgate.builds.packages.apt_archive import AptArchive, ArchivePackage, NamedPackage, named_package
 from pdrgate.builds.packages.kernel_archives import unpack_kernel
 from pdrgate.builds.packages.package_fields import PackageFields, PackageRole
-from pdrgate.cache import forget
-from pdrgate.errors import StorageError
+from pdrgate.this_process.cache import forget
+from pdrgate.values.errors import StorageError
 
 LARGEST_PACKAGE = 16 << 30
 """Bytes that the file of a package may have."""

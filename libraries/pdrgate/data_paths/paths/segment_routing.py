@@ -12,9 +12,9 @@ from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER
 from pdrgate.data_paths.steps import Command, Step, SteppedPath
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import CommandError
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 
 class SegmentRouting(SteppedPath):

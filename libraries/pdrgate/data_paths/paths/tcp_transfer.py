@@ -15,10 +15,10 @@ from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
 from pdrgate.data_paths.steps import KnobSetting, Started, Step, SteppedPath
 from pdrgate.data_paths.tcp_requests import TcpRequests
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs import ChangeLog, Knob, Missing, RootQdisc, offloads, rps_knobs, sysctl
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 _SEND_BUFFER = 64 << 20
 """Bytes that the senders' buffers may hold, so that windows and not they decide."""

@@ -11,9 +11,9 @@ from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.receivers import ReceiverProgram, Receivers
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
 from pdrgate.data_paths.steps import Command, KnobSetting, Started, Step, SteppedPath
-from pdrgate.errors import TestbedError
 from pdrgate.knobs import sysctl
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 
 class UdpDelivery(SteppedPath):

@@ -11,10 +11,10 @@ from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
 from pdrgate.data_paths.steps import Command, KnobSetting, Step, SteppedPath
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs import offloads
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import TestbedError
 
 _NAME = "vlan-ipv4-routing"
 _VLAN = 7

@@ -13,7 +13,7 @@ from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.program_path import ProgramPath
 from pdrgate.data_paths.slowdowns import routes_beside
 from pdrgate.data_paths.steps import Step
-from pdrgate.fate import Fate
+from pdrgate.record.fate import Fate
 from pdrgate.traffic.frames import Frames
 
 

@@ -20,7 +20,6 @@ from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
-from pdrgate.errors import EXIT_FAULT, DataError, TestbedError
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -35,15 +34,16 @@ from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands import Ask, Cost
 from pdrgate.measurands.counted.cost import cost_change_in_words, idle_of, on_path, saturated
 from pdrgate.measurands.functions.function_changes import function_changes
-from pdrgate.no_follow import read_no_follow
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.noise import KNOWN
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, CostResult, FunctionChange, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.pooled import Deviation, pooled_deviation
-from pdrgate.trial import Trial
+from pdrgate.this_process.no_follow import read_no_follow
+from pdrgate.values.errors import EXIT_FAULT, DataError, TestbedError
 
 ENDS_FILE = "bisection.json"
 """This file lies in the folder of the run that compared both ends; the steps of other processes read it."""

@@ -21,15 +21,15 @@ from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import OF_TRIALS, Description, compared_of, told_of
-from pdrgate.measurands.counted.cost import with_idle_beside
+from pdrgate.measurands.counted.cost import with_pair_beside
 from pdrgate.measurands.memory.memory_changes import memory_result
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.observers.accounting import total
-from pdrgate.phase import SPECIAL
+from pdrgate.record.phase import SPECIAL
+from pdrgate.record.stretch import by_boot
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.search.bounds import known_bounds
-from pdrgate.stretch import by_boot
-from pdrgate.trial import Trial
 
 
 class ComparedTrials(ComparedStretches[Trial]):
@@ -72,7 +72,7 @@ class ComparedTrials(ComparedStretches[Trial]):
     def accounted(self, side: SideResult, stretches: Sequence[Trial]) -> SideResult:
         own = [one for one in stretches if one.belonging.side == side.side]
         others = [one for one in stretches if one.belonging.side != side.side]
-        boots = [with_idle_beside(one, others) for one in by_boot(own).values()]
+        boots = [with_pair_beside(one, others) for one in by_boot(own).values()]
         return side.but(
             replace(
                 side.findings,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.build_comparison import ComparedTrials
 from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
@@ -36,11 +35,12 @@ from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTim
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.transfers.tcp import ByteCost, TcpThroughput, Transmissions
 from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
+from pdrgate.record.fate import INSIDE
+from pdrgate.record.stretch import AnyStretch, by_boot
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import SideResult
 from pdrgate.stats.pooled import Deviation
-from pdrgate.stretch import AnyStretch, by_boot
-from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
 
 _PAIRS_DEVIATE = Deviation(0.004, 8.0)
 """What pairs of equal builds deviate by, relative, on most paths, and how well that is known of any other path."""

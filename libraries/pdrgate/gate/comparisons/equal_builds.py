@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.errors import UsageError
 from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.results.model import Side
+from pdrgate.values.errors import UsageError
 
 _LONG = 7 * 86400.0
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pdrgate.bpf.programs import load_in_words, loaded
 from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
 from pdrgate.data_paths.attached_programs import sut_names
-from pdrgate.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, TestbedError
 from pdrgate.gate.run.session import Session
 from pdrgate.hosts.answers import understood
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Testbed
+from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, TestbedError
 
 
 @dataclass(frozen=True, slots=True)

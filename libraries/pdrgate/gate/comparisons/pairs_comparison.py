@@ -35,6 +35,8 @@ from pdrgate.gate.verdicts.interference import interference
 from pdrgate.measurands.counted.idle_work import IdleWork, idle_changes
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS, load_changes
 from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice, copies_changes
+from pdrgate.record.stretch import AnyStretch
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -49,8 +51,6 @@ from pdrgate.results.model import (
     SpikeInResult,
 )
 from pdrgate.results.verdict import Judgement, Verdict, graver
-from pdrgate.stretch import AnyStretch
-from pdrgate.trial import Trial
 
 
 class PairsComparison(ABC, Generic[AnyStretch]):

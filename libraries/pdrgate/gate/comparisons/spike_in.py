@@ -22,7 +22,6 @@ import msgspec
 
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
-from pdrgate.errors import DataError, TestbedError, without_value
 from pdrgate.gate.comparisons.build_comparison import BuildComparison
 from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.run.run_record import SPIKE_IN_FILE
@@ -32,9 +31,10 @@ from pdrgate.history.whole_file import write_whole
 from pdrgate.hosts.host import CommandError
 from pdrgate.measurands import Ask
 from pdrgate.measurands.counted.cost import packet_cost
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 from pdrgate.results.model import SpikeInResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.errors import DataError, TestbedError, without_value
 
 _STARTS = 2
 """Starts of the boot in which a size is found; one failure can be the machine's."""

@@ -18,10 +18,10 @@ from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, transfer_in_
 from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands import OF_TRANSFERS, Description, TcpThroughput, TransferAsk, TransferStep, compared_of, told_of
+from pdrgate.record.transfer import Transfer
 from pdrgate.results.model import ScenarioResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
-from pdrgate.transfer import Transfer
 
 _KIB = 1024
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from pdrgate.errors import DataError
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, shape_of
 from pdrgate.gate.judged_again.sets_of_trials import StoredSet, WantedSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.scenarios.replicate_samples import Measurands
@@ -37,10 +36,13 @@ from pdrgate.measurands import (
 from pdrgate.measurands import (
     TolerancesAsked as AskedTolerances,
 )
-from pdrgate.measurands.counted.cost import with_idle_beside
+from pdrgate.measurands.counted.cost import with_pair_beside
 from pdrgate.measurands.rates.starvation import LeastDelivered
 from pdrgate.measurands.transfers.tcp import transfers_of_replicates
-from pdrgate.phase import OF_CURVE, Phase
+from pdrgate.record.phase import OF_CURVE, Phase
+from pdrgate.record.stretch import by_boot
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
@@ -52,9 +54,7 @@ from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stability.transfer_checks import assess_transfers
 from pdrgate.stability.transfer_files import TransferExperiment
 from pdrgate.stats.intervals import mean
-from pdrgate.stretch import by_boot
-from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError
 
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
@@ -298,7 +298,7 @@ def _by_replicate(trials: Sequence[Trial], plr_threshold: float, others: Sequenc
             latency=LatencyTrials() if any(trial.occasion.phase in LATENCY for trial in own) else None,
         )  # fmt: skip
         for measurand in measurands.all:
-            value = measurand.value(with_idle_beside(own, others))
+            value = measurand.value(with_pair_beside(own, others))
             if value is not None:
                 values[measurand.name][pair or count] = value
     return values

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pdrgate.errors import DataError
 from pdrgate.gate.run.run_record import read_fingerprints
+from pdrgate.record.stretch import AnyStretch, Stretch
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.stability import expand
 from pdrgate.stability.experiments import comparisons
@@ -16,10 +18,8 @@ from pdrgate.stability.goal import goal_of, without_goal
 from pdrgate.stability.throughput_increase import DEFAULT_PLR_THRESHOLD
 from pdrgate.stability.transfer_files import holds_transfers, read_transfers
 from pdrgate.stability.trial_files import read_file
-from pdrgate.stretch import AnyStretch, Stretch
-from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
-from pdrgate.units import Ratio
+from pdrgate.values.errors import DataError
+from pdrgate.values.units import Ratio
 
 _SHOWN = 6
 _NAMELESS = "one without a name"

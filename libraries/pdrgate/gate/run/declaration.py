@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pdrgate.errors import UsageError
 from pdrgate.history.address import Address
-from pdrgate.units import Duration, Ratio
+from pdrgate.values.errors import UsageError
+from pdrgate.values.units import Duration, Ratio
 
 _NONE = ("", ".", "none", "${none}")
 """Texts that name no value: a suite may hand over a variable that nobody has set."""

@@ -17,15 +17,15 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 
 from pdrgate.builds.program_setup import Attach
-from pdrgate.checkout import GATE_COMMAND
-from pdrgate.errors import DataError, UsageError, without_value
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
 from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.history.seal import seal
 from pdrgate.history.whole_file import write_whole
-from pdrgate.no_follow import read_no_follow
-from pdrgate.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
-from pdrgate.units import Duration, Ratio
+from pdrgate.this_process.checkout import GATE_COMMAND
+from pdrgate.this_process.no_follow import read_no_follow
+from pdrgate.values.errors import DataError, UsageError, without_value
+from pdrgate.values.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
+from pdrgate.values.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
 _LARGEST_OPTIONS = 1 << 20

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from pdrgate.errors import DataError, without_value
 from pdrgate.history.lines import LineFile
 from pdrgate.replication.replicates import SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
+from pdrgate.values.errors import DataError, without_value
 
 PAIRS_FILE = "pairs.jsonl"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pdrgate.errors import UsageError
 from pdrgate.gate.run.options import ProfileName
 from pdrgate.search.goals import NDR, PDR_GOAL, Goal
 from pdrgate.search.patience import Patience
+from pdrgate.values.errors import UsageError
 
 TOP_TRIALS, STEADY_TOP_TRIALS = 2, 3
 """Trials at the highest load in a repeat, and in a boot of constant speed: they tell the saturation throughput."""

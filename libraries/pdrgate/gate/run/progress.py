@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
-from pdrgate.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Generic
 
-from pdrgate.phase import Phase
-from pdrgate.stretch import AnyStretch, Belonging
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import AnyStretch, Belonging
 
 
 class EarlierStretches(Generic[AnyStretch]):

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Self
 
 from pdrgate import __version__
-from pdrgate.errors import DataError, PdrGateError, StorageError
 from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.slower_paths import decisive_scenario
@@ -22,13 +21,14 @@ from pdrgate.history.results import RESULT_FILE, GrowingResult
 from pdrgate.history.transfers import TransferFile
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.history.whole_file import write_whole
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest_verdict
 from pdrgate.stability import read_trials
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
-from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError, PdrGateError, StorageError
 
 SPIKE_IN_TRIALS = "spike-in.jsonl"
 """Trials with a slowdown that was planted: nothing that reads the run's own may take them for the build's."""

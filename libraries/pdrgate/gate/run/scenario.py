@@ -18,13 +18,13 @@ from pdrgate.data_paths.catalogue import (
     SetUp,
     TcpStreams,
 )  # fmt: skip
-from pdrgate.errors import UsageError
-from pdrgate.fate import FATES, INSIDE, Fate
+from pdrgate.record.fate import FATES, INSIDE, Fate
 from pdrgate.results.fingerprint import OF_THE_PROGRAM
 from pdrgate.search.goals import Goal
 from pdrgate.testbeds.protocol import PINNINGS, Pinning
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import UsageError
 
 DEFAULT_FLOWS = 256
 DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01

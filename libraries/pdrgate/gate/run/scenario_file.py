@@ -13,10 +13,10 @@ from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
 from pdrgate.builds.program_setup import Attach, ProgramSetup, program_setup
 from pdrgate.data_paths.catalogue import UNDER_STEPS
 from pdrgate.data_paths.set_up import UNDO, named_set_up, set_up_of
-from pdrgate.errors import UsageError, without_value
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
-from pdrgate.units import Ratio
+from pdrgate.values.errors import UsageError, without_value
+from pdrgate.values.units import Ratio
 
 _LARGEST = 1 << 20
 _RATIOS = ("loss_ratio", "width")

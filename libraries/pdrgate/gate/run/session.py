@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Self
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.progress import RunObserver
@@ -24,6 +23,7 @@ from pdrgate.safety.recovery import NotUndone, recover_stale, undo
 from pdrgate.safety.state_folder import STATE_DIR
 from pdrgate.testbeds import Booting, Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim
+from pdrgate.values.errors import PdrGateError, TestbedError
 
 
 class Session:

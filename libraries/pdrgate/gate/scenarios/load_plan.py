@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from pdrgate.record.trial import Trial
 from pdrgate.stability.curve import LoadLossCurve
-from pdrgate.trial import Trial
 
 _FURTHER = 1.2
 _CURVE = 2.0

@@ -13,9 +13,9 @@ from pdrgate.gate.verdicts.against_baseline import AgainstBaseline
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
 from pdrgate.gate.verdicts.interference import interference
+from pdrgate.record.stretch import Stretch
 from pdrgate.results.model import MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
-from pdrgate.stretch import Stretch
 
 AnySut = TypeVar("AnySut", bound=PreparedSut)  # type: ignore[type-arg]  # of any asks
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from pdrgate.errors import UsageError
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.verdicts.change_verdict import summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
 from pdrgate.measurands import RECEIVE_RATE
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import MeasurandResult
 from pdrgate.results.verdict import Judgement
-from pdrgate.trial import Trial
+from pdrgate.values.errors import UsageError
 
 _FEWEST = 2
 """Trials that tell how a rate scatters: one has no deviation."""

@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Sequence
 
-from pdrgate.errors import TestbedError, UsageError
 from pdrgate.gate.run.profile import TOP_TRIALS
 from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.run.scenario import Scenario
@@ -30,7 +29,8 @@ from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate
 from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
 from pdrgate.observers.drop_trace import DropTracer
-from pdrgate.phase import OF_CURVE, SPECIAL, Phase
+from pdrgate.record.phase import OF_CURVE, SPECIAL, Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
@@ -53,8 +53,8 @@ from pdrgate.search.patience import Patience
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, SATURATION
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.values.errors import TestbedError, UsageError
+from pdrgate.values.units import Rate
 
 LOWER_BOUND = "the lower bound"
 _WAVERING = 1.25

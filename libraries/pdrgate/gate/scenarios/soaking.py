@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import median
 
-from pdrgate.cause import causes_in_words
 from pdrgate.measurands.rates.latency import told_by
 from pdrgate.observers.accounting import total
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.trial import Trial
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.ranks import monotone_trend
-from pdrgate.trial import Trial
 
 SHARE = 0.9
 _SLICES = 360

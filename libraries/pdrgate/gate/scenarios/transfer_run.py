@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.tcp_streams import Buffers, size
-from pdrgate.errors import TestbedError
 from pdrgate.gate.run.profile import Profile
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
@@ -36,14 +34,16 @@ from pdrgate.measurands import (
     of_transfers,
 )
 from pdrgate.measurands.transfers.tcp import loaded_transfers, rest_rtt
-from pdrgate.phase import Phase
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.phase import Phase
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import CheckResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability.checks import StabilityCheck
 from pdrgate.stability.transfer_checks import transfer_checks, verdict_of
-from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
+from pdrgate.values.errors import TestbedError
 
 _KIB = 1024
 _WINDOWS = tuple(16 * _KIB * 2**step for step in range(9))

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pdrgate.data_paths.catalogue import DataPath
-from pdrgate.fate import Fate
 from pdrgate.gate.sut.alike_packets import LEFT_BY, OTHER_PORT, SAME_PORT, PacketsMade, compared_packets, first_unlike
+from pdrgate.record.fate import Fate
+from pdrgate.record.trial import CarriedFrame, Trial
 from pdrgate.results.model import ForwardedFrameResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.traffic.frame_fields import Difference, frame_differences, frame_in_words, frames_side_by_side
-from pdrgate.trial import CarriedFrame, Trial
 
 _KEPT = 2
 """Frames of a trial, and of a build, that are kept where they are not a router's."""

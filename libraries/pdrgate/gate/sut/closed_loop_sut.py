@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pdrgate.data_paths.catalogue import DATA_PATHS, DataPath
-from pdrgate.errors import TestbedError
 from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
@@ -15,10 +14,11 @@ from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut, Traffic
 from pdrgate.gate.sut.transfer_measurer import TransferMeasurer
 from pdrgate.measurands import TransferAsk
 from pdrgate.observers.watching import watching
+from pdrgate.record.transfer import Transfer
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import KeepsGenerator, Testbed
 from pdrgate.traffic.closed_loop import ClosedLoop
-from pdrgate.transfer import Transfer
+from pdrgate.values.errors import TestbedError
 
 _KIB = 1024
 _WARMING = 1.0

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from pdrgate.observers.watching import Observer
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 from pdrgate.testbeds import ExecutesInTurn, Testbed
-from pdrgate.tolerances import COST_TOLERANCE
-from pdrgate.units import Ratio
+from pdrgate.values.tolerances import COST_TOLERANCE
+from pdrgate.values.units import Ratio
 
 
 def counting_of(testbed: Testbed) -> tuple[Observer, ...]:

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from pdrgate.errors import TestbedError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.observers.drop_trace import DropTracer
 from pdrgate.observers.retis import Retis
 from pdrgate.observers.watching import watching
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.file_name import file_name
 from pdrgate.testbeds import Testbed
-from pdrgate.trial import Trial
+from pdrgate.values.errors import TestbedError
 
 _WANTED = 5000
 """Packets to be dropped while somebody looks, about: each takes a kilobyte."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Generic, Protocol, TypeVar
 
-from pdrgate.errors import PdrGateError
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.observers.reading import nested, without_zeros
 from pdrgate.observers.watching import Observation, Observer, Watch, watching
-from pdrgate.stretch import AnyStretch, Belonging, Seen, Stretch
+from pdrgate.record.stretch import AnyStretch, Belonging, Seen, Stretch
+from pdrgate.values.errors import PdrGateError
 
 _Kept = TypeVar("_Kept", bound=Stretch, contravariant=True)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.data_paths.replacing import Replaces
-from pdrgate.errors import SutError, TestbedError, UsageError
 from pdrgate.gate.run.profile import Profile
 from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.resumed_run import EarlierStretches
@@ -22,7 +21,8 @@ from pdrgate.gate.sut.probe import PROBE_LOAD, lead_in, probe_path, warm_up
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.measurands import Ask
 from pdrgate.observers.replacing_observer import ReplacingObserver
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import CalibrationResult
 from pdrgate.search.calibration import Calibration, calibrate
 from pdrgate.search.goals import Goal
@@ -31,8 +31,8 @@ from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.generator import Generator, ShowsFrames
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.values.errors import SutError, TestbedError, UsageError
+from pdrgate.values.units import Rate
 
 
 class OpenLoopSut(PreparedSut[Ask, Trial]):

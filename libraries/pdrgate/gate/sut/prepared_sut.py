@@ -12,7 +12,6 @@ from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.data_paths.slowdowns import Planted
-from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -24,14 +23,15 @@ from pdrgate.knobs import KnobSet, batching
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.load_observer import LoadObserver
 from pdrgate.observers.watching import Observer
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging
 from pdrgate.results.fingerprint import difference, digest
 from pdrgate.results.model import Details, Findings, Origin, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
-from pdrgate.stretch import Belonging
 from pdrgate.testbeds import Booting, Furnishing, Paced, Testbed
 from pdrgate.traffic.generator import generator_in_words
+from pdrgate.values.errors import DataError, PdrGateError, TestbedError
 
 AnyAsk = TypeVar("AnyAsk")
 AnyMade = TypeVar("AnyMade")

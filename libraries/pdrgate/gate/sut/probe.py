@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pdrgate.data_paths.catalogue import DataPath
-from pdrgate.errors import SutError
-from pdrgate.fate import Fate
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.fates import by_fate
 from pdrgate.observers.reading import Reading, nested
+from pdrgate.record.fate import Fate
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.protocol import Testbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial
+from pdrgate.values.errors import SutError
 
 PROBE_LOAD = 10e3
 """Packets per second: what any SUT forwards."""

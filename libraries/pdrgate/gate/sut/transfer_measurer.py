@@ -10,10 +10,10 @@ from pdrgate.gate.sut.measurer import Measurer, seen_by
 from pdrgate.history.transfers import TransferFile
 from pdrgate.measurands import TransferAsk
 from pdrgate.observers.watching import Observer
-from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging, Occasion
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging, Occasion
+from pdrgate.record.transfer import Transfer
 from pdrgate.traffic.closed_loop import ClosedLoop
-from pdrgate.transfer import Transfer
 
 
 class TransferMeasurer(Measurer[Transfer]):

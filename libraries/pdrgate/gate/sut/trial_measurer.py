@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 
-from pdrgate.errors import SutError
-from pdrgate.fate import Fate
 from pdrgate.gate.run.resumed_run import EarlierStretches
 from pdrgate.gate.sut.measurer import Measurer, seen_by
 from pdrgate.history.trials import TrialFile
@@ -19,11 +17,13 @@ from pdrgate.measurands.rates.latency import probe_rate
 from pdrgate.observers.fates import by_fate
 from pdrgate.observers.tap_counts import taken_from_taps
 from pdrgate.observers.watching import Observer
-from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging, Occasion
+from pdrgate.record.fate import Fate
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Belonging, Occasion
+from pdrgate.record.trial import Trial
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial
+from pdrgate.values.errors import SutError
 
 
 class TrialMeasurer(Measurer[Trial]):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pdrgate.errors import DataError
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import PreparedSut
@@ -29,11 +28,12 @@ from pdrgate.measurands.counted.idle_work import idle_changes
 from pdrgate.measurands.counted.load_cost import load_changes
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.measurands.rates.copies import copies_changes
+from pdrgate.record.trial import Trial
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError
 
 
 class AgainstBaseline:

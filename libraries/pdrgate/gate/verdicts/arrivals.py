@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 from pdrgate.measurands.counted.cost import packets_per_poll
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ArrivalsResult
-from pdrgate.trial import Trial
 
 _PHASES = (Phase.REPEAT, Phase.SATURATION)
 _RECEIVER = re.compile(r"receiver\d+")

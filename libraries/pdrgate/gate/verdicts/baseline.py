@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pdrgate.errors import DataError, UsageError
 from pdrgate.gate.run.options import Options
 from pdrgate.history.address import HISTORY_SCHEMES, Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
@@ -15,6 +14,7 @@ from pdrgate.measurands import MeasurandRole, PartialDropRate, described
 from pdrgate.results.fingerprint import OF_THE_KERNEL, difference, may_differ
 from pdrgate.results.model import Findings, MeasurandResult, PdrResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import STABLE, Verdict
+from pdrgate.values.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from pdrgate.history.database.baselines import Measured

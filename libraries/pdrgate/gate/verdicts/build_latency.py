@@ -8,8 +8,8 @@ from statistics import median
 from pdrgate.measurands import LatencyTrials
 from pdrgate.measurands.counted.cost import idle_of, packet_cost
 from pdrgate.measurands.rates.latency import SHARES, told_by
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import LatencyResult, ScenarioResult
-from pdrgate.trial import Trial
 
 
 def latencies(replicates: Iterable[Sequence[Trial]]) -> tuple[LatencyResult, ...]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pdrgate.errors import EXIT_FAULT, DataError, UsageError
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.packet_cost import at_odds, notice_of_calls, percent
@@ -25,6 +24,7 @@ from pdrgate.results.model import (
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
 from pdrgate.stats.pooled import Deviation
+from pdrgate.values.errors import EXIT_FAULT, DataError, UsageError
 
 CHANGE_CONFIDENCE = 0.95
 _MANY = math.log(1000)

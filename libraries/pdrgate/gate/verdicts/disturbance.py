@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from pdrgate.cause import Cause, CauseKind
 from pdrgate.gate.verdicts.interference import receives, taken
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.scheduling import may_go_first
 from pdrgate.observers.heartbeat import UNSEEN
 from pdrgate.observers.reading import Place
-from pdrgate.phase import SPECIAL
+from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.record.phase import SPECIAL
+from pdrgate.record.stretch import AnyStretch, Stretch, by_boot
+from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
-from pdrgate.stretch import AnyStretch, Stretch, by_boot
 from pdrgate.testbeds import Testbed
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 _TOO_FEW_LEFT = 0.5
 """A share of the wanted trials: where more are lost, what is left supports no verdict on the SUT."""

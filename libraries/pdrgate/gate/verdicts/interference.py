@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.observers.reading import Place
-from pdrgate.stretch import Stretch
-from pdrgate.transfer import Transfer
+from pdrgate.record.stretch import Stretch
+from pdrgate.record.transfer import Transfer
 
 _WORTH_TELLING = 0.02
 """Share of a CPU's time that others had. At 1 Mpps this is the difference between 4096 and 20000 packets waiting."""

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pdrgate.errors import PdrGateError, UsageError
 from pdrgate.gate.run.progress import RunObserver
 from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import SaturationThroughput, lower_is_better
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.replication import MeasurandNoise, NoiseFloor, NoiseObservation, ObservedBoot, PairsRule, TrialScatter
 from pdrgate.results.fingerprint import build_digest, conditions, series
 from pdrgate.stats.intervals import sample_deviation
-from pdrgate.trial import Trial
+from pdrgate.values.errors import PdrGateError, UsageError
 
 _TOLD_PAIRS = (4, 16)
 

@@ -9,12 +9,12 @@ from pdrgate.measurands import Cost, PartialDropRate
 from pdrgate.measurands.counted.cost import idle_of, on_path, packet_cost, packets_per_poll, saturated
 from pdrgate.measurands.rates.replacement import per_replacement, replacing_trials
 from pdrgate.observers.function_names import condensed_stacks, with_callees, with_callers
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import CALLER
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, CostResult, FrameResult, FunctionChange, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import sample_deviation
-from pdrgate.stretch import CALLER
-from pdrgate.trial import Trial
 
 _LEAST = 0.1
 """Instructions per packet, for a function to be told of."""

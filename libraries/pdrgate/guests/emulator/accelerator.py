@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.qemu import Accelerator, find_qemu
 from pdrgate.guests.remembered import Remembered
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import TestbedError
 
 DEVICE = "/dev/kvm"
 

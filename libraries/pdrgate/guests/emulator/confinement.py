@@ -14,10 +14,10 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.qemu import Accelerator, find_qemu
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT, Sandbox, User, lacking, nobody
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import TestbedError
 
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.checkout import how_to_install
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.server_cpus import SERVER_CPUS, ServerCpu, known_flags
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import TestbedError
 
 Accelerator = Literal["kvm", "tcg"]
 

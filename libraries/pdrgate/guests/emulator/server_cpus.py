@@ -14,7 +14,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pdrgate.child_environment import child_environment
+from pdrgate.this_process.child_environment import child_environment
 
 ServerCpu = Literal["server", "amd-milan", "amd-genoa", "intel-skylake", "intel-sapphire-rapids"]
 

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable
 
 from pdrgate.bpf.syscall import constant_filter_fd, random_filter_fd
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.network_namespace import ThreadInNamespace
+from pdrgate.values.errors import TestbedError
 
 _DEVICE = "/dev/net/tun"
 _TUNSETIFF = 0x400454CA

@@ -12,7 +12,7 @@ from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.function_names import condensed, is_thunk
 from pdrgate.observers.watching import Observation
-from pdrgate.stretch import Callers, Functions
+from pdrgate.record.stretch import Callers, Functions
 
 LEAST_FUNCTION = 2e-6
 """Share of a trial's instructions: a hundredth of an instruction per packet. What has less is not kept by itself."""

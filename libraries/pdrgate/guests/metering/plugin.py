@@ -9,10 +9,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.cache import cache_folder
-from pdrgate.checkout import how_to_install
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import TestbedError
 
 _APIS = {(11, 1): 7, (11, 0): 6, (9, 1): 3, (9, 0): 2}
 """By version of QEMU, from which on plugins declare which version of its interface; before it 1. Of what we use, 3 has

@@ -10,7 +10,7 @@ from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.observers.kernel_roles import BEGINS_UNCALLED, ENDS_UNCALLED
 from pdrgate.observers.watching import Observation
-from pdrgate.stretch import Functions
+from pdrgate.record.stretch import Functions
 
 
 def observed_programs(followed: Followed, symbols: KernelSymbols) -> Observation:

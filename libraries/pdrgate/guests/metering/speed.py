@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pdrgate.cause import Cause, CauseKind
 from pdrgate.guests.metering.meter import Counts, VcpuMeter
 from pdrgate.guests.remembered import Remembered
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
+from pdrgate.record.cause import Cause, CauseKind
 
 CpuSpeed = int | Literal["auto", "full"]
 """Instructions/s; ``auto``: a step that this machine sustains; ``full``: as fast as it goes."""

@@ -12,7 +12,7 @@ from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.observers.function_names import condensed_stacks, is_thunk, with_callees
 from pdrgate.observers.kernel_roles import BEGINS_UNCALLED
 from pdrgate.observers.watching import Observation
-from pdrgate.stretch import CALLER, USER_SPACE, Stacks
+from pdrgate.record.stretch import CALLER, USER_SPACE, Stacks
 
 LEAST_STACK = 1e-3
 """Share of all instructions, for a chain of callers to be kept by itself."""

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.printable import printable_name
+from pdrgate.values.printable import printable_name
 
 DATA = frozenset("dDbBrRvVA")
 """Types of symbols that are variables; A: per-CPU ones, by their distance from the begin of a CPU's area."""

@@ -24,14 +24,14 @@ import numpy.typing as npt
 
 from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
-from pdrgate.cache import cache_folder
-from pdrgate.errors import StorageError, TestbedError
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.static_data import DATA, FOUND_BY_NAME, StaticData
 from pdrgate.hosts.host import Host
 from pdrgate.observers.function_names import PROGRAM, function_name
-from pdrgate.printable import printable_name
-from pdrgate.stretch import USER_SPACE
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.values.errors import StorageError, TestbedError
+from pdrgate.values.printable import printable_name
 
 UNNAMED = "code without a name"
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from pdrgate.errors import DataError, UsageError
 from pdrgate.history.database.queries import build_label
 from pdrgate.history.database.tables import (
     BootRow,
@@ -28,6 +27,7 @@ from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult
 from pdrgate.results.verdict import STABLE, Verdict
 from pdrgate.stats.intervals import mean, sample_deviation, t_interval
 from pdrgate.stats.pooled import pooled_mean
+from pdrgate.values.errors import DataError, UsageError
 
 LATEST_GREEN = "latest-green"
 """A name that nobody can give: of the newest build that passed."""

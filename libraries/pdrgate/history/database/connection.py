@@ -14,9 +14,9 @@ import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from pdrgate.errors import DataError, StorageError
 from pdrgate.history.address import Address
 from pdrgate.history.database.version import bring_up_to_date
+from pdrgate.values.errors import DataError, StorageError
 
 LOCK_PATIENCE = 30.0
 """Seconds to wait for another program to end what it writes."""

@@ -9,10 +9,10 @@ from typing import Any, Literal, TextIO
 
 from sqlalchemy import Connection, and_, select
 
-from pdrgate.errors import StorageError
 from pdrgate.history.database.queries import Wanted, build_label, matching
 from pdrgate.history.database.tables import ChangeRow, MeasurandRow, ResultRow, RunRow, SideRow, TrialRow
-from pdrgate.printable import printable
+from pdrgate.values.errors import StorageError
+from pdrgate.values.printable import printable
 
 _FORMULA = ("=", "+", "-", "@")
 """What programs for tables take a text for a formula by."""

@@ -13,8 +13,6 @@ from typing import Any, Literal
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pdrgate.cause import causes_in_words
-from pdrgate.errors import DataError
 from pdrgate.history.database.deviations import add_observation
 from pdrgate.history.database.tables import (
     BootRow,
@@ -32,7 +30,10 @@ from pdrgate.history.database.tables import (
 from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.history.trials import TRIALS_FILE
-from pdrgate.parts import flattened
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.parts import flattened
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.model import (
     BootResult,
@@ -45,8 +46,7 @@ from pdrgate.results.model import (
 from pdrgate.stability import read_trials
 from pdrgate.stability.transfer_files import TRANSFERS_FILE, holds_transfers, read_transfers
 from pdrgate.stability.trial_files import is_published
-from pdrgate.transfer import Transfer
-from pdrgate.trial import Trial
+from pdrgate.values.errors import DataError
 
 _OF_A_FUNCTION = ("name", "instructions", "calls", "deviation")
 _NOT_OF_THE_TABLE = frozenset({"counters_before", "counters_after", "functions", "stacks", "callers", "test"})

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from pdrgate.errors import EXIT_FAULT
 from pdrgate.history.database.tables import ChangeRow, CostRow, FunctionRow, MeasurandRow, ResultRow, RunRow, SideRow
 from pdrgate.results.fingerprint import series
 from pdrgate.results.model import Better, CostResult, FunctionResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import Point
+from pdrgate.values.errors import EXIT_FAULT
 
 PDR, TCP = "PDR", "TCP throughput"
 _MOST_TRIES = 3

@@ -225,7 +225,7 @@ class FunctionRow(Base):
 
 
 class TrialRow(Base):
-    """A trial, with the names of `pdrgate.trial.Trial`. Counters, functions and test stay in the run's trials.jsonl."""
+    """A trial, with the names of `pdrgate.record.trial.Trial`. Counters, functions and test stay in trials.jsonl."""
 
     __tablename__ = "trials"
 

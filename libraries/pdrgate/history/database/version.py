@@ -14,8 +14,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
-from pdrgate.errors import DataError
 from pdrgate.history.database.tables import Base
+from pdrgate.values.errors import DataError
 
 VERSION_TABLE = "pdrgate_schema"
 """A name of its own: a server's database may hold another program's tables, too, and their version."""

@@ -16,7 +16,7 @@ from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
 from pdrgate.measurands.description import Description, MeasurandRole, Parts, ToldByOthers
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,13 @@ from pdrgate.measurands.description import Description, MeasurandRole, Parts, Se
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import USER_SPACE, AnyStretch
+from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import USER_SPACE, AnyStretch
-from pdrgate.tolerances import COST_TOLERANCE
-from pdrgate.trial import Trial
+from pdrgate.values.tolerances import COST_TOLERANCE
 
 _ONE_MORE = 1.0
 """Ticks that a trial may have more than its time holds: where it begins is chance."""
@@ -191,15 +192,21 @@ def complete(trial: Trial) -> bool:
     return bool(trial.under_way) or not trial.lost
 
 
-def with_idle_beside(own: Sequence[AnyStretch], others: Sequence[AnyStretch]) -> Sequence[AnyStretch]:
-    """A replicate, and behind it the idle trials of the other boots of its pair: `idle_of` finds both.
+def with_pair_beside(own: Sequence[AnyStretch], others: Sequence[AnyStretch]) -> Sequence[AnyStretch]:
+    """A replicate, and behind it what the other boots of its pair were granted: no side is granted more than the other.
+
+    That is their idle trials, which `idle_of` finds, and their requests, whose waits `RequestCost` looks at.
 
     Args:
-        own: trials of one boot.
-        others: trials of other boots, of any pair.
+        own: trials or transfers of one boot.
+        others: those of other boots, of any pair.
     """
     pair = own[0].belonging.pair if own else 0
-    return [*own, *(one for one in others if one.occasion.phase == Phase.IDLE and one.belonging.pair == pair)]
+    return [*own, *(one for one in others if one.belonging.pair == pair and _grants(one))]
+
+
+def _grants(one: AnyStretch) -> bool:
+    return one.occasion.phase == Phase.IDLE or (isinstance(one, Transfer) and one.requests > 0)
 
 
 def idle_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:

@@ -16,7 +16,7 @@ from pdrgate.measurands.description import Description, MeasurandRole, ToldByOth
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import msgspec
 import yaml
 
-from pdrgate.errors import UsageError, without_value
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
 from pdrgate.results.model import MemoryResult
-from pdrgate.stretch import MemoryCounts, MemorySeen
+from pdrgate.values.errors import UsageError, without_value
 
 PRICED_CPU = "amd-epyc-25-17"
 """The machine whose weights are used where no others are given."""

@@ -16,10 +16,10 @@ from pdrgate.measurands.counted.cost import idle_of
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import USER_SPACE
-from pdrgate.trial import Trial
 
 _SURE = 2.0
 """Times the baseline's most that every idle trial of the candidate must have, to have surely grown."""

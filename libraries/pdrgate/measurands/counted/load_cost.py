@@ -17,10 +17,10 @@ from pdrgate.measurands.description import Description, MeasurandRole, ToldByOth
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

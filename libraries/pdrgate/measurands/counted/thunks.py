@@ -22,9 +22,9 @@ from pdrgate.measurands.functions.more_by_function import MoreByFunction, share_
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.function_names import branches_by, returns_by
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, CostResult, FunctionResult, PartChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
 
 _RANGES = 3.0
 """Times what replicates of one build lie apart that the builds must lie apart by, to have surely changed."""

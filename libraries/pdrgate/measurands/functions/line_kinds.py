@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
+from pdrgate.record.stretch import MemorySeen
 from pdrgate.results.model import PartChange
-from pdrgate.stretch import MemorySeen
 
 LINE_KINDS: Final[Mapping[str, str]] = {
     "stack_lines": "stacks", "cpu_lines": "per-CPU areas", "symbol_lines": "symbols", "direct_lines": "the direct map",

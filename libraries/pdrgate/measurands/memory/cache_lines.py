@@ -10,7 +10,7 @@ from pdrgate.measurands.functions.more_by_function import MoreByFunction
 from pdrgate.measurands.measurand import Ask
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, OfMemory
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 
 class CacheLines(OfMemory):

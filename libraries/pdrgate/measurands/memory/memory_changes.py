@@ -21,9 +21,9 @@ from pdrgate.measurands.memory.atomics import Atomics
 from pdrgate.measurands.memory.cache_lines import CacheLines
 from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.memory.memory_trials import OfMemory
+from pdrgate.record.stretch import MemorySeen
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import MemorySeen
 
 OF_MEMORY: Final[tuple[type[OfMemory], ...]] = (CacheLines, SecondLevelMisses, LastLevelMisses, Atomics)
 """What memory trials tell; the first asks for them."""

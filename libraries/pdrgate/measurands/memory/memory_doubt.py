@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pdrgate.measurands.memory.memory_changes import OF_MEMORY, SURE
 from pdrgate.measurands.memory.memory_trials import OfMemory
-from pdrgate.stretch import MemorySeen
+from pdrgate.record.stretch import MemorySeen
 
 
 def memory_may_have_changed(

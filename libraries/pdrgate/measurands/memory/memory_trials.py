@@ -14,9 +14,9 @@ from typing import ClassVar, Self
 
 from pdrgate.measurands.description import SelfDescribed
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
-from pdrgate.phase import Phase
-from pdrgate.stretch import MemoryCounts, MemorySeen
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
+from pdrgate.record.trial import Trial
 
 MEMORY_TRIALS = 2
 """Trials of a boot, in the first two boots of each build."""

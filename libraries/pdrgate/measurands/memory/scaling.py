@@ -16,11 +16,11 @@ from typing import ClassVar, Final, Self
 from pdrgate.measurands.description import Description, MeasurandRole, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.phase import IN_LOCKSTEP, Phase
+from pdrgate.record.phase import IN_LOCKSTEP, Phase
+from pdrgate.record.stretch import by_boot
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange, MemoryResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.stretch import by_boot
-from pdrgate.trial import Trial
 
 LOCKSTEP_TRIALS: Final = (Phase.ALL_CPUS, Phase.ONE_CPU, Phase.ALL_CPUS)
 """The trials of a boot. One CPU alone repeats to less than a thousandth."""

@@ -14,10 +14,10 @@ from typing import ClassVar, Self
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.phase import SPECIAL, Phase
+from pdrgate.record.phase import SPECIAL, Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
 
 _NONE = 0.001
 """A part of all packets that is as good as none."""

@@ -20,12 +20,12 @@ from typing import ClassVar, Self
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance, unresolved
 from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
 from pdrgate.measurands.unit_spelling import SECONDS
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import Latency
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
-from pdrgate.stretch import Latency
-from pdrgate.tolerances import LATENCY_TOLERANCE
-from pdrgate.trial import Trial
-from pdrgate.units import Duration
+from pdrgate.values.tolerances import LATENCY_TOLERANCE
+from pdrgate.values.units import Duration
 
 _HALF, _BUSY, _FULL = LATENCY
 SHARES = {_HALF: 0.5, _BUSY: 0.9, _FULL: 0.99}

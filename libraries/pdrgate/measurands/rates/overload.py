@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 from pdrgate.measurands.description import Description, SelfDescribed, ToldByOthers, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.unit_spelling import PACKETS
-from pdrgate.phase import Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 
 _OFFERED = 0.9
 """Part of a load that must have been offered, for a trial to tell of it: flat out a generator may fall a little short,

@@ -11,8 +11,8 @@ from pdrgate.measurands.description import Description, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting, rounded
 from pdrgate.measurands.rates.saturation import SaturationThroughput
 from pdrgate.measurands.unit_spelling import PACKETS
-from pdrgate.phase import Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 
 _SAG = 0.03
 """A SUT that forwards so much less at its most than at a smaller overload suffers from overload."""

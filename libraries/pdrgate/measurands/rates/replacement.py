@@ -16,10 +16,10 @@ from pdrgate.measurands.description import Description, MeasurandRole, ToldByOth
 from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
-from pdrgate.stretch import USER_SPACE
-from pdrgate.trial import Trial
 
 _SPEED = 1e9
 """Instructions a second."""

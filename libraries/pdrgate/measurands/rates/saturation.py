@@ -10,8 +10,8 @@ from typing import ClassVar, Final, Self
 from pdrgate.measurands.description import Description, SelfDescribed
 from pdrgate.measurands.measurand import Ask, Setting, rounded
 from pdrgate.measurands.unit_spelling import PACKETS
-from pdrgate.phase import SPECIAL, Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import SPECIAL, Phase
+from pdrgate.record.trial import Trial
 
 _MOST: Final = 2
 """Times the count, that disturbed trials may make of it."""

@@ -15,8 +15,8 @@ from typing import ClassVar, Self
 from pdrgate.measurands.description import Description, SelfDescribed, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.unit_spelling import PACKETS
-from pdrgate.phase import Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 
 _DURATION = 0.25
 """Seconds of a trial, in all profiles: a receiver was seen to starve for 50 to 300 ms."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdrgate.measurands.measurand import Ask
-from pdrgate.phase import Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from statistics import median
 from typing import ClassVar, Self
 
@@ -11,7 +12,7 @@ from pdrgate.measurands.description import Description, MeasurandRole, ToldByOth
 from pdrgate.measurands.transfers.tcp import TransferSetting, kernel_instructions, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.observers.kernel_roles import GOES_IDLE, TICK
-from pdrgate.transfer import Transfer
+from pdrgate.record.transfer import Transfer
 
 
 class _OfRequests(ToldByOthers):
@@ -61,6 +62,8 @@ class RequestCost(_OfRequests):
     """Instructions that the SUT's kernel executes for each request, where they are counted; see `ByteCost`.
 
     What the kernel does because its peer keeps it waiting is taken away: it is the machine's doing, and no request's.
+    No transfer is granted more waits a request than the most of its pair's other boots had: a kernel decides by itself
+    how often it calls what goes idle.
     """
 
     __slots__ = ()
@@ -71,7 +74,9 @@ class RequestCost(_OfRequests):
     )  # fmt: skip
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
-        costs = [cost for one in _answered(transfers) if (cost := _cost(one)) is not None]
+        beside = [one for one in transfers if one.belonging.boot != transfers[0].belonging.boot]
+        most = max((_waits(one) for one in _answered(beside)), default=inf)
+        costs = [cost for one in _answered(transfers) if (cost := _cost(one, most)) is not None]
         return median(costs) if costs else None
 
 
@@ -81,12 +86,16 @@ idle time 5 700 to 8 700. Transfers with 0.35 to 1.8 ticks and 1.0 to 2.3 idle t
 without these 1.5 %."""
 
 
-def _cost(transfer: Transfer) -> float | None:
+def _cost(transfer: Transfer, most: float) -> float | None:
     instructions = kernel_instructions(transfer)
     if instructions is None:
         return None
-    waits = sum(role.calls(transfer.seen.functions) for role in (TICK, GOES_IDLE))
-    return (instructions - _FOR_ONE * waits) / transfer.requests
+    return instructions / transfer.requests - _FOR_ONE * min(_waits(transfer), most)
+
+
+def _waits(transfer: Transfer) -> float:
+    """Ticks and times without work for each request."""
+    return sum(role.calls(transfer.seen.functions) for role in (TICK, GOES_IDLE)) / transfer.requests
 
 
 def _answered(transfers: Sequence[Transfer]) -> list[Transfer]:

@@ -16,9 +16,9 @@ from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST as COST_TOLERANCE
 from pdrgate.measurands.description import Description, MeasurandRole, SelfDescribed, ToldByOthers, Tolerance
 from pdrgate.measurands.measurand import Compared, Described
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
-from pdrgate.phase import Phase
-from pdrgate.stretch import USER_SPACE
-from pdrgate.transfer import Transfer
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.record.transfer import Transfer
 
 REST_RATE = 10e6
 """Bits/s of a transfer at rest: what any SUT takes, an emulated one too."""
@@ -204,8 +204,11 @@ def transfers_of_replicates(transfers: Iterable[Transfer]) -> dict[tuple[str, in
 
 
 def loaded_transfers(transfers: Sequence[Transfer]) -> list[Transfer]:
-    """The transfers of a replicate that tell of the SUT at the fixed window."""
-    return [one for one in transfers if one.occasion.phase == Phase.REPEAT and one.sound]
+    """The sound transfers of a replicate at the fixed window, without those of other boots that stand behind them."""
+    return [
+        one for one in transfers
+        if one.occasion.phase == Phase.REPEAT and one.sound and one.belonging.boot == transfers[0].belonging.boot
+    ]  # fmt: skip
 
 
 def rest_rtt(transfers: Sequence[Transfer]) -> float | None:

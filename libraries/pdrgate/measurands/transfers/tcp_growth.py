@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
 from pdrgate.measurands.transfers.tcp import TransferSetting, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
-from pdrgate.transfer import Look, Transfer
+from pdrgate.record.transfer import Look, Transfer
 
 _KIB = Unit("KiB", prefixed=False)
 _FULL = 0.9

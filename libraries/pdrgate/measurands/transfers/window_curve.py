@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from pdrgate.measurands.transfers.tcp import TransferAsk
-from pdrgate.phase import Phase
-from pdrgate.transfer import Transfer
+from pdrgate.record.phase import Phase
+from pdrgate.record.transfer import Transfer
 
 _PLATEAU = 0.9
 """A share of the most that any window brings: the least window with as much is the knee."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host, HostError, Running
+from pdrgate.values.errors import TestbedError
 
 LARGEST_COLLECTION = 32 << 20
 """Bytes of events at most, some 35 000 of them: a guest has them in memory, and so has who reads them."""

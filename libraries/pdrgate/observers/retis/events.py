@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import TestbedError
 
 _READER = Path(__file__).with_name("reader.py")
 _TIMEOUT = 300.0

@@ -7,14 +7,14 @@ from collections.abc import Collection as Numbers
 from collections.abc import Iterable
 from pathlib import Path
 
-from pdrgate.errors import StorageError, TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.retis.collector import Collected, Collection, version_of
 from pdrgate.observers.retis.events import MOST_EVENTS, Dropped, bindings_missing, read_events, way
 from pdrgate.observers.watching import Observation
+from pdrgate.record.trial import Trial
 from pdrgate.results.drops import DroppedPacket, DropPlace, DropsResult
-from pdrgate.trial import Trial
+from pdrgate.values.errors import StorageError, TestbedError
 
 _ALL = Collected()
 

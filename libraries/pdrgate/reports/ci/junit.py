@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
-from pdrgate.errors import EXIT_FAIL, EXIT_PASS
-from pdrgate.printable import printable
 from pdrgate.reports.ci.export_figures import slug, unit
 from pdrgate.reports.markup.columns import aligned
 from pdrgate.reports.pages.scenario_parts import kernel_release
@@ -17,6 +15,8 @@ from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS
+from pdrgate.values.printable import printable
 
 XUNIT_FILE = "xunit.xml"
 LARGEST_XUNIT = 64 << 20

@@ -31,7 +31,7 @@ from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import vectors_lines
 from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.units import Rate, Ratio
 
 MARKDOWN_FILE = "summary.md"
 _COMPARED = ("", "base", "candidate", "change")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.text import Text
 
-from pdrgate.printable import printable
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.markup.columns import aligned, in_line, widths_of
 from pdrgate.reports.words.arrival_words import arrivals_lines, starved_lines
@@ -27,6 +26,7 @@ from pdrgate.reports.words.soak_words import soak_lines
 from pdrgate.reports.words.spike_in_words import spike_in_lines
 from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines
 from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.values.printable import printable
 
 _FILES = (
     "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "merged.json",

@@ -8,8 +8,8 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from pdrgate.printable import printable
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.printable import printable
 
 _ERASE = "\r\x1b[2K"
 _HANGING = 2

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from pdrgate.cause import causes_in_words
 from pdrgate.data_paths.tcp_streams import size
 from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
-from pdrgate.phase import Phase
-from pdrgate.printable import printable
-from pdrgate.trial import Trial
-from pdrgate.units import Duration, Rate
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
+from pdrgate.values.printable import printable
+from pdrgate.values.units import Duration, Rate
 
 _WORTH_TELLING = 1e-3
 _PHASES = {Phase.CALIBRATION: "calibrate"}

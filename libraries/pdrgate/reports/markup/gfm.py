@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pdrgate.printable import printable
+from pdrgate.values.printable import printable
 
 _LONGEST = 100
 """Characters of a cell: one long name must not make a table that nobody can read."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import jinja2
 
-from pdrgate.printable import printable_lines
+from pdrgate.values.printable import printable_lines
 
 
 @dataclass(frozen=True, slots=True)

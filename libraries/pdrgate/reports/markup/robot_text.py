@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pdrgate.printable import printable
 from pdrgate.reports.markup.gfm import cut
+from pdrgate.values.printable import printable
 
 _BAR = str.maketrans({"|": "\N{BOX DRAWINGS LIGHT VERTICAL}"})
 _BREAK = "\N{ZERO WIDTH SPACE}"

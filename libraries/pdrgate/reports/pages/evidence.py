@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pdrgate.cause import causes_in_words
-from pdrgate.printable import printable
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.trial import Trial
 from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.html_tables import evidence_tables, facts_table, measurands_table
 from pdrgate.reports.pages.scenario_parts import Picture, further_tables, key_tables, main_picture
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.headline import left_out, scenario_headline
 from pdrgate.results.model import ScenarioResult
-from pdrgate.trial import Trial
-from pdrgate.units import Duration, Rate
+from pdrgate.values.printable import printable
+from pdrgate.values.units import Duration, Rate
 
 _COLOURS = {0: "#00795a", 1: "#b3261e", 2: "#5b5f97"}
 """Colours by exit code; the word says it too."""

@@ -38,7 +38,7 @@ from pdrgate.results.model import (
     TransfersResult,
 )
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.units import Rate, Ratio
 
 _OUTCOMES: dict[bool | None, Cell] = {
     True: Cell("✓ ok", "pass"),

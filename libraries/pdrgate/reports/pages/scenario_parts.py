@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pdrgate.gate.run.slower_paths import by_cost_alone
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.reports.pages import html_tables
 from pdrgate.reports.pages.icicle import icicles
 from pdrgate.reports.words.arrival_words import arrivals_by_build
@@ -24,7 +25,6 @@ from pdrgate.reports.words.vector_words import vectors_table
 from pdrgate.results.file_name import file_name
 from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.results.verdict import STABLE, Verdict
-from pdrgate.trial import Trial
 
 _KEPT = 256
 _Drawn = TypeVar("_Drawn", bytes, bytes | None)

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from pdrgate.printable import printable
 from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.html_tables import evidence_tables, facts_table, measurands_table, paths_table
 from pdrgate.reports.pages.scenario_parts import Picture, details, kernel_release
@@ -22,6 +21,7 @@ from pdrgate.reports.words.path_table import heading, is_portfolio
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import by_gravity
+from pdrgate.values.printable import printable
 
 SUMMARY_FILE = "summary.html"
 

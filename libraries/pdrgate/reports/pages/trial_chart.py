@@ -10,16 +10,16 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pdrgate.cause import causes_in_words
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import Place
-from pdrgate.phase import Phase
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.reports.pages.round_values import round_values
 from pdrgate.reports.words.latencies import latency_in_words
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult
-from pdrgate.trial import Trial
-from pdrgate.units import Duration, Rate
+from pdrgate.values.units import Duration, Rate
 
 _WIDTH, _HEIGHT = 960, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 950, 24, 226

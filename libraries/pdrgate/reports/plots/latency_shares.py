@@ -10,7 +10,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 from pdrgate.reports.plots.page import BLUE, ORANGE, Stamp, legend, page, png, styled
 from pdrgate.reports.words.latencies import latency_by_build, share_in_words
 from pdrgate.results.model import LatencyResult, ScenarioResult
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 _COLOURS = {"baseline": ORANGE, "candidate": BLUE, "": BLUE}
 _QUANTILES = (("median", "o", "-"), ("90 %", "s", "--"), ("99 %", "^", ":"))

@@ -13,7 +13,7 @@ from pdrgate.reports.plots.marks import mark_limited, mark_pdr, mark_repeats, ma
 from pdrgate.reports.plots.page import BLUE, BROWN, INK, PURPLE, RED, Stamp, legend, page, png, styled
 from pdrgate.reports.plots.scales import PLR_FLOOR, floored, load_axis, loss_axis
 from pdrgate.results.model import AssessmentResult, LoadResult
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.units import Rate, Ratio
 
 STARVED = "PLR while receivers starve: the least delivered in half of a trial"
 

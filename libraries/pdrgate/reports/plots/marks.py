@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from pdrgate.reports.plots.page import BROWN, FAINT, INK
 from pdrgate.reports.plots.scales import interval
 from pdrgate.results.model import AssessmentResult, LoadResult
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.units import Rate, Ratio
 
 _PDR = "#b27b00"
 _SATURATED, _NOT_SATURATED = "#d3e8dd", "#fbdccb"

@@ -21,7 +21,7 @@ from pdrgate.measurands import (
 from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, Stamp, label, legend, page, png, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
-from pdrgate.units import change_in_words
+from pdrgate.values.units import change_in_words
 
 _MOST_MEASURANDS = 4
 _BAND = "its interval, 95 % for all together"

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from pdrgate.reports.plots.page import BLUE, FAINT, Stamp, page, png, styled
 from pdrgate.results.model import AssessmentResult
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.units import Rate, Ratio
 
 _MOST_LOADS = 19
 _LEAST_CHANGE = 0.5

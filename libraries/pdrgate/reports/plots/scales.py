@@ -11,7 +11,7 @@ from matplotlib.ticker import EngFormatter, FixedFormatter, FixedLocator, FuncFo
 
 from pdrgate.reports.plots.page import BLUE
 from pdrgate.results.model import AssessmentResult
-from pdrgate.units import Rate, Ratio
+from pdrgate.values.units import Rate, Ratio
 
 PLR_FLOOR = 1e-6
 """Bottom of the loss scale (section IV-B): no measurement of reasonable length can tell a smaller PLR from 0."""

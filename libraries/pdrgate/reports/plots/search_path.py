@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from pdrgate.record.trial import Trial
 from pdrgate.reports.plots.page import (
     BLUE,
     FAINT,
@@ -28,8 +29,7 @@ from pdrgate.reports.plots.page import (
 from pdrgate.reports.plots.scales import interval, rate_axis
 from pdrgate.results.model import GoalResult
 from pdrgate.search.bounds import known_bounds
-from pdrgate.trial import Trial
-from pdrgate.units import Ratio
+from pdrgate.values.units import Ratio
 
 
 def search_path(trials: Sequence[Trial], *, title: str, goals: Sequence[GoalResult], subtitle: str = "") -> bytes:

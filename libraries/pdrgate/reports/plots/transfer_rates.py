@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, Stamp, legend, page, png, styled
 from pdrgate.results.model import ScenarioResult, TransferResult
 

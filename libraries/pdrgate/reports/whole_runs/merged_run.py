@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pdrgate.errors import EXIT_FAIL, EXIT_PASS, DataError, StorageError
 from pdrgate.gate.run.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.history.whole_file import write_whole
-from pdrgate.no_follow import first_link, folder_no_follow, read_no_follow
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, failed_besides, junit, retold, suites_side_by_side
 from pdrgate.reports.whole_runs.remake import make_summaries, own_trials
 from pdrgate.results.consistency import contradictions
 from pdrgate.results.file_name import as_text
 from pdrgate.results.merging import LostPart, RunPart, merged
 from pdrgate.results.model import RunResult
-from pdrgate.trial import Trial
+from pdrgate.this_process.no_follow import first_link, folder_no_follow, read_no_follow
+from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, DataError, StorageError
 
 MERGED_FILE = "merged.json"
 """Not called as a run's result is: whoever reads a folder of runs would count them twice."""

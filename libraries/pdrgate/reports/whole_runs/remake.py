@@ -12,12 +12,11 @@ from typing import Any
 
 from robot.api import SuiteVisitor
 
-from pdrgate.errors import DataError
 from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.history.whole_file import write_whole
-from pdrgate.no_follow import read_no_follow
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.allure import tell_allure
 from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, junit, retold
 from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
@@ -28,7 +27,8 @@ from pdrgate.reports.pages.summary import SUMMARY_FILE, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.results.model import RunResult
 from pdrgate.stability import read_trials
-from pdrgate.trial import Trial
+from pdrgate.this_process.no_follow import read_no_follow
+from pdrgate.values.errors import DataError
 
 PLOTS_FOLDER = "plots"
 _LARGEST_OUTPUT = 512 << 20

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.words.builds import lines_by_build, of_builds
 from pdrgate.results.model import ArrivalsResult, AssessmentResult, ScenarioResult
-from pdrgate.units import Duration, Rate
+from pdrgate.values.units import Duration, Rate
 
 
 def arrivals_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[ArrivalsResult]]]:

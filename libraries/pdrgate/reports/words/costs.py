@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pdrgate.measurands import Cost
 from pdrgate.reports.markup.columns import aligned
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, FunctionChange, ScenarioResult
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 INLINED = "what the compiler inlined counts for the function that it was inlined into"
 _LARGEST = 5

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands import described, told_once
-from pdrgate.printable import printable
 from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import INTERRUPTED, Verdict
+from pdrgate.values.printable import printable
 
 HEADLINE_LENGTH = 160
 """Characters of a headline, its verdict included."""

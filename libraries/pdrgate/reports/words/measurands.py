@@ -19,7 +19,7 @@ from pdrgate.measurands import (
 from pdrgate.measurands.functions.more_by_function import adds_up, limits_in_words, more_of, share_of, surely_more
 from pdrgate.results.model import ChangeResult, ComparisonResult, MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.units import Ratio, change_in_words
+from pdrgate.values.units import Ratio, change_in_words
 
 PDR_ABOUT = PartialDropRate.about
 EVIDENCE = (

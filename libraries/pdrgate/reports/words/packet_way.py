@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pdrgate.measurands.functions.renamed import renamed
-from pdrgate.printable import printable
 from pdrgate.results.model import CostResult, FrameResult, ScenarioResult
+from pdrgate.values.printable import printable
 
 _CHANGED = 1.0, 0.02
 """A frame has changed where it is by so many instructions, and by such a part of itself: single functions repeat to a

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pdrgate.history.database.queries import ListedScenario
 from pdrgate.reports.markup.columns import aligned
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 _HEAD = ("STARTED", "RUN", "SCENARIO", "BUILD", "VERDICT", "PDR OR TCP", "CHANGE")
 _NUMBERS = (5, 6)

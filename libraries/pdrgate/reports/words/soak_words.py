@@ -6,7 +6,7 @@ from pdrgate.reports.markup.html import Cell, Column, Table
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.soak import SoakResult
-from pdrgate.units import Duration, Rate
+from pdrgate.values.units import Duration, Rate
 
 
 def soak_lines(scenario: ScenarioResult) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
 from pdrgate.trend import MOVE_CONFIDENCE, Move, Point, Series
-from pdrgate.units import change_in_words
+from pdrgate.values.units import change_in_words
 
 _NUMERIC = frozenset({"change (interval)"})
 _TOLD = ("scenario", "testbed", "fingerprint", "measurand", "unit", "better")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdrgate.errors import TestbedError
 from pdrgate.observers.heartbeat import PERIOD, Heartbeat, HeartbeatObserver
 from pdrgate.observers.watching import Observer
+from pdrgate.values.errors import TestbedError
 
 
 class HeartbeatWatch:

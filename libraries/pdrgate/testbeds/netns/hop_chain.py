@@ -9,7 +9,6 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Station, segment
 from pdrgate.data_paths.steering import CpuMapSteering
-from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.hosts.cpus import CpuPlan
 from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
 from pdrgate.knobs import KnobSet, offloads, sysctl
@@ -17,6 +16,7 @@ from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 from pdrgate.traffic.frames import Path
+from pdrgate.values.errors import PdrGateError, TestbedError
 
 _TG_PORTS = ("t0", "t1")
 SUT_PORTS = ("in0", "out0")

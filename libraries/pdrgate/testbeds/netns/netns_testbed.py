@@ -18,7 +18,6 @@ from typing import Any
 
 from pdrgate.data_paths.catalogue import Hop
 from pdrgate.data_paths.steering import CpuMapSteering
-from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.cpus import CpuPlan, format_cpu_list
 from pdrgate.hosts.host import Host, local_host
 from pdrgate.knobs import (
@@ -42,6 +41,7 @@ from pdrgate.testbeds.protocol import Counting, Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.generator import Generator
+from pdrgate.values.errors import PdrGateError, TestbedError, closed_on_error
 
 _DEFAULT_BUFFER = 1000
 """Packets, as the kernel's own default for the backlog."""

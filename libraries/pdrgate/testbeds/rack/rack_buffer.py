@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs import KnobSet, rings, sysctl
 from pdrgate.testbeds.sharing import BACKLOG
+from pdrgate.values.errors import TestbedError
 
 
 class RackBuffer:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import MACHINE, Resource
@@ -20,6 +19,7 @@ from pdrgate.testbeds.rack.rack_keys import PortConfig, StationConfig, wrong_pas
 from pdrgate.testbeds.sharing import BACKLOG, cores, settings
 from pdrgate.testbeds.this_machine import check_this_machine
 from pdrgate.testbeds.yaml_lines import Key
+from pdrgate.values.errors import TestbedError
 
 # What opens a testbed is imported when one is opened: SSH takes a while to load, and reading a file needs none of it.
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list, plan_cpus
 from pdrgate.hosts.host import Host
 from pdrgate.hosts.ssh import SshHost
 from pdrgate.safety.journal import Journal
+from pdrgate.values.errors import TestbedError
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

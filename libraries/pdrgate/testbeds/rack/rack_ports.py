@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdrgate.data_paths.catalogue import Hop, Port
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.testbeds.rack.rack_station import RackStation
 from pdrgate.testbeds.rack.traffic_source import TrafficSource, link_address
+from pdrgate.values.errors import TestbedError
 
 
 def find_router(

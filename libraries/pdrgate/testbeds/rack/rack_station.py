@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pdrgate.data_paths.catalogue import Port, Station
-from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.host import Host
 from pdrgate.hosts.ssh import SshHost
 from pdrgate.knobs import KnobSet
@@ -11,6 +10,7 @@ from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
 from pdrgate.testbeds.rack.traffic_source import link_address
+from pdrgate.values.errors import PdrGateError, TestbedError, closed_on_error
 
 _KEY = "station.interface"
 

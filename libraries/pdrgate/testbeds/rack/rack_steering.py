@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pdrgate.errors import TestbedError
 from pdrgate.hosts.host import Host
 from pdrgate.knobs import InterruptAffinity, KnobSet, device_interrupts, each, in_turn, rps, rps_off
+from pdrgate.values.errors import TestbedError
 
 
 class RackSteering:

@@ -19,7 +19,6 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal
 
 from pdrgate.data_paths.catalogue import NETWORKS, Hop, segment
-from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import Host, HostError, local_host
 from pdrgate.hosts.ssh import SshConnection, SshHost
@@ -43,6 +42,7 @@ from pdrgate.testbeds.rack.rack_steering import RackSteering
 from pdrgate.testbeds.rack.traffic_source import TrafficSource
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
+from pdrgate.values.errors import PdrGateError, TestbedError, closed_on_error
 
 
 class RackTestbed:

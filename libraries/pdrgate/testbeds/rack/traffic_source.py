@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pdrgate.data_paths.contract import Port, Station
-from pdrgate.errors import PdrGateError, TestbedError, closed_on_error
 from pdrgate.hosts.host import Host, local_host, netns_host
 from pdrgate.knobs import KnobSet, sysctl
 from pdrgate.knobs.port_network import PortNetwork
@@ -15,6 +14,7 @@ from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
 from pdrgate.traffic.trex.trex_config import TRexConfig
+from pdrgate.values.errors import PdrGateError, TestbedError, closed_on_error
 
 
 class TrafficSource(Protocol):

@@ -17,7 +17,7 @@ from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
 from pdrgate.observers.kernel_roles import ROLES_OF_ONE_CPU, ROLES_OF_SEVERAL_CPUS, absent
 from pdrgate.observers.watching import Observer
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
 
 
 class GuestCounting:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.qemu import TX_RING
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 
 def check_ring(guest: Host, interface: str, packets: int) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
 from pdrgate.guests.emulator.qemu import NetworkPort
 from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.safety.journal import Journal
+from pdrgate.values.errors import TestbedError
 
 
 class GuestStart:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from pdrgate.errors import TestbedError
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering import CpuSpeed, SpeedChoice, SpeedObserver, SpeedRecord, step_below, unheld_speed
 from pdrgate.observers.watching import Observer
+from pdrgate.values.errors import TestbedError
 
 
 def with_meter(machine: GuestConfig, wanted: CpuSpeed) -> GuestConfig:

@@ -16,12 +16,12 @@ from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
+from pdrgate.record.trial import Trial
 from pdrgate.testbeds.protocol import Counting, Pinning
 from pdrgate.testbeds.vm.guest_counting import StandingCounting
 from pdrgate.traffic.embedded import Bursts, EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
-from pdrgate.trial import Trial
 
 if TYPE_CHECKING:
     from pdrgate.testbeds.vm.vm_testbed import VmTestbed

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network
 
 from pdrgate.data_paths.catalogue import NETWORKS, Port, Station, segment
-from pdrgate.errors import TestbedError
 from pdrgate.guests.emulator.qemu import NetworkPort
 from pdrgate.guests.emulator.taps import take_first_queues
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
@@ -18,6 +17,7 @@ from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Reading
 from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
 from pdrgate.traffic.frames import Path
+from pdrgate.values.errors import TestbedError
 
 TAPS = ("t0", "t1")
 _MOST_READ = 1 << 12

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
-from pdrgate.cache import cache_folder
-from pdrgate.errors import TestbedError
 from pdrgate.guests.metering.memory.cache_levels import SERVER, CacheLevel, CacheLevels
 from pdrgate.guests.metering.sharing.sharing_meter import FEWEST_CPUS
 from pdrgate.safety.journal import Journal
@@ -19,6 +17,8 @@ from pdrgate.testbeds.config import Claim, TestbedConfig
 from pdrgate.testbeds.sharing import cores_of
 from pdrgate.testbeds.this_machine import check_this_machine
 from pdrgate.testbeds.yaml_lines import Key
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.values.errors import TestbedError
 
 # What opens a testbed is imported when one is opened: it takes a while to load, and reading a file needs none of it.
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from typing import Any, Self
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.errors import TestbedError, closed_on_error
 from pdrgate.guests.emulator.qemu import RINGS, cpu_told, qemu_version
 from pdrgate.guests.furnishing import Furnished
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest
@@ -56,6 +55,7 @@ from pdrgate.testbeds.vm.held_speed import HeldSpeed, with_meter
 from pdrgate.testbeds.vm.standing_guest import StandingGuest
 from pdrgate.testbeds.vm.tap_namespace import GUEST_MACS, TapNamespace
 from pdrgate.traffic.embedded import QUIET, Bursts, EmbeddedGenerator, Engine
+from pdrgate.values.errors import TestbedError, closed_on_error
 
 DEFAULT_RING = 256
 DEFAULT_BUFFER = 1000 + DEFAULT_RING

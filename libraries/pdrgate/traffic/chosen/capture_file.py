@@ -6,7 +6,7 @@ import pathlib
 import struct
 from collections.abc import Iterator
 
-from pdrgate.errors import DataError
+from pdrgate.values.errors import DataError
 
 MOST_CAPTURED = 65536
 _LARGEST = 256 << 20

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.errors import UsageError
 from pdrgate.traffic.chosen import headers
 from pdrgate.traffic.chosen.chosen_traffic import Flows, Layer
 from pdrgate.traffic.chosen.spans import Span, packed
 from pdrgate.traffic.chosen.surroundings import Surroundings
 from pdrgate.traffic.chosen.tail_mark import MARK_ROOM
 from pdrgate.traffic.frames import FCS
+from pdrgate.values.errors import UsageError
 
 USUAL_FLOWS = 256
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pdrgate.errors import UsageError
 from pdrgate.traffic.chosen.chosen_traffic import CapturedTraffic, ChosenTraffic, Flows
 from pdrgate.traffic.chosen.flow_frames import flow_frames
 from pdrgate.traffic.chosen.marked_capture import marked_frames
 from pdrgate.traffic.chosen.surroundings import Surroundings
 from pdrgate.traffic.frames import Path
+from pdrgate.values.errors import UsageError
 
 MOST_TABLED = 1 << 18
 MOST_BYTES = 256 << 20

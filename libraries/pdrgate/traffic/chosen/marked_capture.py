@@ -10,12 +10,12 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.errors import DataError
 from pdrgate.traffic.chosen.chosen_traffic import CapturedTraffic
 from pdrgate.traffic.chosen.headers import ETHERNET_HEADER, IPV4, IPV6, LONGEST_FRAME, SHORTEST_FRAME, VXLAN_PORT
 from pdrgate.traffic.chosen.surroundings import Surroundings
 from pdrgate.traffic.chosen.tail_mark import MARK_ROOM
 from pdrgate.traffic.frames import checksum, words_sum
+from pdrgate.values.errors import DataError
 
 _TAGS = (0x8100, 0x88A8)
 _BRIDGED = 0x6558

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Literal
 
-from pdrgate.errors import UsageError
+from pdrgate.values.errors import UsageError
 
 _NUMBERS = re.compile(r"(0x[0-9a-f]+|\d+)(?:-(0x[0-9a-f]+|\d+))?", re.IGNORECASE | re.ASCII)
 _SIDE = re.compile(r"@(in|out)(?:\+(\d{1,5})(?:-(\d{1,5}))?)?", re.ASCII)

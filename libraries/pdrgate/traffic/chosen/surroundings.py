@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.errors import UsageError
 from pdrgate.traffic.chosen.spans import Addresses, Span, SutSide
 from pdrgate.traffic.frames import Path
+from pdrgate.values.errors import UsageError
 
 _SIDE_BITS = 16
 """Last bits of an address that tell hosts of a side's network apart; see `Path`."""

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.cache import cache_folder
-from pdrgate.checkout import how_to_install
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import TestbedError
+from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import TestbedError
 
 _SOURCES = Path(__file__).parent
 _PACKAGES = {"gcc": "gcc libc6-dev", "clang": "clang"}

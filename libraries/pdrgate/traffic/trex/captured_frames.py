@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from pdrgate.record.trial import CarriedFrame
 from pdrgate.traffic.frames import complete_ipv4
 from pdrgate.traffic.trex.trex_streams import Stream
-from pdrgate.trial import CarriedFrame
 
 _MACS, _ETHERNET = 12, 14
 _UNLIKE = 0.25

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pdrgate.cause import Cause, CauseKind
-from pdrgate.errors import GeneratorError
-from pdrgate.stretch import Latency, Occasion, Seen, placed
+from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.record.stretch import Latency, Occasion, Seen, placed
+from pdrgate.record.trial import Aside, Trial
 from pdrgate.traffic.frames import Counted
 from pdrgate.traffic.trex.readings import (
     SHORTEST_TO_LOOK,
@@ -22,7 +22,7 @@ from pdrgate.traffic.trex.readings import (
     unseen,
 )
 from pdrgate.traffic.trex.trex_streams import Stream
-from pdrgate.trial import Aside, Trial
+from pdrgate.values.errors import GeneratorError
 
 _SHARES = (0.5, 0.9, 0.99, 1.0)
 _PLAUSIBLE_SURPLUS = 2.0

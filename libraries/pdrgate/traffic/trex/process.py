@@ -15,8 +15,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pdrgate.child_environment import child_environment
-from pdrgate.errors import GeneratorError
+from pdrgate.this_process.child_environment import child_environment
+from pdrgate.values.errors import GeneratorError
 
 WORKER = pathlib.Path(__file__).parent / "worker"
 FAREWELL = 6.0

@@ -20,7 +20,7 @@ from statistics import median
 
 import numpy as np
 
-from pdrgate.trial import LOOKS
+from pdrgate.record.trial import LOOKS
 
 END_LAG = 0.1
 """Seconds after the last packet within which a server tells that a port has stopped: its control loop turns every

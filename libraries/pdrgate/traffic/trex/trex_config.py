@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from dataclasses import dataclass
 
-from pdrgate.errors import UsageError
+from pdrgate.values.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

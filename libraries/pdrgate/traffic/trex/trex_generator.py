@@ -10,8 +10,8 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from pdrgate.cause import Cause, CauseKind
-from pdrgate.errors import GeneratorError, TestbedError, UsageError
+from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.record.trial import LOOKS, CarriedFrame, Trial
 from pdrgate.traffic.chosen.capture_file import captured_packets
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
@@ -23,7 +23,7 @@ from pdrgate.traffic.trex.process import RefusedError, Worker, WorkerLostError
 from pdrgate.traffic.trex.readings import SHORTEST_TO_LOOK
 from pdrgate.traffic.trex.trex_config import TRexConfig
 from pdrgate.traffic.trex.trex_streams import MOST_FRAME_STREAMS, Stream, streams, uncounted_streams
-from pdrgate.trial import LOOKS, CarriedFrame, Trial
+from pdrgate.values.errors import GeneratorError, TestbedError, UsageError
 
 OPENING = 45.0
 """Seconds for the worker to load its client, which takes up to 5, and to connect."""

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdrgate.errors import UsageError
 from pdrgate.traffic.chosen.frame_table import FrameTable
 from pdrgate.traffic.frames import FCS, Frames, Path, checksum, template
+from pdrgate.values.errors import UsageError
 
 FLOW_STATS_PAYLOAD = 16
 """Bytes that a probe needs behind its UDP header."""

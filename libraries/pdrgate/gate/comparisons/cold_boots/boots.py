@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
 
-from pdrgate.errors import DataError, PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.boots_ahead import BootsAhead
 from pdrgate.gate.comparisons.cold_boots.one_boot import Boot, BootError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
@@ -19,13 +18,14 @@ from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measur
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import AnyAsk, Identity, PreparedSut, fingerprint_differences
 from pdrgate.gate.verdicts.disturbance import remedy
-from pdrgate.measurands.counted.cost import with_idle_beside
+from pdrgate.measurands.counted.cost import with_pair_beside
+from pdrgate.record.stretch import AnyStretch
 from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
 from pdrgate.stats.intervals import load_meanwhile
-from pdrgate.stretch import AnyStretch
 from pdrgate.testbeds import Booting, Testbed
+from pdrgate.values.errors import DataError, PdrGateError, TestbedError
 
 
 class Boots(ABC, Generic[AnyAsk, AnyStretch]):
@@ -177,7 +177,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
     ) -> BootResult:
         """What a boot came to beside the others of its pair; sets `failure` when that is nothing to compare."""
         side = one.build.side
-        trials = with_idle_beside(one.replicate.trials, [each for other in others for each in other.replicate.trials])
+        trials = with_pair_beside(one.replicate.trials, [each for other in others for each in other.replicate.trials])
         values = self._values(f"boot {number} of the {side} {one.build.label}", trials)
         return BootResult(
             side=side, pair=number, boot=one.sut.boot_id, kernel=one.kernel, values=values,

@@ -7,12 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from pdrgate.errors import TestbedError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.sut.prepared_sut import AnyAsk, PreparedSut
+from pdrgate.record.stretch import AnyStretch
 from pdrgate.results.model import Side
-from pdrgate.stretch import AnyStretch
 from pdrgate.testbeds import Booting
+from pdrgate.values.errors import TestbedError
 
 _MOST_AHEAD = 2
 """Pairs that are up, or on their way, beside the one that is measured: guests take memory."""

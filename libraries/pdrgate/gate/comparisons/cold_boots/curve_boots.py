@@ -21,13 +21,13 @@ from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
 from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.build_latency import latency_trials
 from pdrgate.measurands import Ask, LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Sweep
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import Goal
 from pdrgate.testbeds import Testbed
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 _GOLDEN = 0.618034
 """Multiples of it lie evenly, modulo 1."""

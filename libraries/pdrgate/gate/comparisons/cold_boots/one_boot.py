@@ -9,13 +9,13 @@ from typing import Generic
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.crashes.faults import Crash
-from pdrgate.errors import SutError, TestbedError
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.scenarios.replicate_samples import Replicate
 from pdrgate.gate.sut.prepared_sut import AnyAsk, PreparedSut
 from pdrgate.guests.guest import GuestError
+from pdrgate.record.stretch import AnyStretch
 from pdrgate.results.model import BootResult, CrashResult, Side
-from pdrgate.stretch import AnyStretch
+from pdrgate.values.errors import SutError, TestbedError
 
 
 @dataclass

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
-from pdrgate.errors import PdrGateError
-from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
@@ -21,9 +19,11 @@ from pdrgate.measurands.memory.memory_changes import memory_result
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, tells_rate, with_scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
-from pdrgate.phase import Phase
+from pdrgate.record.fate import INSIDE
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
-from pdrgate.trial import Trial
+from pdrgate.values.errors import PdrGateError
 
 _TRIALS = 2
 _PACKETS, _LOAD = 1024, 12e3

@@ -16,10 +16,10 @@ from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.measurands import TransferMeasurand, TransferSetting, of_transfers
 from pdrgate.measurands.measurand import Described
 from pdrgate.measurands.transfers.tcp import ByteCost
+from pdrgate.record.transfer import Transfer
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.testbeds import Testbed
-from pdrgate.transfer import Transfer
 
 _KIB = 1024
 _AT_ONCE, _OF_REQUESTS, _OVER_DELAY = (4, 0.5), (2, 1.0), (2, 2.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pdrgate.fate import INSIDE
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.living_boots.overload_step import (
     CARRIED,
@@ -31,12 +30,13 @@ from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
 from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
-from pdrgate.phase import Phase
+from pdrgate.record.fate import INSIDE
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.testbeds import Testbed
-from pdrgate.trial import Trial
-from pdrgate.units import Rate
+from pdrgate.values.units import Rate
 
 _MEMORY_TRIALS, _MEMORY_PACKETS = 1, 4 * 192
 """Memory trials of a living boot, and packets of each: four bursts, of which the first fills the model."""

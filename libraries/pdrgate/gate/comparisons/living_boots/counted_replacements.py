@@ -8,7 +8,7 @@ from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.measurands.measurand import Described
 from pdrgate.measurands.rates.replacement import ReplacementLoss, Replacements, ReplacementTime
-from pdrgate.trial import Trial
+from pdrgate.record.trial import Trial
 
 _ASKED = Replacements(load=500.0, duration=0.5, count=2)
 """A load that a guest takes besides."""

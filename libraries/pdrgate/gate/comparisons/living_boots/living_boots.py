@@ -8,7 +8,6 @@ from functools import partial
 from typing import Generic
 
 from pdrgate.builds.bpf_build import BpfRefusedError
-from pdrgate.errors import PdrGateError, SutError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_count import AnyLivingSut, LivingCount
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts, OfPair
@@ -20,12 +19,13 @@ from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.disturbance import remedy
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.host import HostError
-from pdrgate.measurands.counted.cost import with_idle_beside
+from pdrgate.measurands.counted.cost import with_pair_beside
+from pdrgate.record.stretch import AnyStretch
 from pdrgate.replication.replicates import Replicates, SutFacts
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stretch import AnyStretch
 from pdrgate.testbeds import Testbed
+from pdrgate.values.errors import PdrGateError, SutError, TestbedError
 
 
 class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
@@ -180,7 +180,7 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
     def _result(self, side: Side, number: int, sut: AnyLivingSut, of_all: Sequence[AnyStretch]) -> BootResult:
         made = self._counted.made(sut)
         others = [one for one in of_all if one.belonging.side != side]
-        values = self._counted.values(with_idle_beside(made, others))
+        values = self._counted.values(with_pair_beside(made, others))
         if (first := self._counted.first.about.name) not in values and self.failure is None:
             build = self._suts.builds[side].label
             self.failure = Judgement(

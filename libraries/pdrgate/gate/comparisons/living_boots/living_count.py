@@ -8,9 +8,9 @@ from typing import Any, Protocol, TypeVar
 from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.measurands.measurand import Described
+from pdrgate.record.stretch import AnyStretch
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
-from pdrgate.stretch import AnyStretch
 from pdrgate.testbeds import Testbed
 
 AnyLivingSut = TypeVar("AnyLivingSut", bound=PreparedSut[Any, Any])

@@ -7,16 +7,16 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from pdrgate.data_paths.standing_base import StandingBase
-from pdrgate.errors import PdrGateError, TestbedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Booting, Stands, Testbed
-from pdrgate.trial import Trial
+from pdrgate.values.errors import PdrGateError, TestbedError
 
 AT_ONCE = 2
 """Pairs that are measured at the same time."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pdrgate.measurands import Ask
 from pdrgate.measurands.counted.cost import complete
-from pdrgate.phase import Phase
-from pdrgate.trial import Trial
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 
 LIGHT_LOAD, LIGHT_FOR = 4e3, 0.1
 """Packets/s that come one by one at any guest that runs at all, and seconds."""

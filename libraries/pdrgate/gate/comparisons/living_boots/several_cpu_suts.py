@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pdrgate.data_paths.standing_base import StandingBase
-from pdrgate.errors import PdrGateError
 from pdrgate.gate.comparisons.cold_boots.several_cpus import (
     BOOTS,
     await_all,
@@ -30,12 +29,13 @@ from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.measurands.memory.scaling import scaling_changes
 from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Stands, Testbed
-from pdrgate.trial import Trial
+from pdrgate.values.errors import PdrGateError
 
 _IN_DOUBT = 3
 """Trials more of each build where the first leaves doubt that both do the same, and of the boots after those."""

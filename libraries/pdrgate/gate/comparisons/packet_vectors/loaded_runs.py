@@ -9,13 +9,13 @@ from statistics import median
 from pdrgate.bpf.prog_run import ALWAYS_RUN, PacketRun, PacketRuns
 from pdrgate.bpf.programs import LoadCost, loaded
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.checkout import own_testbed_file
 from pdrgate.data_paths.attached_programs import sut_names
-from pdrgate.errors import TestbedError
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVector
 from pdrgate.gate.comparisons.packet_vectors.run_cost import cost_of_a_run
 from pdrgate.gate.verdicts.packet_cost import PathCost
 from pdrgate.testbeds import Testbed
+from pdrgate.this_process.checkout import own_testbed_file
+from pdrgate.values.errors import TestbedError
 
 COUNTED_RUNS, TIMED_RUNS = 14, 200
 """Runs of a packet beside `ALWAYS_RUN`: counts repeat exactly, and times do not."""

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.errors import DataError, UsageError
 from pdrgate.traffic.chosen.capture_file import captured_packets
+from pdrgate.values.errors import DataError, UsageError
 
 MOST_VECTORS = 1024
 """Packets of a capture: each takes some hundredths of a second for each build, several times."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.gate.verdicts.packet_cost import PathCost
-from pdrgate.stretch import Functions
+from pdrgate.record.stretch import Functions
 
 
 def cost_of_a_run(counted: Functions, runs: int) -> PathCost:

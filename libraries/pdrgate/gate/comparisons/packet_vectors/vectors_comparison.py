@@ -23,6 +23,7 @@ from pdrgate.hosts.answers import understood
 from pdrgate.measurands import Cost
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.observers.environment import Environment
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
     ComparedBuilds,
     ComparisonResult,
@@ -36,8 +37,7 @@ from pdrgate.results.model import (
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.testbeds import Furnishing, Testbed
-from pdrgate.tolerances import COST_TOLERANCE
-from pdrgate.trial import Trial
+from pdrgate.values.tolerances import COST_TOLERANCE
 
 _NO_GENERATOR = {"name": "none", "engine": "BPF_PROG_RUN"}
 

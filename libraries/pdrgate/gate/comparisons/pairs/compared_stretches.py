@@ -11,11 +11,11 @@ from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.measurands import Description
+from pdrgate.record.stretch import AnyStretch
+from pdrgate.record.trial import Trial
 from pdrgate.replication.replicates import Replication
 from pdrgate.results.model import ScenarioResult, SideResult
 from pdrgate.stats.pooled import Deviation
-from pdrgate.stretch import AnyStretch
-from pdrgate.trial import Trial
 
 
 class ComparedStretches(ABC, Generic[AnyStretch]):

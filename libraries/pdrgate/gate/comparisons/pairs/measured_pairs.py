@@ -8,11 +8,11 @@ from typing import Generic
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.resumed_pairs import ResumedPairs
 from pdrgate.measurands import Description
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import AnyStretch
 from pdrgate.replication.earlier_tries import Pairs
 from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
-from pdrgate.stretch import AnyStretch
 
 
 class MeasuredPairs(Generic[AnyStretch]):

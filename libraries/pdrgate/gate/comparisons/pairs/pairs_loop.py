@@ -22,11 +22,11 @@ from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.verdicts.change_verdict import shown_value, tolerances_asked
 from pdrgate.measurands import Description, TolerancesAsked
+from pdrgate.record.stretch import AnyStretch
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.replicates import Replicates, Replication, replicate
 from pdrgate.results.verdict import Judgement
-from pdrgate.stretch import AnyStretch
-from pdrgate.units import change_in_words
+from pdrgate.values.units import change_in_words
 
 
 class PairsLoop(Generic[AnyStretch]):

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pdrgate.measurands import Description, PartialDropRate
-from pdrgate.phase import OF_CURVE, SPECIAL, Phase
+from pdrgate.record.phase import OF_CURVE, SPECIAL, Phase
+from pdrgate.record.stretch import by_boot
+from pdrgate.record.trial import Trial
 from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -20,8 +22,6 @@ from pdrgate.stability.series_checks import one_level, one_level_each, one_level
 from pdrgate.stability.slow_boots import SlowBoots, slow_boots
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.order import order_effect, without_order
-from pdrgate.stretch import by_boot
-from pdrgate.trial import Trial
 
 _ALIKE = 1.5
 """Times what ratios deviate by, the values of both builds do where the machine moves both alike. Where each goes its

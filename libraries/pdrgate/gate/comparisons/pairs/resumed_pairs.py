@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic
 
-from pdrgate.errors import DataError
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.sut.prepared_sut import fingerprint_differences
-from pdrgate.phase import Phase
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import AnyStretch, by_boot
 from pdrgate.results.model import BootResult, Side
-from pdrgate.stretch import AnyStretch, by_boot
+from pdrgate.values.errors import DataError
 
 _TOLD_BY = (Phase.REPEAT, Phase.SATURATION)
 """A boot's values are told by such stretches: cold boots by the first kind, living ones by the second."""

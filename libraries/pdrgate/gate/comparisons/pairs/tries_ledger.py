@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pdrgate.errors import PdrGateError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.progress import RunObserver
 from pdrgate.history.ledger import Ledger
@@ -18,6 +17,7 @@ from pdrgate.results.file_name import as_text
 from pdrgate.results.fingerprint import digest
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.errors import PdrGateError
 
 COUNTING = frozenset({
     Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.UNSTABLE,

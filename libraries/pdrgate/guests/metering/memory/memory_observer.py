@@ -40,7 +40,7 @@ from pdrgate.observers.kernel_roles import (
     KernelRole,
 )
 from pdrgate.observers.watching import Observation
-from pdrgate.stretch import Functions, MemoryCounts, MemorySeen
+from pdrgate.record.stretch import Functions, MemoryCounts, MemorySeen
 
 WARM = 256
 """Windows that fill the model before it counts: as many packets as a receive ring holds."""

@@ -30,7 +30,7 @@ from pdrgate.observers.kernel_roles import (
     WAKES,
 )
 from pdrgate.observers.watching import Observation
-from pdrgate.stretch import MemoryCounts, MemorySeen
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
 
 TURN = 1_000
 """Instructions that a CPU executes before it is the next one's turn: a fraction of what a packet takes."""

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pdrgate.cause import causes_in_words
 from pdrgate.history.results import LARGEST_RESULT, RESULT_FILE
 from pdrgate.history.whole_file import write_whole
-from pdrgate.no_follow import read_no_follow
-from pdrgate.parts import flattened
-from pdrgate.printable import printable
+from pdrgate.record.cause import causes_in_words
+from pdrgate.record.parts import flattened
+from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.allure.settings import (
     MEANINGS,
     categories,
@@ -35,7 +34,8 @@ from pdrgate.reports.pages.scenario_parts import Picture, kernel_release
 from pdrgate.reports.words.headline import scenario_fault, scenario_headline
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.trial import Trial
+from pdrgate.this_process.no_follow import read_no_follow
+from pdrgate.values.printable import printable
 
 ALLURE_FOLDER, CONFIGURATION_FILE = "allure-results", "allurerc.json"
 _OURS = "pdrgate-"

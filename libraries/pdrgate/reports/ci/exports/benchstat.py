@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pdrgate.printable import printable
 from pdrgate.reports.ci.export_figures import BuildFigures, builds, slug, unit
 from pdrgate.results.model import MeasurandResult, RunResult
+from pdrgate.values.printable import printable
 
 
 def go_benchmarks(result: RunResult) -> str:

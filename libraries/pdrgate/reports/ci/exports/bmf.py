@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pdrgate.printable import printable
 from pdrgate.reports.ci.export_figures import builds, slug
 from pdrgate.results.model import RunResult
+from pdrgate.values.printable import printable
 
 _LONGEST = 1024
 """Characters of a benchmark's name."""

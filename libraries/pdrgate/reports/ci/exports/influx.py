@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pdrgate.printable import printable
 from pdrgate.reports.ci.export_figures import builds, named, slug, unit
 from pdrgate.results.model import RunResult
+from pdrgate.values.printable import printable
 
 _ESCAPES = str.maketrans({"\\": "\\\\", ",": "\\,", "=": "\\=", " ": "\\ "})
 _LONGEST = 256

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pdrgate.measurands import unit_of
-from pdrgate.printable import printable
 from pdrgate.reports.ci.export_figures import builds, named, slug
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.printable import printable
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\""})
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pdrgate.printable import without_tags
 from pdrgate.reports.words.headline import headline
 from pdrgate.results.model import RunResult
+from pdrgate.values.printable import without_tags
 
 
 def one_sentence(result: RunResult) -> str:

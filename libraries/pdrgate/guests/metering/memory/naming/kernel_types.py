@@ -13,7 +13,7 @@ from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import select_modules
-from pdrgate.errors import PdrGateError
+from pdrgate.values.errors import PdrGateError
 
 
 @lru_cache(maxsize=2)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 _FOLDERS = ("robot", "resources")
 
 

@@ -7,10 +7,18 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Self
 
-from pdrgate.fate import Fate
-from pdrgate.parts import FlatPart
-from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging, Occasion, Seen, line_of, no_negative_counts, no_negative_times, unflattened
+from pdrgate.record.fate import Fate
+from pdrgate.record.parts import FlatPart
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import (
+    Belonging,
+    Occasion,
+    Seen,
+    line_of,
+    no_negative_counts,
+    no_negative_times,
+    unflattened,
+)
 
 STANDING, STANDING_SHARE = 128, 0.05
 """Packets that stand in a queue which does not grow: near its most a kernel keeps up by full batches alone, so that one

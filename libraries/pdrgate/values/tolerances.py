@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdrgate.units import Ratio
+from pdrgate.values.units import Ratio
 
 TOLERANCE = Ratio(0.02)
 """The tolerance of the PDR, and of what has none of its own."""

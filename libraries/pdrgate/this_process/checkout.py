@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-FROM_CHECKOUT = (Path(__file__).parents[2] / "ci/gate").is_file()
+FROM_CHECKOUT = (Path(__file__).parents[3] / "ci/gate").is_file()
 """Whether pdrgate runs from a checkout, where its scripts and pages are."""
 
 GATE_COMMAND = "./ci/gate" if FROM_CHECKOUT else "pdrgate gate"
@@ -18,7 +18,7 @@ BUILT_ANEW = "run ./ci/bootstrap" if FROM_CHECKOUT else "install pdrgate again"
 def own_testbed_file(name: str, *, checkout: bool = FROM_CHECKOUT) -> str:
     """Where a testbed file that comes with pdrgate lies, for who copies it."""
     path = Path(f"resources/testbeds/{name}.yaml")
-    return str(path if checkout else Path(__file__).parent / path)
+    return str(path if checkout else Path(__file__).parents[1] / path)
 
 
 def how_to_install(packages: str, *, checkout: bool = FROM_CHECKOUT) -> str:

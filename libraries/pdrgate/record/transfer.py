@@ -12,9 +12,17 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Self
 
-from pdrgate.parts import FlatPart
-from pdrgate.phase import Phase
-from pdrgate.stretch import Belonging, Occasion, Seen, line_of, no_negative_counts, no_negative_times, unflattened
+from pdrgate.record.parts import FlatPart
+from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import (
+    Belonging,
+    Occasion,
+    Seen,
+    line_of,
+    no_negative_counts,
+    no_negative_times,
+    unflattened,
+)
 
 _OF_TRIALS = frozenset({"latency", "stacks", "memory", "callers", "counted", "goal"})
 """What of the parts only a trial has."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from pdrgate.cause import Cause, of_an_earlier_version
-from pdrgate.errors import without_value
-from pdrgate.parts import FlatPart, flattened, parts_of
-from pdrgate.phase import Phase
+from pdrgate.record.cause import Cause, of_an_earlier_version
+from pdrgate.record.parts import FlatPart, flattened, parts_of
+from pdrgate.record.phase import Phase
+from pdrgate.values.errors import without_value
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -11,7 +11,7 @@ import re
 from datetime import timedelta
 from typing import ClassVar, Self
 
-from pdrgate.errors import UnitError
+from pdrgate.values.errors import UnitError
 
 _QUANTITY = re.compile(r"\s*(?P<number>[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?P<unit>\S*.*?)\s*")
 

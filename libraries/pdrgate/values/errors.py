@@ -8,7 +8,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator
 
-from pdrgate.printable import printable
+from pdrgate.values.printable import printable
 
 EXIT_PASS = 0
 EXIT_FAIL = 1

@@ -1,0 +1,1 @@
+"""Quantities with their units, texts that are safe to print, and the errors of pdrgate."""
