@@ -48,7 +48,7 @@ from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.errors import DataError, PdrGateError
 
-SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
+STORED_RUNS = Path(__file__).parents[1] / "data" / "stored_runs"
 PUBLISHED = "[[100000, 3], [1000000, 1000000, 0], [1000000, 999000, 5]]\n[[200000, 3], [2000000, 1800000, 0]]\n"
 
 
@@ -181,8 +181,8 @@ class HistoryContract:
         imported(database, written(tmp_path / "a"), written(tmp_path / "b", started=2.0))
         assert count(database) == {"runs": 2}
 
-    def test_results_of_schema_1(self, database: Database) -> None:
-        imported(database, SCHEMA1)
+    def test_stored_runs_of_one_build_and_of_two(self, database: Database) -> None:
+        imported(database, STORED_RUNS)
         with database.reading() as connection:
             found = {one.run: (one.scenario, one.verdict, one.build) for one in entries(connection)}
         assert sorted(found.values()) == [

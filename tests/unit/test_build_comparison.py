@@ -1353,7 +1353,6 @@ def test_pairs_without_their_trials_are_told_in_one_line(tmp_path: Path) -> None
     [
         ({"content": "rebuilt"}, "candidate linux-b with content of b there, linux-b with content rebuilt here"),
         ({"name": "c"}, "candidate linux-b with content of b there, linux-c with content of c here"),
-        ({"test": "Suite.Test"}, "by an older version of pdrgate"),
     ],
 )
 def test_pairs_of_other_builds_are_refused_by_name(tmp_path: Path, changed: dict[str, Any], told: str) -> None:

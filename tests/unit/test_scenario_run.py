@@ -700,16 +700,6 @@ def test_a_run_of_two_testbeds_that_was_killed_at_the_first_goes_on_at_both(
     assert [[step.replayed for step in watcher.progress] for watcher in watchers] == [[False, True], [False]]
 
 
-def test_trials_of_which_nobody_knows_the_test_are_refused(tmp_path: Path, state: Path) -> None:
-    """Earlier versions did not say whose they are."""
-    with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state) as session:
-        load_asked(session)
-    with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state, resume=True) as session:
-        told = r"its trials of ipv6-routing-1cpu-4096-64B were made otherwise \(by an older version of pdrgate\)"
-        with pytest.raises(DataError, match=told):
-            load_asked(session, "Suite.Test")
-
-
 # --- Faults ---
 
 

@@ -32,8 +32,6 @@ _LARGEST_OPTIONS = 1 << 20
 """Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
-_GONE = ("reading",)
-"""Keys of older runs that nothing is asked by any more: a gate reads PASTRAMI's entry into saturation strictly."""
 
 FEWEST_BOOTS = 3
 """A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
@@ -413,8 +411,6 @@ class RunOptions(Options):
             raise DataError(
                 f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
             ) from error
-        if isinstance(record, dict):
-            record = {key: value for key, value in record.items() if key not in _GONE}
         try:
             options = msgspec.convert(record, cls, dec_hook=_typed)
         except msgspec.ValidationError as error:
