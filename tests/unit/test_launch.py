@@ -59,7 +59,6 @@ ALL_SAID = RunOptions(
     boots=6,
     soak=Duration(90),
     budget=Duration(0.1),
-    noise=Path("results/noise.jsonl"),
     below_noise=True,
     allow_config_differences=True,
     spike_in=True,
@@ -151,7 +150,6 @@ def test_robot_gets_what_was_asked_typed_and_with_whole_paths(name: str, tmp_pat
     assert found == asked | {
         "TESTBED": Path.cwd() / "rack.yaml", "BASELINE": Path.cwd() / "results",
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "HISTORY": Address(file=Path.cwd() / "runs.db"),
-        "NOISE": Path.cwd() / "results/noise.jsonl",
     }  # fmt: skip
 
 

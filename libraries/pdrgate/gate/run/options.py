@@ -139,25 +139,15 @@ class Options:
     history: Annotated[
         Address | None,
         Said(
-            "A database to put the run into: a SQLite file, or postgresql://user@host/database.",
-            "a [database](#pdrgate-history) for the run, the noise floor and [tries of two "
-            "builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the environment names "
-            "it. A URL with a password belongs there, because the command line refuses it",
+            "The database of runs, noise and tries: a SQLite file, or postgresql://user@host/database.",
+            "the [database](#pdrgate-history) for the run, the [noise floor](method-noise.md#what-boots-deviate-by) "
+            "and [tries of two builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the "
+            "environment names it. A URL with a password belongs there, because the command line refuses it",
+            default="history.db in the folder of --output; none where Robot runs a suite",
             environment=HISTORY_VARIABLE,
             commands=True,
         ),
     ] = None
-    noise: Annotated[
-        Path | None,
-        Said(
-            "The file of the noise floor: what equal builds deviate by here.",
-            "the file of the noise floor, [what boots deviate by](method-noise.md#what-boots-deviate-by). `--history` "
-            "keeps it too",
-            default="noise.jsonl in the folder of --output; none where Robot runs a suite",
-            commands=True,
-        ),
-    ] = None
-    """The file of the tries of builds lies beside it. None: neither is kept."""
     afresh: Annotated[
         bool,
         Said(
