@@ -33,7 +33,7 @@ from pdrgate.results.consistency import contradictions  # noqa: E402
 
 MEASURED = ("trials.jsonl", "transfers.jsonl")
 
-EXPORTS = ("markdown", "benchstat", "sentence", "json")
+EXPORTS = ("markdown", "benchstat", "openmetrics", "sentence")
 
 
 class Belonging(msgspec.Struct):
