@@ -142,14 +142,22 @@ def test_the_environment_has_the_password_and_nobody_tells_it(
 # --- Its schema ---
 
 
-@pytest.mark.parametrize("known", ["2", "'0004'"])
-def test_a_history_of_another_schema_is_refused_in_one_line(database: Database, file: Path, known: str) -> None:
+@pytest.mark.parametrize(
+    ("known", "change"),
+    [
+        ("2", f"UPDATE {SCHEMA_TABLE} SET schema = 2"),
+        ("0004", f"DROP TABLE {SCHEMA_TABLE}; CREATE TABLE {SCHEMA_TABLE} AS SELECT '0004' AS version_num"),
+    ],
+)
+def test_a_history_of_another_schema_is_refused_in_one_line(
+    database: Database, file: Path, known: str, change: str
+) -> None:
     with sqlite3.connect(file) as connection:
-        connection.execute(f"UPDATE {SCHEMA_TABLE} SET schema = {known}")
+        connection.executescript(change)
     with pytest.raises(
         DataError,
-        match=rf"runs\.db is of schema {known.strip(chr(39))}, and this pdrgate reads schema 1; name a new one, and "
-        r"fill it from the folders of runs with 'pdrgate history import'$",
+        match=rf"runs\.db is of schema {known}, and this pdrgate reads schema 1; name a new one, and fill it from the "
+        r"folders of runs with 'pdrgate history import'$",
     ):
         opened(file)
 

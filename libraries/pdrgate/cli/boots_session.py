@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def boots_session(
-    testbed: Path, options: Options, output: Path, console: Sentences, history: Address
+    testbed: Path, options: Options, output: Path, console: Sentences, history: Address | None
 ) -> Iterator[Session]:
-    """The testbed, taken; its run has a new folder below ``output``, and its experience is that of a history."""
+    """The testbed, taken; its run has a new folder below ``output``, and its experience is that of the history, if any."""
     from pdrgate.gate.run.run_record import RunRecord
     from pdrgate.gate.run.session import Session
     from pdrgate.history.database.experience import Experience
@@ -29,7 +29,7 @@ def boots_session(
     config = load_testbed(found(testbed))
     folder = new_folder(output)
     record = RunRecord(folder, options.profile)
-    session = Session(config, options, record, console, experience=Experience(history))
+    session = Session(config, options, record, console, experience=None if history is None else Experience(history))
     try:
         session.take()
         yield session
@@ -39,4 +39,5 @@ def boots_session(
             record.write(finished=True)
         record.close()
         give_to_caller(folder)
-        give_history_to_caller(history)
+        if history is not None:
+            give_history_to_caller(history)

@@ -37,8 +37,8 @@ def make_or_check(connection: Connection, where: str) -> None:
         connection.execute(insert(_TABLE).values(schema=DATABASE_SCHEMA))
     elif known != str(DATABASE_SCHEMA):
         raise DataError(
-            f"the history {where} is of schema {known}, and this pdrgate reads schema {DATABASE_SCHEMA}; name a new one, "
-            "and fill it from the folders of runs with 'pdrgate history import'"
+            f"the history {where} is of schema {known}, and this pdrgate reads schema {DATABASE_SCHEMA}; name a new "
+            "one, and fill it from the folders of runs with 'pdrgate history import'"
         )
 
 
