@@ -27,6 +27,7 @@ from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 from pdrgate.reports.words.headline import fault_in_words, scenario_fault, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.measurands import MeasurandLine
+from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -265,12 +266,11 @@ def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> Non
 
 
 def test_the_page_tells_of_each_build_what_it_ran_on_and_of_both_what_they_share() -> None:
-    """The baseline's kernel once stood there as that of the whole run; in older results it still does."""
     sides = tuple(
         changed(one, environment={"kernel_release": kernel, "cpu_model": "EPYC"})
         for one, kernel in zip(compared().builds.sides, ("6.18", "6.19"), strict=True)
     )
-    page = Page(page_of(changed(compared(), sides=sides), environment=sides[0].findings.environment))
+    page = Page(page_of(both := changed(compared(), sides=sides), environment=in_common([both])))
     facts, shared = page.text.partition("What all SUTs of the run have in common")[::2]
     assert "EPYC" in shared
     assert "6.18" not in shared and "6.19" not in shared

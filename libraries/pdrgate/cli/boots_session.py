@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def boots_session(
     testbed: Path, options: Options, output: Path, console: Sentences, history: Address | None
 ) -> Iterator[Session]:
-    """The testbed, taken; its run has a new folder below ``output``, and its experience is that of the history, if any."""
+    """The testbed, taken; its run has a new folder below ``output``, and the experience of a history."""
     from pdrgate.gate.run.run_record import RunRecord
     from pdrgate.gate.run.session import Session
     from pdrgate.history.database.experience import Experience

@@ -205,8 +205,6 @@ def _asked(**given: Any) -> RunOptions:
             "--baseline names a history, which has many; name it with --history FILE_OR_URL, and what to compare with "
             "by --baseline history:NAME ('pdrgate history pin' gives names)"
         )
-    if name_in_history(options.baseline) and options.history is None:
-        raise UsageError(f"--baseline {options.baseline} is of a history; name that with --history FILE_OR_URL")
     if options.any_fingerprint and not name_in_history(options.baseline):
         raise UsageError("--any-fingerprint is for --baseline history:NAME; a file or a folder must be comparable")
     if options.require_baseline and options.baseline is None:
