@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 from known_noise import DAY, observed, spread
 
-from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
+from pdrgate.history.address import Address
+from pdrgate.history.database.experience import Experience
 from pdrgate.history.results import read_result
 from pdrgate.reports.words.headline import headline
 from pdrgate.results.fingerprint import series
@@ -196,7 +197,7 @@ def boots_are_known(tmp_path: Path):
         for scenario in ended.result["scenarios"]:
             for day in range(16):
                 seen = observed(spread(0.001), when=time.time() - day * DAY)
-                NoiseFile(tmp_path / output / NOISE_FILE).add(series(scenario["fingerprint"]), {}, seen)
+                Experience(Address.beside(tmp_path / output)).add_observation(series(scenario["fingerprint"]), {}, seen)
 
     return know
 

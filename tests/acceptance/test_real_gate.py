@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -145,10 +146,10 @@ def test_a_testbed_is_calibrated(tmp_path):
     if ended.code:
         # What a busy machine comes to is told, and nothing is learned from it.
         assert f"\n{ended.headline}\n" in ended.stdout
-        assert not (tmp_path / "noise.jsonl").exists()
+        assert not (tmp_path / "history.db").exists()
         return
-    kept = (tmp_path / "noise.jsonl").read_text().splitlines()
-    assert len(kept) == 1
+    with contextlib.closing(sqlite3.connect(tmp_path / "history.db")) as history:
+        assert history.execute("SELECT count(*) FROM noise").fetchall() == [(1,)]
     assert scenario["comparison"]["pairs"] == 2
     assert "2 pairs, 4 boots; what they deviate by" in ended.stdout
 

@@ -12,8 +12,7 @@ import pytest
 from known_noise import DAY
 
 from pdrgate.history.address import Address
-from pdrgate.history.database.deviations import HistoryNoise
-from pdrgate.history.noise_file import NoiseFile
+from pdrgate.history.database.experience import Experience
 from pdrgate.results.fingerprint import series
 from pdrgate.values.units import Rate
 from tests.acceptance.conftest import PDRGATE, ROOT, Ended
@@ -91,32 +90,32 @@ def test_a_testbed_is_calibrated_and_later_runs_go_by_it(simulated_gate, tmp_pat
     """Of boots that deviate by 0.2 %, once several days are known: one boot of an equal build passes, one of a slower
     build is a regression.
 
-    The latter on a worker whose results folder is empty: what it knows it has of the history.
+    All on workers whose results folders need not have anything: what they know they have of the history.
     """
-    history = ("--history", str(tmp_path / "runs.db"))
+    where = Address(file=tmp_path / "runs.db")
+    history = ("--history", str(where))
     calibrated = simulated_gate("--pairs", "8", *history, command="calibrate", boots=0.002)
     assert calibrated.code == 0, calibrated.stdout + calibrated.stderr
     assert re.search(r"\n  PDR +0\.[1-5]\d% +0\.[1-4]\d% ", calibrated.stdout), calibrated.stdout
     needs = "a tolerance of 2% of PDR needs 4 pairs; one boot against a stored one "
     assert f"{needs}is judged once 3 days were seen, 1 so far" in calibrated.stdout
-    baseline = simulated_gate(boots=0.002, seed=2)
+    baseline = simulated_gate(*history, boots=0.002, seed=2)
     testbed = series(baseline.result["scenarios"][0]["fingerprint"])
-    for store in (NoiseFile(tmp_path / "results/noise.jsonl"), HistoryNoise(Address(file=tmp_path / "runs.db"))):
-        seen = store.observations(testbed)[0]
-        for day in range(1, 16):  # that it was calibrated on other days as well is made up
-            boots = tuple(dataclasses.replace(boot, boot=f"{boot.boot}-{day}") for boot in seen.boots)
-            store.add(testbed, {}, dataclasses.replace(seen, when=seen.when - day * DAY, boots=boots))
-    known = len((tmp_path / "results/noise.jsonl").read_text().splitlines())
-    elsewhere = ("--noise", str(tmp_path / "empty.jsonl"), *history)
-    for seed, saturation, verdict, code, store in ((3, 1e6, "PASS", 0, ()), (4, 0.95e6, "REGRESSION", 1, elsewhere)):
+    kept = Experience(where)
+    seen = kept.observations(testbed)[0]
+    for day in range(1, 16):  # that it was calibrated on other days as well is made up
+        boots = tuple(dataclasses.replace(boot, boot=f"{boot.boot}-{day}") for boot in seen.boots)
+        kept.add_observation(testbed, {}, dataclasses.replace(seen, when=seen.when - day * DAY, boots=boots))
+    known = len(kept.observations(testbed))
+    for seed, saturation, verdict, code in ((3, 1e6, "PASS", 0), (4, 0.95e6, "REGRESSION", 1)):
         ended = simulated_gate(
-            "--baseline", str(baseline.folder), *store, boots=0.002, seed=seed, saturation=saturation
+            "--baseline", str(baseline.folder), *history, boots=0.002, seed=seed, saturation=saturation
         )  # fmt: skip
         sentence = assert_all_agree(ended, verdict, code)
         assert "calibrate" not in sentence
         for change in ended.result["scenarios"][0]["comparison"]["changes"]:
             assert change["boots_deviate"] == pytest.approx(0.002, abs=0.0015)
-    assert len((tmp_path / "results/noise.jsonl").read_text().splitlines()) == known + 1
+    assert len(kept.observations(testbed)) == known + 2
 
 
 def test_two_modes_are_unstable(simulated_gate):

@@ -26,6 +26,7 @@ import re
 import resource
 import shlex
 import signal
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -334,10 +335,11 @@ class Day:
         runs = self._history()
         if len(runs) != len(kept):
             faults.append(f"the history has {len(runs)} runs of {len(kept)}")
-        lines = (self.results / "ledger.jsonl").read_text().splitlines()
-        ledger = {json.loads(line)["attempt"]["run"] for line in lines}  # one killed after its verdict has two lines
-        if len(ledger) != len(verdicts):
-            faults.append(f"the ledger has {len(ledger)} tries of {len(verdicts)}")
+        # One that was killed after its verdict has two tries.
+        with contextlib.closing(sqlite3.connect(self.results / "history.db")) as history:
+            tried = {json.loads(text)["run"] for (text,) in history.execute("SELECT attempt FROM tries")}
+        if len(tried) != len(verdicts) - len(kept):
+            faults.append(f"the history of the results has {len(tried)} tries of {len(verdicts) - len(kept)}")
         if left := [path.name for path in (self.place / "tmp").iterdir()]:
             faults.append(f"files are left in TMPDIR: {', '.join(left)}")
         if left := sorted({name for gate in self.gates for name in self._namespaces(gate)}):

@@ -28,9 +28,8 @@ from sqlalchemy import Connection, text
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import LATEST_GREEN, measured, measured_cost, pin, pins
 from pdrgate.history.database.connection import Database
-from pdrgate.history.database.deviations import observations
+from pdrgate.history.database.experience import Experience
 from pdrgate.history.database.importing import add
-from pdrgate.history.database.kept_tries import tries
 from pdrgate.history.database.queries import Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
     AttemptRow,
@@ -219,7 +218,7 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
     return found
 
 
-def questions(folder: Path) -> dict[str, Callable[[Connection], object]]:
+def questions(folder: Path, experience: Experience) -> dict[str, Callable[[Connection], object]]:
     """What is asked, by what it is; those of the gate have a star."""
     asked = fingerprint_of(7, 2)
     noise = series(fingerprint_of(3, 0))
@@ -235,8 +234,8 @@ def questions(folder: Path) -> dict[str, Callable[[Connection], object]]:
         "* put a run of 100 trials in": lambda connection: add(connection, next(runs)),
         "* baseline by name, with its functions": baseline,
         "* baseline latest-green": lambda connection: measured(connection, LATEST_GREEN),
-        "* what boots of a testbed came to, the newest 500": lambda connection: observations(connection, noise),
-        "* tries of two builds": lambda connection: tries(connection, "compared-77"),
+        "* what boots of a testbed came to, the newest 500": lambda _: experience.observations(noise),
+        "* tries of two builds": lambda _: experience.tries("compared-77"),
         "* points of a trend, all 5,000": lambda connection: points(connection, asked),
         "names of baselines": pins,
         "list: the newest 50": lambda connection: entries(connection, Wanted(limit=50)),
@@ -257,7 +256,7 @@ def measure(database: Database, folder: Path, results: int, trials: int) -> dict
     with database.writing() as connection:
         pin(connection, "run-30", "release")
     found = {}
-    for name, ask in questions(folder).items():
+    for name, ask in questions(folder, Experience(database.address)).items():
         times = []
         for _ in range(ASKED + 1):
             began = time.perf_counter()

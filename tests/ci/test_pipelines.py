@@ -168,8 +168,8 @@ class Work:
 
     @property
     def options(self) -> list[str]:
-        """But for where noise and tries are kept."""
-        return [one for one in self.all_options if not one.startswith("--noise=")]
+        """But for where runs, noise and tries are kept."""
+        return [one for one in self.all_options if not one.startswith("--history=")]
 
     @property
     def all_options(self) -> list[str]:
@@ -177,8 +177,8 @@ class Work:
 
     @property
     def kept_in(self) -> Path:
-        (noise,) = [one for one in self.all_options if one.startswith("--noise=")]
-        return Path(noise.removeprefix("--noise=")).parent
+        (history,) = [one for one in self.all_options if one.startswith("--history=")]
+        return Path(history.removeprefix("--history=")).parent
 
     def told(self, name: str = "verdict.txt", output: str = "results") -> str:
         return (self.folder / output / name).read_text()
@@ -222,9 +222,9 @@ class TestGateFromEnv:
             cli.commands["trend"].make_context("trend", words[1:])
 
     def test_tries_are_kept_where_it_is_said_and_nowhere_in_the_workspace(self, work: Work) -> None:
-        """A change may put a ledger of its own into any folder of the workspace."""
+        """A change may put a history of its own into any folder of the workspace."""
         (work.folder / "results").mkdir()
-        (work.folder / "results/ledger.jsonl").write_text("forged")
+        (work.folder / "results/history.db").write_text("forged")
         assert work.gate().returncode == 0
         fresh = work.kept_in
         assert fresh.is_absolute()
@@ -582,7 +582,7 @@ class TestJenkins:
         ):  # fmt: skip
             assert f"{name}=builds/{side},vmlinux=builds/{side}/vmlinux" in options
             assert lines_of(build.place / "agent-2/builds" / side) == {line}
-        assert "--noise=/var/lib/pdrgate/kept/net/gate/steady-guest/default/noise.jsonl" in options
+        assert "--history=/var/lib/pdrgate/kept/net/gate/steady-guest/default/history.db" in options
         (told,) = (build.place / "archive/gate/steady-guest/default").glob("2*/result.json")
         assert "PASS" in told.read_text()
 
@@ -935,7 +935,7 @@ class TestGitLab:
         ):  # fmt: skip
             assert f"{name}={folder},vmlinux={folder}/vmlinux" in options
             assert lines_of(gate.workspace / folder) == {line}
-        assert "--noise=/var/lib/pdrgate/kept/net-linux/portfolio/noise.jsonl" in options
+        assert "--history=/var/lib/pdrgate/kept/net-linux/portfolio/history.db" in options
         assert [ran.cache for jobs in runner.jobs.values() for ran in jobs] == ["ccache-5", "", ""]
         assert [body.splitlines()[0] for body in comments.bodies] == ["<!-- pdrgate gate - x -->"]
         assert "PASS" in comments.bodies[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +18,7 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.sut.probe import PROBE_DURATION, PROBE_LOAD
 from pdrgate.gate.verdicts.baseline import Baselines
-from pdrgate.history.noise_file import NoiseStore
+from pdrgate.history.database.experience import Experience
 from pdrgate.hosts.host import Host, local_host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Counter, Place, Reading
@@ -185,8 +184,8 @@ def new_session(
     options: Options = QUICK,
     *,
     resume: bool = False,
-    noise: Sequence[NoiseStore] = (),
+    experience: Experience | None = None,
 ) -> Session:
     """A session on a fake testbed, with a record, locks and journals of its own."""
     record = RunRecord(folder, options.profile, resume=resume)
-    return Session(CONFIG, options, record, watcher, noise=noise, opener=testbed.open_with, state=state)
+    return Session(CONFIG, options, record, watcher, experience=experience, opener=testbed.open_with, state=state)

@@ -22,9 +22,8 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.verdicts.baseline import HistoryBaselines
 from pdrgate.history.database.baselines import LATEST_GREEN, measured, measured_cost, pin, pins, pooled_boots, unpin
 from pdrgate.history.database.connection import Database
-from pdrgate.history.database.deviations import HistoryNoise, observations
+from pdrgate.history.database.experience import Experience
 from pdrgate.history.database.importing import Import, add, sources
-from pdrgate.history.database.kept_tries import HistoryLedger
 from pdrgate.history.database.pruning import give_back, prune
 from pdrgate.history.database.queries import ListedSeries, Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
@@ -40,7 +39,6 @@ from pdrgate.history.database.tables import (
     SideRow,
     TrialRow,
 )
-from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.history.results import write_result
 from pdrgate.replication import NoiseFloor, Try
 from pdrgate.replication.earlier_tries import LASTING
@@ -48,7 +46,7 @@ from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.errors import DataError, PdrGateError
 
-SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
+STORED_RUNS = Path(__file__).parents[1] / "data" / "stored_runs"
 PUBLISHED = "[[100000, 3], [1000000, 1000000, 0], [1000000, 999000, 5]]\n[[200000, 3], [2000000, 1800000, 0]]\n"
 
 
@@ -181,8 +179,8 @@ class HistoryContract:
         imported(database, written(tmp_path / "a"), written(tmp_path / "b", started=2.0))
         assert count(database) == {"runs": 2}
 
-    def test_results_of_schema_1(self, database: Database) -> None:
-        imported(database, SCHEMA1)
+    def test_stored_runs_of_one_build_and_of_two(self, database: Database) -> None:
+        imported(database, STORED_RUNS)
         with database.reading() as connection:
             found = {one.run: (one.scenario, one.verdict, one.build) for one in entries(connection)}
         assert sorted(found.values()) == [
@@ -379,8 +377,8 @@ class HistoryContract:
         )):  # fmt: skip
             folder = tmp_path / "later" / str(number)
             baselines = HistoryBaselines(database.address, "release", folder)
-            known = [KnownNoise(names=OF_TCP)]
-            (told,) = transferred(folder, loop, baselines=baselines, kernel="6.19", noise=known)
+            known = KnownNoise(names=OF_TCP)
+            (told,) = transferred(folder, loop, baselines=baselines, kernel="6.19", experience=known)
             assert (told.verdict, told.reason[: len(telling)]) == (verdict, telling)
             assert told.comparison is not None
             assert told.comparison.baseline == "history:release (6.18, 3 boots in 3 runs)"
@@ -399,70 +397,55 @@ class HistoryContract:
 
     # --- What boots deviate by ---
 
-    def test_what_boots_came_to_is_kept_by_testbed(self, database: Database) -> None:
-        store = HistoryNoise(database.address)
+    def test_what_boots_came_to_is_kept_by_testbed(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = Experience(database.address)
         assert store.observations("a") == []
         known = [observed(spread(0.01, 4), when=float(number)) for number in (1, 2, 3)]
         for one in (known[1], known[0], known[2], known[0]):  # the last is there already
-            store.add("a", {"testbed": "rack"}, one)
-        store.add("b", {}, known[0])
+            store.add_observation("a", {"testbed": "rack"}, one)
+        store.add_observation("b", {}, known[0])
         assert store.observations("a") == known
         assert store.observations("b") == known[:1]
         assert NoiseFloor.seen(store.observations("a"), 3.0) == NoiseFloor.seen(known, 3.0)
-        with database.reading() as connection:
-            assert observations(connection, "a", newest=2) == known[1:]
+        monkeypatch.setattr("pdrgate.history.database.experience.NEWEST", 2)
+        assert store.observations("a") == known[1:]
         assert count(database) == {"noise": 4}
 
     def test_what_no_database_takes_as_a_number_costs_the_observation_alone(self, database: Database) -> None:
-        store = HistoryNoise(database.address)
-        store.add("a", {}, observed([math.nan, math.inf], when=1.0))
-        store.add("a", {}, sound := observed([0.0, 0.1], when=2.0))
+        store = Experience(database.address)
+        store.add_observation("a", {}, observed([math.nan, math.inf], when=1.0))
+        store.add_observation("a", {}, sound := observed([0.0, 0.1], when=2.0))
         assert store.observations("a") == [sound]
-
-    def test_a_folder_of_results_brings_its_noise_along_once(self, database: Database, tmp_path: Path) -> None:
-        run = written(tmp_path / "20261101-120000", scenario())
-        file = NoiseFile(tmp_path / NOISE_FILE)
-        seen = [observed(spread(0.01, 4), when=float(number)) for number in (1, 2)]
-        file.add("a", {}, seen[0])
-        HistoryNoise(database.address).add("a", {}, seen[0])  # that run had --history
-        file.add("b", {}, seen[1])
-        first, second = imported(database, tmp_path), imported(database, file.path)
-        assert [(one.source, one.what, one.observations) for one in first] == [
-            (run, "added", 0), (file.path, "added", 1)
-        ]  # fmt: skip
-        assert [(one.what, one.observations) for one in second] == [("known", 0)]
-        assert str(first[1]) == f"{file.path}: added (1 new observations of what boots deviate by)"
-        assert HistoryNoise(database.address).observations("b") == seen[1:]
 
     # --- Tries of builds ---
 
     def test_tries_are_kept_by_what_was_compared(self, database: Database) -> None:
-        ledger = HistoryLedger(database.address)
-        assert ledger.tries("a against b") == []
-        kept = [attempt(3.0), attempt(1.0), attempt(2.0, afresh=True)]
-        for one in (*kept, kept[0]):  # the last is there already
-            ledger.add("a against b", one)
-        ledger.add("a against c", kept[0])
-        assert ledger.tries("a against b") == sorted(kept, key=lambda one: one.when)
-        assert ledger.tries("a against c") == kept[:1]
+        kept = Experience(database.address)
+        assert kept.tries("a against b") == []
+        ended = [attempt(3.0), attempt(1.0), attempt(2.0, afresh=True)]
+        for one in (*ended, ended[0]):  # the last is there already
+            kept.add_try("a against b", one)
+        kept.add_try("a against c", ended[0])
+        assert kept.tries("a against b") == sorted(ended, key=lambda one: one.when)
+        assert kept.tries("a against c") == ended[:1]
         assert count(database) == {"tries": 4}
 
     def test_tries_that_count_are_not_pruned(self, database: Database) -> None:
-        ledger = HistoryLedger(database.address)
+        kept = Experience(database.address)
         for when in (1.0, 2.0):
-            ledger.add("a against b", attempt(when))
+            kept.add_try("a against b", attempt(when))
         for before, left in ((9.0, 2), (1.5, 2)):
             with database.writing() as connection:
                 prune(connection, before, now=LASTING + 1.0)
-            assert len(ledger.tries("a against b")) == left
+            assert len(kept.tries("a against b")) == left
         with database.writing() as connection:
             prune(connection, 9.0, now=LASTING + 1.5)
-        assert ledger.tries("a against b") == [attempt(2.0)]
+        assert kept.tries("a against b") == [attempt(2.0)]
 
     # --- Pruning ---
 
     def test_what_is_old_goes_but_for_pinned_builds(self, filled: Database) -> None:
-        HistoryNoise(filled.address).add("a", {}, observed([0.0, 0.1], when=2.0))
+        Experience(filled.address).add_observation("a", {}, observed([0.0, 0.1], when=2.0))
         with filled.writing() as connection:
             pin(connection, "b", "kept")
         with filled.writing() as connection:

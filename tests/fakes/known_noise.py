@@ -1,4 +1,4 @@
-"""A store of noise in memory, which says of every testbed what a test wants it to."""
+"""Experience in memory, which has of every testbed the noise that a test wants."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pdrgate.measurands import Cost, PartialDropRate, SaturationThroughput
 from pdrgate.measurands.transfers.tcp import LoadedRoundTrip, TcpThroughput, Transmissions
-from pdrgate.replication import NoiseFloor, NoiseObservation, ObservedBoot
+from pdrgate.replication import NoiseFloor, NoiseObservation, ObservedBoot, Try
 
 DAY = 86400.0
 NAMES = (PartialDropRate.name, SaturationThroughput.name, Cost.name)
@@ -44,7 +44,7 @@ def floor(deviation: float, boots: int = 16) -> NoiseFloor:
 
 
 class KnownNoise:
-    """Satisfies ``NoiseStore``.
+    """Stands in for `Experience`; it keeps no tries.
 
     Args:
         deviation: between boots, of all that is measured; None: nothing is known yet.
@@ -61,6 +61,12 @@ class KnownNoise:
     def observations(self, testbed: str) -> list[NoiseObservation]:
         return [*self._known, *(one for key, _, one in self.kept if key == testbed)]
 
-    def add(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
+    def add_observation(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
         ago = len(self.kept) * DAY if self._daily else 0.0
         self.kept.append((testbed, conditions, replace(observation, when=observation.when - ago)))
+
+    def tries(self, compared: str) -> list[Try]:
+        return []
+
+    def add_try(self, compared: str, ended: Try) -> None:
+        """Forget it."""

@@ -17,7 +17,7 @@ from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.gate.verdicts.baseline import BaselineSource
-from pdrgate.history.noise_file import NoiseStore
+from pdrgate.history.database.experience import Experience
 from pdrgate.record.transfer import Look, Transfer
 from pdrgate.results.model import ScenarioResult
 
@@ -95,13 +95,13 @@ def of_loops(choose: Callable[[], SimulatedLoop]) -> Callable[..., SimulatedTcp]
 
 def transferred(
     folder: Path, *loops: SimulatedLoop, baselines: BaselineSource | None = None, kernel: str = "6.18",
-    scenario: Scenario | None = None, noise: Sequence[NoiseStore] = (),
+    scenario: Scenario | None = None, experience: Experience | None = None,
 ) -> list[ScenarioResult]:  # fmt: skip
     """A run of a closed loop in a folder of its own: the same scenario once for each loop, each judged by 2 %."""
     state = folder.with_name(f"state-{folder.name}")
     testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6)), kernel=kernel)
     results = []
-    with new_session(testbed, folder, Watcher(), state, QUICK, noise=noise) as session:
+    with new_session(testbed, folder, Watcher(), state, QUICK, experience=experience) as session:
         for loop in loops:
             with mock.patch("pdrgate.gate.sut.prepared_sut.data_path", of_loops(lambda loop=loop: loop)):
                 run = TransferRun(session, scenario or Scenario("tcp-transfer"), baselines=baselines)

@@ -19,9 +19,9 @@ from pdrgate.cli import main
 from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import Database
+from pdrgate.history.database.experience import Experience
 from pdrgate.history.database.importing import add
-from pdrgate.history.database.kept_tries import HistoryLedger
-from pdrgate.history.database.version import VERSION_TABLE
+from pdrgate.history.database.version import SCHEMA_TABLE
 from pdrgate.values.errors import DataError, StorageError
 
 _NUMBERS = itertools.count(1)
@@ -104,7 +104,7 @@ def test_a_server_that_goes_away_in_the_middle(server: PostgresqlServer, url: st
         assert told.startswith("the run is complete in its folder and not in the history; put it in later: pdrgate ")
         assert told.count("\n") == 0
         with pytest.raises(StorageError):  # what a comparison is told, and goes on
-            HistoryLedger(Address.parse(url)).tries("any")
+            Experience(Address.parse(url)).tries("any")
         server.start()
         # Half a transaction is none, and the next one finds its way.
         assert (count(database)["runs"], count(database)["trials"]) == (1, 5)
@@ -120,19 +120,21 @@ def test_somebody_who_holds_the_tables(database: Database, tmp_path: Path) -> No
     assert [one.what for one in imported(database, run)] == ["added"]
 
 
-def test_a_newer_history_is_refused_by_name(database: Database) -> None:
+def test_a_history_of_another_schema_is_refused_in_one_line(database: Database) -> None:
     with psycopg.connect(database.address.url) as connection:
-        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '0999'".encode())
-    with pytest.raises(DataError, match=r"was written by a newer pdrgate: its tables are of version 0999, and this"):
+        connection.execute(f"UPDATE {SCHEMA_TABLE} SET schema = 2".encode())
+    with pytest.raises(
+        DataError, match=r" is of schema 2, and this pdrgate reads schema 1; name a new one, and fill it"
+    ):
         Database.open(database.address)
 
 
 def test_another_programs_tables_are_left_alone(url: str) -> None:
     with psycopg.connect(url) as connection:
-        connection.execute("CREATE TABLE music (title text); CREATE TABLE alembic_version (version_num text)")
+        connection.execute("CREATE TABLE music (title text)")
     Database.open(Address.parse(url)).close()  # beside them
     with psycopg.connect(url) as connection:
-        connection.execute(f"DROP TABLE {VERSION_TABLE}".encode())
+        connection.execute(f"DROP TABLE {SCHEMA_TABLE}".encode())
     with pytest.raises(DataError, match=r"is no history: it holds another program's table "):
         Database.open(Address.parse(url))
 

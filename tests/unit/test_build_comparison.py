@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import json
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -36,8 +37,8 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.guests.guest import GuestError
-from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
-from pdrgate.history.noise_file import NOISE_FILE, NoiseFile, NoiseStore
+from pdrgate.history.address import Address
+from pdrgate.history.database.experience import Experience
 from pdrgate.history.results import read_result
 from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
@@ -217,8 +218,7 @@ def comparison(
     name: str = "b",
     content: str = "",
     test: str = "",
-    noise: Sequence[NoiseStore] = (),
-    ledger: Ledger | None = None,
+    experience: Experience | None = None,
     asked: Options = QUICK,
     scenario: Scenario | None = None,
     record: RunRecord | None = None,
@@ -229,8 +229,7 @@ def comparison(
         asked,
         record,
         watcher or Watcher(),
-        noise=noise,
-        ledgers=[ledger] if ledger else [],
+        experience=experience,
         state=tmp_path / "state",
     )
     builds: dict[Side, Build] = {
@@ -692,7 +691,7 @@ def test_both_pdrs_their_intervals_and_the_boots_are_told_at_the_end(tmp_path: P
 
 def noisy(tmp_path: Path, noise: KnownNoise, **options: Any) -> tuple[BuildComparison, RunResult, Watcher]:
     watcher = Watcher()
-    subject, result, _ = compared(tmp_path, STEADY, STEADY, watcher=watcher, noise=[noise], **options)
+    subject, result, _ = compared(tmp_path, STEADY, STEADY, watcher=watcher, experience=noise, **options)
     return subject, result, watcher
 
 
@@ -717,7 +716,7 @@ def test_a_comparison_says_first_what_can_be_resolved_and_adds_what_it_saw(tmp_p
 
 def test_a_tolerance_that_no_pairs_resolve_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     machine = Machine()
-    session, subject = comparison(tmp_path, STEADY, STEADY, machine, noise=[KnownNoise(0.1)])
+    session, subject = comparison(tmp_path, STEADY, STEADY, machine, experience=KnownNoise(0.1))
     with pytest.raises(
         UsageError,
         match=r"48 pairs resolve at best a tolerance of 3\.90% of PDR, by the quietest .* 2\.00% was asked for",
@@ -736,7 +735,7 @@ def test_a_build_that_flips_tells_nothing_of_the_testbed(tmp_path: Path) -> None
     noise = KnownNoise(None)
     watcher = Watcher()
     flips = [1e6, 0.8e6, 0.8e6, 1e6, 1e6, 0.8e6, 1e6, 0.8e6]
-    _, result, _ = compared(tmp_path, STEADY, flips, watcher=watcher, noise=[noise], pairs=16)
+    _, result, _ = compared(tmp_path, STEADY, flips, watcher=watcher, experience=noise, pairs=16)
     assert result.verdict is Verdict.UNSTABLE
     assert noise.kept == []
 
@@ -750,7 +749,7 @@ def test_a_build_against_itself_is_measured_in_all_pairs(tmp_path: Path) -> None
         QUICK,
         record,
         Watcher(),
-        noise=[noise],
+        experience=noise,
         state=tmp_path / "state",
         opener=lambda config, own: booted(own),
     )
@@ -924,14 +923,14 @@ def test_new_warnings_of_the_candidates_kernel_are_told(tmp_path: Path) -> None:
 
 def test_a_retry_goes_on_with_the_pairs_of_the_tries_before_it(tmp_path: Path) -> None:
     """A retry that began anew was another chance to err, and CI takes the first that is green."""
-    ledger = LedgerFile(tmp_path / LEDGER_FILE)
+    kept = Experience(Address.beside(tmp_path))
     doubtful = [0.99e6, 0.95e6, 1e6, 0.97e6]
-    _, first, _ = compared(tmp_path / "1", STEADY, doubtful, pairs=8, ledger=ledger)
+    _, first, _ = compared(tmp_path / "1", STEADY, doubtful, pairs=8, experience=kept)
     assert first.verdict is Verdict.INCONCLUSIVE
     assert "try" not in first.reason
     watcher = Watcher()
     _, second, machine = compared(
-        tmp_path / "2", STEADY, [0.955e6, 0.956e6], pairs=4, ledger=ledger, watcher=watcher
+        tmp_path / "2", STEADY, [0.955e6, 0.956e6], pairs=4, experience=kept, watcher=watcher
     )  # fmt: skip
     told = "this is try 2 of these two builds: 8 pairs of earlier ones (INCONCLUSIVE) count too, and with --afresh they"
     assert sum(sentence.startswith(told) for sentence in watcher.sentences) == 1
@@ -946,26 +945,26 @@ def test_a_retry_goes_on_with_the_pairs_of_the_tries_before_it(tmp_path: Path) -
 
 
 def test_a_retry_of_what_is_plain_takes_two_pairs_and_afresh_it_takes_four(tmp_path: Path) -> None:
-    ledger = LedgerFile(tmp_path / LEDGER_FILE)
+    kept = Experience(Address.beside(tmp_path))
     asked = dataclasses.replace(QUICK, afresh=True)
     for number, (asked_, pairs) in enumerate(((QUICK, 4), (QUICK, 2), (asked, 4), (QUICK, 2))):
-        subject, result, _ = compared(tmp_path / str(number), STEADY, [0.85e6, 0.853e6], ledger=ledger, asked=asked_)
+        subject, result, _ = compared(tmp_path / str(number), STEADY, [0.85e6, 0.853e6], experience=kept, asked=asked_)
         assert result.verdict is Verdict.REGRESSION
         assert len(subject.samples(PDR, "candidate")) == pairs
     assert "4 pairs of earlier ones (REGRESSION) count" in result.reason
 
 
-def test_pairs_of_a_ledger_that_contradict_the_fresh_ones_do_not_outvote_them(tmp_path: Path) -> None:
+def test_kept_pairs_that_contradict_the_fresh_ones_do_not_outvote_them(tmp_path: Path) -> None:
     """Fourteen forged pairs of one speed made two true ones of -30 % a PASS, -0.1 %."""
-    ledger = LedgerFile(tmp_path / LEDGER_FILE)
-    _, first, _ = compared(tmp_path / "1", STEADY, STEADY, pairs=4, ledger=ledger)
+    kept = Experience(Address.beside(tmp_path))
+    _, first, _ = compared(tmp_path / "1", STEADY, STEADY, pairs=4, experience=kept)
     assert first.verdict is Verdict.PASS
-    path = tmp_path / LEDGER_FILE
-    line = json.loads(path.read_text())
-    forged = line["attempt"]["pairs"]
-    line["attempt"]["pairs"] = {name: [[1e6, 1e6 + number] for number in range(14)] for name in forged}
-    path.write_text(json.dumps(line) + "\n")
-    _, second, _ = compared(tmp_path / "2", STEADY, [0.7e6, 0.702e6, 0.699e6, 0.701e6], pairs=8, ledger=ledger)
+    with contextlib.closing(sqlite3.connect(tmp_path / "history.db", isolation_level=None)) as history:
+        ((text,),) = history.execute("SELECT attempt FROM tries")
+        attempt = json.loads(text)
+        attempt["pairs"] = {name: [[1e6, 1e6 + number] for number in range(14)] for name in attempt["pairs"]}
+        history.execute("UPDATE tries SET attempt = ?", (json.dumps(attempt),))
+    _, second, _ = compared(tmp_path / "2", STEADY, [0.7e6, 0.702e6, 0.699e6, 0.701e6], pairs=8, experience=kept)
     assert second.verdict is Verdict.REGRESSION
     assert "the pairs of earlier tries of these two builds contradict these and do not count (" in second.reason
     comparison = second.scenarios[0].comparison
@@ -973,26 +972,26 @@ def test_pairs_of_a_ledger_that_contradict_the_fresh_ones_do_not_outvote_them(tm
     assert (comparison.pairs, comparison.earlier, comparison.tries) == (4, 0, 1)
     assert [side.digest for side in second.scenarios[0].builds.sides] == ["of a", "of b"]  # what it is a comparison of
     assert -0.31 < comparison.change < -0.29
-    _, third, _ = compared(tmp_path / "3", STEADY, STEADY, pairs=8, ledger=LedgerFile(path))
+    _, third, _ = compared(tmp_path / "3", STEADY, STEADY, pairs=8, experience=kept)
     assert third.verdict is Verdict.UNSTABLE  # a retry is no fresh chance
 
 
 def test_a_build_that_flips_is_found_over_tries(tmp_path: Path) -> None:
     """Few boots may all come up at one of its levels; those of the tries before it tell."""
-    ledger = LedgerFile(tmp_path / LEDGER_FILE)
+    kept = Experience(Address.beside(tmp_path))
     flips = [1e6, 0.8e6, 0.797e6, 1.003e6, 0.998e6]
-    _, first, _ = compared(tmp_path / "1", STEADY, flips, pairs=10, ledger=ledger)
+    _, first, _ = compared(tmp_path / "1", STEADY, flips, pairs=10, experience=kept)
     assert first.verdict is Verdict.UNSTABLE
-    _, second, _ = compared(tmp_path / "2", STEADY, STEADY, pairs=10, ledger=ledger)
+    _, second, _ = compared(tmp_path / "2", STEADY, STEADY, pairs=10, experience=kept)
     assert second.verdict is Verdict.UNSTABLE
     assert "earlier ones (UNSTABLE) count too" in second.reason
 
 
 def test_a_try_without_a_shape_leaves_nothing(tmp_path: Path) -> None:
-    ledger = LedgerFile(tmp_path / LEDGER_FILE)
-    _, first, _ = compared(tmp_path / "1", STEADY, [0.5e6], Machine(crashes=(3, 4)), ledger=ledger)
+    kept = Experience(Address.beside(tmp_path))
+    _, first, _ = compared(tmp_path / "1", STEADY, [0.5e6], Machine(crashes=(3, 4)), experience=kept)
     assert first.verdict is Verdict.CRASH
-    assert not ledger.path.exists()
+    assert not (tmp_path / "history.db").exists()
 
 
 # --- What stands against a change, and what does not ---
@@ -1308,13 +1307,13 @@ def test_pairs_of_another_run_in_the_folder_are_none_of_the_run_that_is_resumed(
 
 def test_a_comparison_that_had_ended_is_remembered_once(tmp_path: Path) -> None:
     """A run that was killed behind it, and resumed, once told its boots to the testbed's noise a second time."""
-    store = NoiseFile(tmp_path / NOISE_FILE)
-    subject, _, _ = compared(tmp_path, STEADY, STEADY, noise=[store])
+    store = Experience(Address.beside(tmp_path))
+    subject, _, _ = compared(tmp_path, STEADY, STEADY, experience=store)
     fingerprint = subject.result().findings.fingerprint
-    before = noise_floor([store], fingerprint)
+    before = noise_floor(store, fingerprint)
     assert before.pairs == 4
-    compared(tmp_path, STEADY, STEADY, noise=[store], resume=True)
-    after = noise_floor([store], fingerprint)
+    compared(tmp_path, STEADY, STEADY, experience=store, resume=True)
+    after = noise_floor(store, fingerprint)
     assert (after.pairs, after.measured) == (before.pairs, before.measured)
     deviations = [floor.of(PDR).boots for floor in (before, after)]
     assert None not in deviations
@@ -1323,14 +1322,14 @@ def test_a_comparison_that_had_ended_is_remembered_once(tmp_path: Path) -> None:
 
 def test_a_try_of_another_run_in_the_folder_counts_also_when_the_run_is_resumed(tmp_path: Path) -> None:
     """It once was taken for one of the same run, so that a second chance to pass was a fresh one."""
-    ledger = LedgerFile(tmp_path / LEDGER_FILE)
-    compared(tmp_path, STEADY, [0.98e6], ledger=ledger)
-    session, subject = comparison(tmp_path, STEADY, [0.98e6], Machine(), ledger=ledger)
+    kept = Experience(Address.beside(tmp_path))
+    compared(tmp_path, STEADY, [0.98e6], experience=kept)
+    session, subject = comparison(tmp_path, STEADY, [0.98e6], Machine(), experience=kept)
     killed_after(1, subject)
     session.close()
     earlier = subject.loop.tries.earlier.pairs
     assert earlier >= 4
-    again, _, _ = compared(tmp_path, STEADY, [0.98e6], ledger=ledger, resume=True)
+    again, _, _ = compared(tmp_path, STEADY, [0.98e6], experience=kept, resume=True)
     assert again.comparison is not None
     assert (again.comparison.earlier, again.comparison.tries) == (earlier, 2)
 
@@ -1353,7 +1352,6 @@ def test_pairs_without_their_trials_are_told_in_one_line(tmp_path: Path) -> None
     [
         ({"content": "rebuilt"}, "candidate linux-b with content of b there, linux-b with content rebuilt here"),
         ({"name": "c"}, "candidate linux-b with content of b there, linux-c with content of c here"),
-        ({"test": "Suite.Test"}, "by an older version of pdrgate"),
     ],
 )
 def test_pairs_of_other_builds_are_refused_by_name(tmp_path: Path, changed: dict[str, Any], told: str) -> None:

@@ -296,15 +296,15 @@ def test_a_build_that_is_slower_without_hardening_is_a_regression_still(tmp_path
 @pytest.mark.parametrize("known", [True, False])
 def test_a_stored_baseline_is_compared_in_the_same_way(tmp_path: Path, known: bool):
     """Of a result that an older version has stored the configuration is not known."""
-    noise = [KnownNoise(0.001)]
+    known_noise = KnownNoise(0.001)
     before = _Configured(0.74e6, 1, HARDENED if known else None)
-    session = new_session(before, tmp_path / "before", Watcher(), tmp_path / "state", noise=noise)
+    session = new_session(before, tmp_path / "before", Watcher(), tmp_path / "state", experience=known_noise)
     session.open()
     gate(session)
     session.close()
     asked = Options(profile="quick", baseline=tmp_path / "before")
     after = _Configured(1e6, 2, SPARING)
-    session = new_session(after, tmp_path / "after", Watcher(), tmp_path / "state", asked, noise=noise)
+    session = new_session(after, tmp_path / "after", Watcher(), tmp_path / "state", asked, experience=known_noise)
     session.open()
     _, found = gate(session)
     session.close()

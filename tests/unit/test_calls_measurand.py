@@ -14,7 +14,6 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.exports.benchstat import go_benchmarks
-from pdrgate.reports.ci.exports.bmf import bencher_metrics
 from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.results.model import FunctionChange
@@ -67,7 +66,6 @@ def test_it_is_told_of_both_builds_and_exported_and_judges_neither(tmp_path: Pat
     assert "calls" in run_markdown(found)
     assert "calls-calls/packet" in go_benchmarks(found)
     assert "pdrgate_calls_calls_per_packet{" in open_metrics(found)
-    assert '"calls"' in bencher_metrics(found)
 
 
 def test_a_build_that_costs_more_is_judged_as_it_was(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import json
 import re
 from importlib import resources
 
-import jsonschema
 import pytest
 from flat_values import changed
 from made_results import compared, pdr, result, scenario, written
@@ -18,8 +17,6 @@ from pdrgate.cli import main
 from pdrgate.measurands import DESCRIPTIONS
 from pdrgate.reports.ci.exports import EXPORTS, exported
 from pdrgate.reports.ci.exports.benchstat import go_benchmarks
-from pdrgate.reports.ci.exports.bmf import bencher_metrics
-from pdrgate.reports.ci.exports.influx import influx_lines
 from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.results.model import MeasurandResult, RunResult
 from pdrgate.results.verdict import Verdict
@@ -28,10 +25,6 @@ COST = MeasurandResult(
     name="cost", unit="instructions/packet", better="lower", value=5768.0, lower=5752.0, upper=5784.0, samples=(5770.0,)
 )
 HOSTILE = "<script>'\"{}\\n\\ a=b\x1b[31m\n\u202eÄ漢 -9" + 300 * "x"
-_NUMBERS = {key: {"type": "number"} for key in ("value", "lower_value", "upper_value")}
-_METRIC = {"type": "object", "properties": _NUMBERS, "required": ["value"], "additionalProperties": False}
-BMF = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _METRIC}}
-"""What https://bencher.dev/bmf.json says, and nothing further."""
 BENCHMARK = re.compile(r"Benchmark[A-Z]\S* 1( [-+.\de]+ \S+)+")
 CONFIGURATION = re.compile(r"[a-z][^\sA-Z:]*: \S.*")
 UNIT = re.compile(r"Unit \S+ better=(higher|lower)")
@@ -58,26 +51,6 @@ RUNS = {
     "nothing": result(),
     "hostile": hostile(),
 }
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_bencher_takes_it(name: str) -> None:
-    told = json.loads(bencher_metrics(RUNS[name]))
-    jsonschema.validate(told, BMF)
-    assert all(0 < len(benchmark) <= 1024 and benchmark.isprintable() for benchmark in told)
-    assert all(0 < len(measure) <= 64 for benchmark in told.values() for measure in benchmark)
-
-
-def test_bencher_gets_the_candidate_with_its_intervals() -> None:
-    assert json.loads(bencher_metrics(two_builds())) == {
-        "ipv6-routing-1cpu-4096-64B": {
-            "pdr": {"value": 990000.0, "lower_value": 980000.0, "upper_value": 1000000.0},
-            "cost": {"value": 5768.0, "lower_value": 5752.0, "upper_value": 5784.0},
-        }
-    }
-    assert list(json.loads(bencher_metrics(RUNS["one name twice"]))) == [
-        "ipv6-routing-1cpu-4096-64B", "ipv6-routing-1cpu-4096-64B-2"
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -123,28 +96,6 @@ def test_open_metrics_has_values_changes_and_the_verdict() -> None:
     verdicts = {one.labels["verdict"]: one.value for one in families["pdrgate_verdict"].samples}
     assert (len(verdicts), verdicts.pop("REGRESSION"), sum(verdicts.values())) == (len(Verdict), 1.0, 0.0)
     assert "pdrgate_cost_instructions_per_packet" in families
-
-
-LINE = re.compile(
-    r"pdrgate_\w+(,[a-z]+=([^,= \n\\]|\\.)+)* [a-z]+=([-+.\de]+|[tf]|\"[A-Z_]+\")(,[a-z]+=([-+.\de]+|\"[A-Z_]+\"))* \d+"
-)
-"""InfluxDB's line protocol as its documentation has it: measurement, tags, fields, and nanoseconds."""
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_influx_takes_it(name: str) -> None:
-    lines = influx_lines(RUNS[name]).splitlines()
-    assert all(LINE.fullmatch(line) for line in lines), [line for line in lines if not LINE.fullmatch(line)][:1]
-    assert len([line for line in lines if line.startswith("pdrgate_verdict")]) == len(RUNS[name].scenarios)
-
-
-def test_influx_has_values_changes_and_the_verdict() -> None:
-    lines = influx_lines(two_builds()).splitlines()
-    (cost,) = [line for line in lines if line.startswith("pdrgate_cost,")]
-    assert ",side=candidate," in cost
-    assert ",unit=instructions/packet value=5768,lower=5752,upper=5784 " in cost
-    assert any(line.startswith("pdrgate_change,measurand=PDR,") for line in lines)
-    assert any(' passes=f,verdict="REGRESSION" ' in line for line in lines)
 
 
 @pytest.mark.parametrize("form", EXPORTS)

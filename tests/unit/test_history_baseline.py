@@ -118,7 +118,7 @@ def test_whoever_forces_it_is_told_so(where: Address) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--baseline", "history:x"], 64, "--baseline history:x is of a history; name that with --history FILE_OR_URL"),
+        (["--baseline", "history:x"], 2, "there is no history at results/history.db; "),
         (
             ["--baseline", "results", "--any-fingerprint"],
             64,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sqlite3
@@ -11,8 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
 from history_contract import HistoryContract, count, imported
 from made_results import scenario, written
 from sqlalchemy import create_engine
@@ -20,11 +19,8 @@ from sqlalchemy import create_engine
 from pdrgate.cli import main
 from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.history.address import Address
-from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database
-from pdrgate.history.database.importing import add
-from pdrgate.history.database.tables import Base
-from pdrgate.history.database.version import VERSION_TABLE, bring_up_to_date
+from pdrgate.history.database.version import SCHEMA_TABLE, make_or_check
 from pdrgate.values.errors import DataError, StorageError, UsageError
 
 
@@ -143,38 +139,25 @@ def test_the_environment_has_the_password_and_nobody_tells_it(
     assert "hunter2" not in told
 
 
-# --- Its version ---
+# --- Its schema ---
 
 
-def test_the_steps_lead_to_the_tables(database: Database) -> None:
-    with database.reading() as connection:
-        context = MigrationContext.configure(
-            connection, opts={"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
-        )
-        assert compare_metadata(context, Base.metadata) == []
-
-
-def test_an_older_history_is_brought_up_to_date_when_it_is_opened(file: Path, tmp_path: Path) -> None:
-    file.parent.mkdir()
-    engine = create_engine(f"sqlite:///{file}")
-    with engine.begin() as connection:
-        bring_up_to_date(connection, str(file), "0001")
-        add(connection, written(tmp_path / "a", scenario(), trials=2))
-    engine.dispose()
-    with sqlite3.connect(file) as before:
-        assert before.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall() == [("0001",)]
-        assert before.execute("SELECT name FROM sqlite_master WHERE name = 'pins'").fetchall() == []
-    with opened(file) as database:
-        assert (count(database)["runs"], count(database)["trials"]) == (1, 2)
-        with database.writing() as connection:
-            pin(connection, "a", "release")
-
-
-def test_a_newer_history_is_refused_by_name(database: Database, file: Path) -> None:
+@pytest.mark.parametrize(
+    ("known", "change"),
+    [
+        ("2", f"UPDATE {SCHEMA_TABLE} SET schema = 2"),
+        ("0004", f"DROP TABLE {SCHEMA_TABLE}; CREATE TABLE {SCHEMA_TABLE} AS SELECT '0004' AS version_num"),
+    ],
+)
+def test_a_history_of_another_schema_is_refused_in_one_line(
+    database: Database, file: Path, known: str, change: str
+) -> None:
     with sqlite3.connect(file) as connection:
-        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '0999'")
+        connection.executescript(change)
     with pytest.raises(
-        DataError, match=r"runs\.db was written by a newer pdrgate: its tables are of version 0999, and this"
+        DataError,
+        match=rf"runs\.db is of schema {known}, and this pdrgate reads schema 1; name a new one, and fill it from the "
+        r"folders of runs with 'pdrgate history import'$",
     ):
         opened(file)
 
@@ -203,6 +186,41 @@ def test_a_history_that_is_not_there_is_only_made_when_asked_for(tmp_path: Path)
     assert not (tmp_path / "none.db").exists()
     with pytest.raises(StorageError, match=r"^the history /proc/no/runs\.db: "):
         Database.open(Address.parse("/proc/no/runs.db"), create=True)
+
+
+def test_a_history_that_is_no_plain_file_of_ours_is_neither_read_nor_written(
+    database: Database, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change may put anything there: a link makes root write elsewhere, a FIFO has it wait for ever."""
+    database.close()
+    victim = tmp_path / "victim"
+    file.rename(victim)
+    content = victim.read_bytes()
+    file.symlink_to(victim)
+    with pytest.raises(StorageError, match=r"of/runs\.db: it is a link; name the file itself$"):
+        opened(file)
+    file.unlink()
+    file.symlink_to(tmp_path / "gone")
+    with pytest.raises(StorageError, match="it is a link"):
+        Database.open(Address(file=file), create=True)
+    assert not (tmp_path / "gone").exists()
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(DataError, match=r"runs\.db is no plain file; name another with --history$"):
+        opened(file)
+    file.unlink()
+    victim.rename(file)
+    for planted in (file, file.with_name("runs.db-wal")):
+        planted.touch()
+        if os.geteuid() == 0:
+            os.chown(planted, 12345, -1)
+            monkeypatch.delenv("SUDO_UID", raising=False)
+            with pytest.raises(DataError, match=r"runs\.db\S* belongs to another user \(uid 12345\), who could write"):
+                opened(file)
+            monkeypatch.setenv("SUDO_UID", "12345")
+            opened(file).close()
+            os.chown(file, 0, -1)
+    assert file.read_bytes() == content
 
 
 # --- Several at once ---
@@ -259,7 +277,7 @@ def test_many_write_at_once(file: Path, tmp_path: Path) -> None:
 def test_who_reads_does_not_wait_for_who_writes(database: Database, file: Path, tmp_path: Path) -> None:
     imported(database, written(tmp_path / "a", scenario()))
     with opened(file) as other, other.writing() as connection:
-        bring_up_to_date(connection, "")  # it holds the lock
+        make_or_check(connection, "")  # it holds the lock
         assert count(database)["runs"] == 1
 
 

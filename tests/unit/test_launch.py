@@ -59,7 +59,6 @@ ALL_SAID = RunOptions(
     boots=6,
     soak=Duration(90),
     budget=Duration(0.1),
-    noise=Path("results/noise.jsonl"),
     below_noise=True,
     allow_config_differences=True,
     spike_in=True,
@@ -117,14 +116,13 @@ def test_options_that_cannot_be_read_name_file_and_key(tmp_path: Path, spoilt: A
     assert str(error.value).endswith("; start a new run")
 
 
-def test_a_run_of_before_options_had_types_is_read(tmp_path: Path) -> None:
-    """Texts as they were typed, some of them absent, and one that was an option then."""
-    older = {
+def test_options_are_read_as_a_person_types_them_and_may_be_absent(tmp_path: Path) -> None:
+    typed = {
         "suites": ["robot/gate"], "testbed": "resources/testbeds/local-netns.yaml", "scenarios": ["default"],
-        "profile": "quick", "tolerance": "0.02", "baseline": "results/old", "reading": "published", "wait": "10 min",
+        "profile": "quick", "tolerance": "0.02", "baseline": "results/old", "wait": "10 min",
         "kernel": "", "against": "", "budget": "9 min",
     }  # fmt: skip
-    (tmp_path / "run.json").write_text(json.dumps(older))
+    (tmp_path / "run.json").write_text(json.dumps(typed))
     assert RunOptions.of_run(tmp_path) == dataclasses.replace(
         OPTIONS, baseline=Path("results/old"), wait=Duration(600), budget=Duration(540)
     )
@@ -151,7 +149,6 @@ def test_robot_gets_what_was_asked_typed_and_with_whole_paths(name: str, tmp_pat
     assert found == asked | {
         "TESTBED": Path.cwd() / "rack.yaml", "BASELINE": Path.cwd() / "results",
         "KERNEL": f"vmlinuz,modules={Path.cwd() / 'lib'}", "HISTORY": Address(file=Path.cwd() / "runs.db"),
-        "NOISE": Path.cwd() / "results/noise.jsonl",
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from fake_testbed import Watcher
 from hypothesis import given
 from hypothesis import strategies as st
-from known_noise import DAY, KnownNoise, floor, observed, spread
+from known_noise import DAY, floor, observed, spread
 
 from pdrgate.gate.verdicts.change_verdict import judged, remedy_of_boots, unpaired_changes
 from pdrgate.gate.verdicts.noise_floor import (
@@ -21,8 +21,7 @@ from pdrgate.gate.verdicts.noise_floor import (
     resolvable_in_words,
 )
 from pdrgate.history.address import Address
-from pdrgate.history.database.deviations import HistoryNoise
-from pdrgate.history.noise_file import NoiseFile
+from pdrgate.history.database.experience import Experience
 from pdrgate.measurands import lower_is_better
 from pdrgate.replication import NoiseFloor, NoiseObservation, ObservedBoot, PairsRule, Samples, TrialScatter
 from pdrgate.replication.noise import HALF_LIFE
@@ -30,7 +29,7 @@ from pdrgate.results.fingerprint import conditions
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.pooled import pooled_deviation
 from pdrgate.stats.robust import dips
-from pdrgate.values.errors import DataError, UsageError
+from pdrgate.values.errors import UsageError
 
 PDR = "PDR"
 
@@ -360,59 +359,26 @@ def test_a_testbed_is_the_same_whatever_build_it_runs() -> None:
     assert conditions(entries) == {"testbed": "a", "cpu_model": "x"}
 
 
-# --- The file ---
+# --- In a history ---
 
 
-def test_observations_are_kept_by_testbed(tmp_path: Path) -> None:
-    file = NoiseFile(tmp_path / "results" / "noise.jsonl")
-    assert file.observations("a") == []
-    first, second = observed(spread(0.01, 4), when=1.0), observed(spread(0.02, 4), when=2.0)
-    file.add("a", {"testbed": "one"}, first)
-    file.add("b", {"testbed": "other a"}, second)
-    assert file.observations("a") == [first]
-    assert file.observations("b") == [second]
-
-
-@pytest.mark.parametrize(
-    "damage", [b"\x00" * 40, b'{"testbed": "a", "observ', b"[" * 5000, b'{"testbed": "a", "when": 1}\n']
-)
-def test_damage_costs_the_line_that_it_hits(tmp_path: Path, damage: bytes) -> None:
-    file = NoiseFile(tmp_path / "noise.jsonl")
-    one = observed(spread(0.01, 4), when=1.0)
-    file.add("a", {}, one)
-    with file.path.open("ab") as raw:
-        raw.write(damage)  # a machine that lost its power
-    assert file.observations("a") == [one]
-    file.add("a", {}, one)
-    assert file.observations("a") == [one, one]
-
-
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"^cannot read .*: Is a directory; name another file with --noise$"):
-        NoiseFile(tmp_path).observations("a")
-
-
-def test_a_floor_is_that_of_all_stores_and_what_several_have_counts_once(tmp_path: Path) -> None:
-    """A worker's folder is empty each time; the history that all of them share is not."""
-    fingerprint = {"testbed": "rack"}
-    history = HistoryNoise(Address(file=tmp_path / "runs.db"))
-    file, gone = NoiseFile(tmp_path / "noise.jsonl"), NoiseFile(tmp_path)
-    watcher = Watcher()
-    assert noise_floor((file, history), fingerprint, watcher) == NoiseFloor()
+def test_a_floor_is_that_of_the_history_and_a_fault_of_it_changes_no_verdict(tmp_path: Path) -> None:
+    fingerprint, watcher = {"testbed": "rack"}, Watcher()
+    kept = Experience(Address.beside(tmp_path))
     boots = observed(spread(0.01, 4), when=1.0).boots
-    remember((file, gone, history), fingerprint, boots, watcher)
-    (told,) = watcher.sentences
-    assert told.startswith("what boots deviate by is not kept: cannot write ")
-    both, one = noise_floor((file, gone, history), fingerprint, watcher), noise_floor((history,), fingerprint)
-    assert (both.pairs, both.boots) == (one.pairs, one.boots) == (2, 4)
-    known = both.of(PDR).boots
+    assert noise_floor(kept, fingerprint, watcher) == noise_floor(None, fingerprint) == NoiseFloor()
+    for _ in range(2):  # of a run that is resumed
+        remember(kept, fingerprint, boots, watcher)
+    floor = noise_floor(kept, fingerprint, watcher)
+    assert (floor.pairs, floor.boots) == (2, 4)
+    known = floor.of(PDR).boots
     assert known is not None
     assert known.freedom == pytest.approx(3.0, abs=0.01)
-    assert "what is known of this testbed's noise cannot be read: cannot read " in watcher.sentences[-1]
-    assert noise_floor((history,), {"testbed": "another"}) == NoiseFloor()
-
-
-def test_a_store_in_memory_is_one_too() -> None:
-    store = KnownNoise(None)
-    store.add("a", {}, observed([0.0, 0.0], when=0.0))
-    assert len(store.observations("a")) == 1
+    assert noise_floor(kept, {"testbed": "another"}) == NoiseFloor()
+    assert watcher.sentences == []
+    gone = Experience(Address(file=tmp_path))
+    assert noise_floor(gone, fingerprint, watcher) == NoiseFloor()
+    remember(gone, fingerprint, boots, watcher)
+    assert [one.partition(":")[0] for one in watcher.sentences] == [
+        "what is known of this testbed's noise cannot be read", "what boots deviate by is not kept"
+    ]  # fmt: skip

@@ -77,7 +77,7 @@ def test_the_chosen_testbed_is_opened_with_the_variables_of_the_run(tmp_path: Pa
 def test_texts_of_a_suite_are_values_of_the_declared_types() -> None:
     texts = {
         "profile": "smoke", "tolerance": "7%", "cost_tolerance": "None", "latency": "True", "spike_in": "no",
-        "baseline": "", "history": "runs.db", "noise": ".", "wait": "10 min", "retis": True,
+        "baseline": "", "history": "runs.db", "wait": "10 min", "retis": True,
     }  # fmt: skip
     assert Options(**values(Options, texts)) == Options(
         profile="smoke", tolerance=Ratio(0.07), latency=True, history=Address.parse("runs.db"),

@@ -317,7 +317,7 @@ def single(folder: Path, path: dict[str, float], baseline: Path | None = None) -
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.003), seed=7, ceiling=Ceiling(4e6))
     testbed = CountingTestbed(sut, lambda: path)
     asked = Options(profile="quick", baseline=baseline)
-    with new_session(testbed, folder, Watcher(), folder.parent / "state", asked, noise=[KnownNoise()]) as session:
+    with new_session(testbed, folder, Watcher(), folder.parent / "state", asked, experience=KnownNoise()) as session:
         gate(session)
     assert testbed.rested_busy
     assert all(testbed.rested_busy)

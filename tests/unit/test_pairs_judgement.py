@@ -9,7 +9,7 @@ import pytest
 
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, PairsSamples, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
-from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.measurands.counted.load_cost import LOAD_TOLERANCE, VerifiedInstructions
 from pdrgate.replication import Contradiction, PairsRule, Samples
 from pdrgate.results.model import SideResult, SpikeInResult

@@ -14,7 +14,7 @@ from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.gate.comparisons.counted_comparison import CountedTrials
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
-from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.measurands import OF_TRIALS, Cost, SaturationThroughput, compared_of
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial

@@ -1,4 +1,4 @@
-"""Reports of stored results: of this schema version and of schema 1, whole and broken."""
+"""Reports of stored results: whole and broken."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 from pdrgate.reports.words.headline import fault_in_words, scenario_fault, scenario_headline, scenario_in_lines
-from pdrgate.reports.words.measurands import MeasurandLine, measurand_rows
+from pdrgate.reports.words.measurands import MeasurandLine
+from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -43,17 +44,18 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.stability import assess
 from pdrgate.values.errors import DataError
 
-SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
+STORED_RUNS = Path(__file__).parents[1] / "data" / "stored_runs"
 EVIL = "<script>alert('x')</script>\" onload=\"'&amp;"
 SATURATION = MeasurandResult(
-    name="saturation throughput", unit="pps", better="higher", value=0.9e6, lower=0.89e6, upper=0.91e6, samples=(0.9e6,)
-)
+    name="saturation throughput", unit="packets/s", better="higher", value=0.9e6, lower=0.89e6, upper=0.91e6,
+    samples=(0.9e6,),
+)  # fmt: skip
 
 
 def change(measurand: str, verdict: Verdict, **further: object) -> ChangeResult:
     return ChangeResult(
         measurand=measurand, change=-0.1, lower=-0.12, upper=-0.08, confidence=0.975, tolerance=0.02, baseline=1e6,
-        candidate=0.9e6, unit="pps", better="higher", verdict=verdict, **further,
+        candidate=0.9e6, unit="packets/s", better="higher", verdict=verdict, **further,
     )  # type: ignore[arg-type]  # fmt: skip
 
 
@@ -103,48 +105,7 @@ class Page(HTMLParser):
             self.text += data
 
 
-# --- schema 1 ---
-
-
-def test_a_result_of_schema_1_tells_its_pdr_as_that_version_did() -> None:
-    old = json.loads((SCHEMA1 / "one-build" / RESULT_FILE).read_text())["scenarios"][0]
-    (found,) = read_result(SCHEMA1 / "one-build").scenarios
-    measured = found.measurand("PDR")
-    assert found.pdr is not None and measured is not None
-    assert (found.pdr.load, found.pdr.lower, found.pdr.upper) == tuple(
-        old["pdr"][key] for key in ("load", "lower", "upper")
-    )
-    assert (measured.samples, measured.value) == (tuple(old["pdr"]["per_run"]), found.pdr.load)
-    assert (
-        found.findings.search is not None and found.findings.search.goals[0].lower == old["search"]["goals"][0]["lower"]
-    )
-    assert found.findings.assessment is not None and len(found.findings.assessment.loads) == len(
-        old["assessment"]["loads"]
-    )
-    assert (found.builds.sides, found.builds.boots, found.comparison) == ((), (), None)
-    assert found.findings.environment == json.loads((SCHEMA1 / "one-build" / RESULT_FILE).read_text())["environment"]
-
-
-def test_builds_compared_by_schema_1_have_sides_boots_and_pairs() -> None:
-    old = json.loads((SCHEMA1 / "builds-compared" / RESULT_FILE).read_text())["scenarios"][0]
-    (found,) = read_result(SCHEMA1 / "builds-compared").scenarios
-    assert [(side.side, side.build) for side in found.builds.sides] == [
-        ("baseline", "linux-a"),
-        ("candidate", "linux-b"),
-    ]
-    base = found.builds.side("baseline")
-    assert base is not None and base.findings.measurands[0].samples == tuple(old["baseline_pdr"]["per_run"])
-    assert [boot.values.get("PDR") for boot in found.builds.boots] == [boot["pdr"] for boot in old["boots"]]
-    failed = next(boot for boot in found.builds.boots if boot.failure)
-    assert failed.crash is not None and failed.crash.kind == "panic" and failed.values == {}
-    assert found.comparison is not None
-    assert (found.comparison.change, found.comparison.pairs) == (old["comparison"]["change"], 6)
-    assert found.comparison.differs == {"kernel": ("a", "b")}
-    assert [one.findings.environment for one in (found, *found.builds.sides)] == [
-        {}
-    ] * 3  # the run's was the baseline's
-    (row,) = measurand_rows(found)
-    assert (row.value, row.baseline, row.change) == ("856.8 kpps", "1.006 Mpps", "-14.9% (-16.2% to -13.5%)")
+# --- stored runs ---
 
 
 @pytest.mark.parametrize(
@@ -154,10 +115,10 @@ def test_builds_compared_by_schema_1_have_sides_boots_and_pairs() -> None:
         ("builds-compared", ["pairs", "candidate-load-loss", "candidate-rates"]),
     ],
 )
-def test_the_reports_of_a_run_of_schema_1_are_made_again(
+def test_the_reports_of_a_stored_run_are_made_again(
     name: str, made: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = shutil.copytree(SCHEMA1 / name, tmp_path / name)
+    folder = shutil.copytree(STORED_RUNS / name, tmp_path / name)
     assert main(["report", str(folder)]) == 0
     told = capsys.readouterr().out.splitlines()
     begin = folder / "plots" / "ipv6-routing-1cpu-4096-64B"
@@ -198,7 +159,7 @@ def test_a_torn_output_is_told_and_the_rest_is_made(tmp_path: Path) -> None:
 
 
 def test_trials_that_cannot_be_read_cost_the_search_only(tmp_path: Path) -> None:
-    folder = shutil.copytree(SCHEMA1 / "one-build", tmp_path / "run")
+    folder = shutil.copytree(STORED_RUNS / "one-build", tmp_path / "run")
     (folder / "trials.jsonl").write_text("no JSON\n")
     told, *made = remake(folder)
     assert isinstance(told, UnmadeReport) and told.sentence.startswith("trials are not drawn: ")
@@ -276,7 +237,7 @@ def test_a_name_is_no_path(name: str) -> None:
 
 
 def test_only_the_scenarios_own_search_is_drawn() -> None:
-    folder = SCHEMA1 / "one-build"
+    folder = STORED_RUNS / "one-build"
     (found,) = read_result(folder).scenarios
     trials = [Trial.from_mapping(json.loads(line)) for line in (folder / "trials.jsonl").read_text().splitlines()]
     others = [changed(trial, boot="another") for trial in trials]
@@ -305,12 +266,11 @@ def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> Non
 
 
 def test_the_page_tells_of_each_build_what_it_ran_on_and_of_both_what_they_share() -> None:
-    """The baseline's kernel once stood there as that of the whole run; in older results it still does."""
     sides = tuple(
         changed(one, environment={"kernel_release": kernel, "cpu_model": "EPYC"})
         for one, kernel in zip(compared().builds.sides, ("6.18", "6.19"), strict=True)
     )
-    page = Page(page_of(changed(compared(), sides=sides), environment=sides[0].findings.environment))
+    page = Page(page_of(both := changed(compared(), sides=sides), environment=in_common([both])))
     facts, shared = page.text.partition("What all SUTs of the run have in common")[::2]
     assert "EPYC" in shared
     assert "6.18" not in shared and "6.19" not in shared

@@ -96,11 +96,11 @@ def test_what_is_no_text_is_told_by_its_code(tmp_path: Path) -> None:
     assert read.environment == {r"of/odd\xff.yaml": [r"of/odd\xff.yaml"]}
 
 
-def test_environments_of_this_version_and_of_older_ones(tmp_path: Path) -> None:
+def test_environments_with_few_and_with_many_entries(tmp_path: Path) -> None:
     ports = (PortEnvironment("eth0", driver="ice", mtu=1500, offloads=("rx-checksumming",)), PortEnvironment("eth1"))
     full = Environment(cpus=2, turbo=False, sysctls={"net.core.netdev_budget": "300"}, ports=ports)
-    older = {"kernel_release": "6.18.44", "mitigations": {"l1tf": "Not affected"}, "cpus": 2, "governor": None}
-    for environment in (full.to_dict(), Environment().to_dict(), older, {}):
+    few = {"kernel_release": "6.18.44", "mitigations": {"l1tf": "Not affected"}, "cpus": 2, "governor": None}
+    for environment in (full.to_dict(), Environment().to_dict(), few, {}):
         write_result(tmp_path / "result.json", result(scenario(), environment=environment))
         assert json.dumps(read_result(tmp_path).environment) == json.dumps(environment)
 
@@ -159,15 +159,13 @@ NO_RESULT = " is no result of a run: "
             f"{NO_RESULT}at scenarios[0].boots[0].side: invalid enum value",
         ),
         ({"schema": 2}, f"{NO_RESULT}at its top level: object missing required field `pdrgate`"),
-        (spoilt(schema=3), " is of schema 3, written by a newer pdrgate; use that version"),
-        (spoilt(schema=0), f"{NO_RESULT}at schema: a number from 1 to 2 belongs there"),
-        (spoilt(schema="2"), f"{NO_RESULT}at schema: a number from 1 to 2 belongs there"),
-        (spoilt(schema=True), f"{NO_RESULT}at schema: a number from 1 to 2 belongs there"),
+        (spoilt(schema=3), " is of schema 3, and this pdrgate reads schema 2; use the version that wrote it, or mea"),
+        ({"schema": 1}, " is of schema 1, and this pdrgate reads schema 2; use the version that wrote it, or measure"),
+        (spoilt(schema="2"), f"{NO_RESULT}at schema: the number 2 belongs there"),
+        (spoilt(schema=True), f"{NO_RESULT}at schema: the number 2 belongs there"),
         ([], f"{NO_RESULT}it has no schema number at its top level; "),
         (17, f"{NO_RESULT}it has no schema number at its top level; "),
         ({}, f"{NO_RESULT}it has no schema number at its top level; "),
-        ({"schema": 1}, " is no result of schema 1: it is damaged ("),
-        ({"schema": 1, "scenarios": [[]]}, " is no result of schema 1: it is damaged ("),
     ],
 )
 def test_a_fault_names_its_place_and_what_belongs_there(tmp_path: Path, content: Any, told: str) -> None:

@@ -32,7 +32,6 @@ PLANTED = {
     "scenario_file": Path("evil.yaml"),
     "maps": Path("evil.yaml"),
     "rodata": ("evil.yaml",),
-    "noise": Path("/etc/evil.jsonl"),
     "history": Address.parse("/etc/evil.db"),
     "bpf": "evil.o",
     "replaces": "evil.o:x/y",
@@ -92,9 +91,13 @@ class TestOptionOfAStranger:
 
 def test_a_strangers_run_of_our_own_suites_goes_on(tmp_path: Path) -> None:
     folder = handed_over(
-        tmp_path / "results/run", kernel="a.deb", against="b.deb", noise=Path("results/noise.jsonl"), profile="smoke"
+        tmp_path / "results/run",
+        kernel="a.deb",
+        against="b.deb",
+        history=Address(file=Path("results/history.db")),
+        profile="smoke",
     )
-    assert resumed_options(folder, {"noise": folder.parent / "noise.jsonl"}, {}).profile == "smoke"
+    assert resumed_options(folder, {"history": Address.beside(folder.parent)}, {}).profile == "smoke"
 
 
 class TestSeal:

@@ -246,7 +246,7 @@ def test_at_80_columns_a_comparison_leaves_out_units_and_no_table_wraps() -> Non
     wide = compared("REGRESSION")
     assert wide.comparison is not None
     long = dataclasses.replace(wide.comparison.changes[0], measurand="cost", unit="instructions/packet")
-    throughput = dataclasses.replace(long, measurand="saturation throughput", unit="pps")
+    throughput = dataclasses.replace(long, measurand="saturation throughput", unit="packets/s")
     comparison = dataclasses.replace(wide.comparison, changes=(*wide.comparison.changes, long, throughput))
     lines = plain(shown(result(dataclasses.replace(wide, comparison=comparison)), terminal=True))
     assert max(map(len, lines)) <= 80

@@ -77,7 +77,7 @@ class Gate:
         )
         testbed = FakeTestbed(subject, kernel=kernel)
         self.watcher = Watcher()
-        with new_session(testbed, folder, self.watcher, self.state, chosen, noise=[self.noise]) as session:
+        with new_session(testbed, folder, self.watcher, self.state, chosen, experience=self.noise) as session:
             subject, judgement = gate(session, scenario)
             session.record.write(finished=True)
         assert not testbed.open
@@ -222,17 +222,17 @@ def test_equal_builds_are_not_judged_until_it_is_known_what_boots_deviate_by(run
 def test_what_boots_deviate_by_costs_no_verdict_where_it_cannot_be_had(run_gate: Gate) -> None:
     class Gone(KnownNoise):
         def observations(self, testbed: str) -> list[NoiseObservation]:
-            raise DataError("cannot read noise.jsonl: Input/output error")
+            raise DataError("cannot read history.db: Input/output error")
 
-        def add(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
-            raise StorageError("cannot write noise.jsonl: No space left on device")
+        def add_observation(self, testbed: str, conditions: Mapping[str, str], observation: NoiseObservation) -> None:
+            raise StorageError("cannot write history.db: No space left on device")
 
     run_gate("old", sut())
     run_gate.noise = Gone()
     judgement, _ = run_gate("new", sut(0.9e6, seed=2), "old")
     assert judgement.verdict is Verdict.INCONCLUSIVE
-    assert "this testbed's noise cannot be read: cannot read noise.jsonl" in "; ".join(run_gate.watcher.sentences)
-    assert "what boots deviate by is not kept: cannot write noise.jsonl" in "; ".join(run_gate.watcher.sentences)
+    assert "this testbed's noise cannot be read: cannot read history.db" in "; ".join(run_gate.watcher.sentences)
+    assert "what boots deviate by is not kept: cannot write history.db" in "; ".join(run_gate.watcher.sentences)
 
 
 def test_an_unstable_run_tells_nothing_of_boots(run_gate: Gate) -> None:
@@ -473,7 +473,7 @@ def test_each_tolerance_is_asked_anew_and_the_gravest_answer_is_the_tests(run_ga
     run_gate("old", sut())
     folder = run_gate.root / "new"
     testbed = FakeTestbed(sut(0.9e6, seed=2))
-    with new_session(testbed, folder, Watcher(), run_gate.state, noise=[KnownNoise()]) as session:
+    with new_session(testbed, folder, Watcher(), run_gate.state, experience=KnownNoise()) as session:
         subject = ScenarioRun(session, Scenario(), baselines=Baselines(run_gate.root / "old", folder))
         subject.prepare()
         subject.search()
@@ -698,16 +698,6 @@ def test_a_run_of_two_testbeds_that_was_killed_at_the_first_goes_on_at_both(
             with Session(config, QUICK, record, watcher, opener=testbed.open_with, state=state) as session:
                 load_asked(session, test)
     assert [[step.replayed for step in watcher.progress] for watcher in watchers] == [[False, True], [False]]
-
-
-def test_trials_of_which_nobody_knows_the_test_are_refused(tmp_path: Path, state: Path) -> None:
-    """Earlier versions did not say whose they are."""
-    with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state) as session:
-        load_asked(session)
-    with new_session(FakeTestbed(sut()), tmp_path / "run", Watcher(), state, resume=True) as session:
-        told = r"its trials of ipv6-routing-1cpu-4096-64B were made otherwise \(by an older version of pdrgate\)"
-        with pytest.raises(DataError, match=told):
-            load_asked(session, "Suite.Test")
 
 
 # --- Faults ---

@@ -10,7 +10,7 @@ import pytest
 from pdrgate.record.cause import Cause, CauseKind
 from pdrgate.record.parts import FlatPart, flattened
 from pdrgate.record.phase import Phase
-from pdrgate.record.stretch import Belonging, Latency, Occasion, Seen, upgraded_record
+from pdrgate.record.stretch import Belonging, Latency, Occasion, Seen
 from pdrgate.record.transfer import EndsCpu, Look, Senders, Transfer
 from pdrgate.record.trial import Aside, CarriedFrame, Trial
 
@@ -86,7 +86,7 @@ def test_a_line_on_disk_is_flat_and_as_it_always_was(stretch: Trial | Transfer, 
 
 
 @STRETCHES
-def test_a_line_of_any_version_gets_its_parts(stretch: Trial | Transfer, line: str) -> None:
+def test_a_line_gets_its_parts(stretch: Trial | Transfer, line: str) -> None:
     assert type(stretch).from_mapping(json.loads(line)) == stretch
 
 
@@ -102,8 +102,3 @@ def test_no_two_parts_have_a_field_of_one_name(stretch: Trial | Transfer, line: 
 def test_a_part_is_checked_as_it_is_read(stretch: Trial | Transfer, line: str, key: str) -> None:
     with pytest.raises(ValueError, match=f"{key} is -1"):
         type(stretch).from_mapping(json.loads(line) | {key: -1})
-
-
-def test_names_of_lines_of_an_earlier_version_are_those_of_the_direct_map() -> None:
-    memory = {"windows": 9, "dropped": 0, "functions": {}, "owners": {"f": {"kmalloc-64": 4}}}
-    assert upgraded_record({"memory": memory})["memory"]["named"] == {"f": {"direct_lines": {"kmalloc-64": 4}}}

@@ -55,9 +55,9 @@ def test_no_two_public_things_have_one_name() -> None:
     """A name in an error, a search or an import says which class, alias, constant or function is meant.
 
     Some modules are called by others through a name that each must have: a program's `main`, a data path's `PATHS`, an
-    export's `EXPORT`, what Alembic reads of a migration. A command has the name that its user types.
+    export's `EXPORT`. A command has the name that its user types.
     """
-    agreed = {"main", "PATHS", "EXPORT", "upgrade", "revision", "down_revision"}
+    agreed = {"main", "PATHS", "EXPORT"}
     modules = (ROOT / "libraries/pdrgate").rglob("*.py")
     names = Counter(chain.from_iterable(_public_names(ast.parse(module.read_text())) for module in modules))
     assert len(names) > 1500

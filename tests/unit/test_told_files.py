@@ -21,7 +21,7 @@ CONTENTS = {
     "a load that is none": json.dumps([[1000, 0], SECRET]),
     "an object": json.dumps({"token": SECRET}),
     "an object of ours": json.dumps({"schema": 2, "run": SECRET, "pdrgate": [SECRET], "scenarios": SECRET}),
-    "an older object of ours": json.dumps({"schema": 1, "scenarios": [SECRET], "verdict": SECRET}),
+    "an object of another schema": json.dumps({"schema": 1, "scenarios": [SECRET], "verdict": SECRET}),
     "a verdict": json.dumps({"schema": 2, "verdict": SECRET}),
     "a trial": json.dumps({"intended_load": SECRET, "phase": SECRET, "offered": SECRET}),
     "options": json.dumps({"profile": SECRET, "tolerance": SECRET, "suites": [SECRET], "testbed": 1, "scenarios": []}),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,8 @@ from pdrgate.gate.verdicts.baseline import Baselines, HistoryBaselines
 from pdrgate.history.address import Address
 from pdrgate.history.database.baselines import pin
 from pdrgate.history.database.connection import Database
-from pdrgate.history.noise_file import NoiseFile
+from pdrgate.history.database.experience import Experience
+from pdrgate.replication import NoiseObservation
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.errors import DataError
 
@@ -33,16 +37,17 @@ WORSE = {
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """A folder with four runs of one build, which are compared with nothing, and what twelve days of it tell."""
+    kept = Experience(Address.beside(tmp_path))
     for number in range(4):
-        noise = [NoiseFile(tmp_path / "noise.jsonl")]
-        (one,) = transferred(tmp_path / "runs" / f"of-{number}", SimulatedLoop(seed=number), noise=noise)
+        (one,) = transferred(tmp_path / "runs" / f"of-{number}", SimulatedLoop(seed=number), experience=kept)
         assert one.verdict is Verdict.NO_BASELINE
-    lines = (tmp_path / "noise.jsonl").read_text().splitlines()
-    days = [json.loads(line) for _ in range(3) for line in lines]
-    for number, line in enumerate(days):
-        line["observation"]["when"] -= 86400.0 * number
-        line["observation"]["boots"][0]["boot"] += f"-{number}"
-    (tmp_path / "noise.jsonl").write_text("".join(json.dumps(line) + "\n" for line in days))
+    with contextlib.closing(sqlite3.connect(tmp_path / "history.db", isolation_level=None)) as history:
+        ((testbed,),) = history.execute("SELECT DISTINCT testbed FROM noise")
+    days = [seen for _ in range(3) for seen in kept.observations(testbed)]
+    for number, seen in enumerate(days[1:], 1):
+        (boot,) = seen.boots
+        boots = (dataclasses.replace(boot, boot=f"{boot.boot}-{number}"),)
+        kept.add_observation(testbed, {}, NoiseObservation(when=seen.when - 86400.0 * number, boots=boots))
     return tmp_path / "runs"
 
 
@@ -51,9 +56,9 @@ def runs(tmp_path: Path) -> Path:
 def test_stored_runs(
     runs: Path, tmp_path: Path, named: str, loop: SimulatedLoop, verdict: Verdict, telling: str
 ) -> None:
-    noise = [NoiseFile(tmp_path / "noise.jsonl")]
+    kept = Experience(Address.beside(tmp_path))
     before = Baselines(runs / named, tmp_path)
-    (told,) = transferred(tmp_path / "later", loop, baselines=before, kernel="6.19", noise=noise)
+    (told,) = transferred(tmp_path / "later", loop, baselines=before, kernel="6.19", experience=kept)
     assert (told.verdict, told.reason[: len(telling)]) == (verdict, telling)
     assert told.comparison is not None
     assert [one.measurand for one in told.comparison.changes] == MEASURANDS
@@ -62,12 +67,12 @@ def test_stored_runs(
 
 def test_a_folder_of_runs_does_not_ratchet(runs: Path, tmp_path: Path) -> None:
     """Each a little slower than the one before it; only what was compared with nothing is compared with."""
-    noise = [NoiseFile(tmp_path / "noise.jsonl")]
+    kept = Experience(Address.beside(tmp_path))
     verdicts = []
     for step in range(1, 4):
         loop = SimulatedLoop(speed=10e9 * 0.985**step, seed=20 + step)
         own = runs / f"step-{step}"
-        (told,) = transferred(own, loop, baselines=Baselines(runs, own), kernel=f"7.{step}", noise=noise)
+        (told,) = transferred(own, loop, baselines=Baselines(runs, own), kernel=f"7.{step}", experience=kept)
         assert told.comparison is not None
         assert told.comparison.baseline == str(runs / "of-3" / "result.json")
         verdicts.append(told.verdict)

@@ -7,7 +7,6 @@ import copy
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.scenarios.transfer_run import TransferRun, station_limited
 from pdrgate.gate.verdicts.baseline import Baselines, BaselineSource, HistoryBaselines, name_in_history
 from pdrgate.history.address import Address
-from pdrgate.history.noise_file import NoiseStore
+from pdrgate.history.database.experience import Experience
 from pdrgate.measurands import TcpThroughput, WindowCurve
 from pdrgate.measurands.transfers.tcp import ByteCost, LoadedRoundTrip, Transmissions
 from pdrgate.record.phase import Phase
@@ -276,13 +275,15 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def run(
         loop: SimulatedLoop, name: str = "run", baseline: str = "", *, curve: bool = False, resume: bool = False,
-        watcher: Watcher | None = None, noise: Sequence[NoiseStore] = (),
+        watcher: Watcher | None = None, experience: Experience | None = None,
     ) -> tuple[ScenarioResult, Judgement]:  # fmt: skip
         monkeypatch.setattr("pdrgate.gate.sut.prepared_sut.data_path", of_loops(lambda: loop))
         testbed = FakeTestbed(SimulatedSut(IdealCurve(1e6)))
         state = tmp_path / f"state-{name}"
         folder = tmp_path / name
-        with new_session(testbed, folder, watcher or Watcher(), state, QUICK, resume=resume, noise=noise) as session:
+        with new_session(
+            testbed, folder, watcher or Watcher(), state, QUICK, resume=resume, experience=experience
+        ) as session:
             baselines: BaselineSource | None = None
             if named := name_in_history(Path(baseline)):
                 baselines = HistoryBaselines(Address(file=tmp_path / "h.db"), named, folder)
@@ -386,7 +387,7 @@ def test_a_build_of_the_history_is_a_baseline_by_all_its_boots(
         measure(SimulatedLoop(seed=seed), f"run-{seed}")
         assert main(["history", "import", f"run-{seed}", "--history", "h.db"]) == 0
     assert main(["history", "pin", "run-1", "--name", "v6.1", "--history", "h.db"]) == 0
-    result, judgement = measure(candidate, "later", "history:v6.1", noise=[KnownNoise(names=OF_TCP)])
+    result, judgement = measure(candidate, "later", "history:v6.1", experience=KnownNoise(names=OF_TCP))
     assert judgement.verdict is verdict, judgement
     assert telling in judgement.reason
     assert result.comparison is not None

@@ -106,18 +106,6 @@ def test_counters_show_only_what_changed() -> None:
     assert measured.seen.counter_changes == {"in0": {"a": 4}}
 
 
-def test_counters_of_an_older_file_get_their_places() -> None:
-    record = json.loads(trial().to_json()) | {"counters_after": {"hop1.in0.rx_dropped": 3, "Ip6InNoRoutes": 1}}
-    assert Trial.from_mapping(record).seen.counters_after == {"hop1.in0": {"rx_dropped": 3}, "": {"Ip6InNoRoutes": 1}}
-
-
-def test_what_disturbed_a_trial_of_an_older_file_is_words() -> None:
-    record = json.loads(trial().to_json())
-    assert Trial.from_mapping(record | {"disturbed": ""}).sound
-    found = Trial.from_mapping(record | {"disturbed": "CPU 1 stood still; others had it"})
-    assert found.seen.disturbed == because("CPU 1 stood still; others had it", CauseKind.UNTOLD, 0.0)
-
-
 @pytest.mark.parametrize("field", ["offered", "forwarded", "drained", "unsent", "refused", "stray", "pair", "repeat"])
 def test_a_negative_count_is_refused_by_name(field: str) -> None:
     record = json.loads(trial().to_json()) | {field: -1}

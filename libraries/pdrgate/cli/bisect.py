@@ -17,11 +17,13 @@ from pdrgate.cli.parameters import (
     RatioType,
     declared,
     echo_json,
+    history_option,
     note,
     output_option,
     text_or_json,
 )
 from pdrgate.cli.sentences import Sentences
+from pdrgate.history.address import Address
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, UsageError
 from pdrgate.values.printable import printable
 from pdrgate.values.units import Duration, Ratio
@@ -54,12 +56,7 @@ if TYPE_CHECKING:
     help="Growth of the instructions per packet from which on a build is bad; 1% in emulated guests.",
 )
 @output_option
-@click.option(
-    "--noise",
-    metavar="FILE",
-    type=PathType(),
-    help="What boots deviate by is kept there.  [default: noise.jsonl in the folder of --output]",
-)
+@history_option(help="What boots deviate by is kept there.  [default: history.db in the folder of --output]")
 @text_or_json
 @declared("wait")
 @click.pass_context
@@ -75,7 +72,7 @@ def bisect(
     tolerance: Ratio,
     cost_tolerance: Ratio | None,
     output: Path,
-    noise: Path | None,
+    history: Address | None,
     form: str,
     wait: Duration,
 ) -> int:
@@ -92,10 +89,9 @@ def bisect(
     from pdrgate.builds.found_builds import commits_named
     from pdrgate.gate.comparisons.bisection import BisectionEnds, BisectionRequest
     from pdrgate.gate.run.profile import profile as named_profile
-    from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import default_testbed
 
-    beside = noise or output / NOISE_FILE
+    where = history or Address.beside(output)
     builds = builds if bpf else commits_named(builds)
     console = Sentences(to_stderr=form == "json")
     if ends is not None:
@@ -109,7 +105,7 @@ def bisect(
         _look_at(builds, bpf=known.asked.bpf)
         if context.get_parameter_source("wait") is not click.core.ParameterSource.COMMANDLINE:
             wait = PATIENT
-        with _session(known.asked, output, beside, console, wait, known.tolerance) as session:
+        with _session(known.asked, output, where, console, wait, known.tolerance) as session:
             return _one(session, known, builds[0], form)
     if len(builds) < 2:
         raise UsageError("a bisection is between two builds; name the good one, the bad one, and those between")
@@ -118,7 +114,7 @@ def bisect(
         testbed=str(testbed or default_testbed(builds=not bpf)[0]), profile=named_profile(profile).name, bpf=bpf,
         scenario=scenario or _scenario(builds[0] if bpf else ""),
     )  # fmt: skip
-    with _session(asked, output, beside, console, wait, cost_tolerance) as session:
+    with _session(asked, output, where, console, wait, cost_tolerance) as session:
         return _all(session, asked, builds, tolerance, form, each)
 
 
@@ -205,18 +201,22 @@ def _tell(found: Bisected, form: str) -> None:
 
 
 def _session(
-    asked: BisectionRequest, output: Path, noise: Path, console: Sentences, wait: Duration, cost_tolerance: float | None
+    asked: BisectionRequest,
+    output: Path,
+    history: Address,
+    console: Sentences,
+    wait: Duration,
+    cost_tolerance: float | None,
 ) -> contextlib.AbstractContextManager[Session]:
     """The testbed, taken, in a new folder below ``output``."""
     from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.profile import profile as named_profile
-    from pdrgate.history.noise_file import NoiseFile
 
     options = Options(
         profile=named_profile(asked.profile).name, wait=wait, below_noise=True,
         cost_tolerance=None if cost_tolerance is None else Ratio(cost_tolerance),
     )  # fmt: skip
-    return boots_session(Path(asked.testbed), options, output, console, [NoiseFile(noise)], [noise])
+    return boots_session(Path(asked.testbed), options, output, console, history)
 
 
 def _scenario(program: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,27 +12,24 @@ from pdrgate.cli.sentences import Sentences
 if TYPE_CHECKING:
     from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.session import Session
-    from pdrgate.history.noise_file import NoiseStore
+    from pdrgate.history.address import Address
 
 
 @contextlib.contextmanager
 def boots_session(
-    testbed: Path, options: Options, output: Path, console: Sentences, noise: Sequence[NoiseStore], kept: Sequence[Path]
+    testbed: Path, options: Options, output: Path, console: Sentences, history: Address | None
 ) -> Iterator[Session]:
-    """The testbed, taken; its run has a new folder below ``output``.
-
-    Args:
-        kept: files that are the caller's afterwards, as the folder is.
-    """
+    """The testbed, taken; its run has a new folder below ``output``, and the experience of a history."""
     from pdrgate.gate.run.run_record import RunRecord
     from pdrgate.gate.run.session import Session
-    from pdrgate.launch import found, give_file_to_caller, give_to_caller, new_folder
+    from pdrgate.history.database.experience import Experience
+    from pdrgate.launch import found, give_history_to_caller, give_to_caller, new_folder
     from pdrgate.testbeds import load_testbed
 
     config = load_testbed(found(testbed))
     folder = new_folder(output)
     record = RunRecord(folder, options.profile)
-    session = Session(config, options, record, console, noise=noise)
+    session = Session(config, options, record, console, experience=None if history is None else Experience(history))
     try:
         session.take()
         yield session
@@ -42,5 +39,5 @@ def boots_session(
             record.write(finished=True)
         record.close()
         give_to_caller(folder)
-        for file in kept:
-            give_file_to_caller(file)
+        if history is not None:
+            give_history_to_caller(history)

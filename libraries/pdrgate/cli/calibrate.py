@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,12 +17,9 @@ from pdrgate.cli.parameters import (
     text_or_json,
 )
 from pdrgate.cli.sentences import Sentences
+from pdrgate.history.address import Address
 from pdrgate.values.errors import EXIT_PASS
 from pdrgate.values.units import Duration
-
-if TYPE_CHECKING:
-    from pdrgate.history.address import Address
-    from pdrgate.history.noise_file import NoiseStore
 
 
 @click.command()
@@ -39,13 +35,10 @@ if TYPE_CHECKING:
 )
 @declared("profile")
 @output_option
-@click.option(
-    "--noise",
-    metavar="FILE",
-    type=PathType(),
-    help="Where it is kept.  [default: noise.jsonl in the folder of --output]",
+@history_option(
+    help="Where it is kept: a SQLite file, or postgresql://user@host/database.  [default: history.db in the folder of "
+    "--output]"
 )
-@history_option(help="A database to keep it in as well: a SQLite file, or postgresql://user@host/database.")
 @text_or_json
 @declared("wait")
 def calibrate(
@@ -55,7 +48,6 @@ def calibrate(
     scenario: str,
     profile: str,
     output: Path,
-    noise: Path | None,
     history: Address | None,
     form: str,
     wait: Duration,
@@ -73,7 +65,6 @@ def calibrate(
     from pdrgate.gate.run.profile import profile as named_profile
     from pdrgate.gate.run.scenario import Scenario
     from pdrgate.gate.verdicts.noise_floor import noise_floor
-    from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
     from pdrgate.launch import default_testbed
     from pdrgate.measurands import DESCRIPTIONS, Rule
     from pdrgate.reports.words.headline import scenario_headline
@@ -81,17 +72,10 @@ def calibrate(
 
     asked = Scenario.named(scenario)
     options = Options(profile=named_profile(profile).name, wait=wait, below_noise=True)
-    file = noise or output / NOISE_FILE
-    stores: list[NoiseStore] = [NoiseFile(file)]
-    kept = [file]
-    if history is not None:
-        from pdrgate.history.database.deviations import HistoryNoise
-
-        stores.append(HistoryNoise(history))
-        kept += [history.file] if history.file else []
+    where = history or Address.beside(output)
     console = Sentences(to_stderr=form == "json")
     place = testbed or default_testbed(builds=False)[0]
-    with boots_session(place, options, output, console, stores, kept) as session:
+    with boots_session(place, options, output, console, where) as session:
         comparison = compare_with_itself(session, asked, kernel or "", pairs)
     judgement = comparison.judgement
     assert judgement is not None
@@ -100,11 +84,10 @@ def calibrate(
         return judgement.verdict.exit_code
     if not judgement.verdict.passes:
         console.said(f"the two sides are one build, and yet: {judgement}")
-    floor = noise_floor(session.noise, comparison.result().findings.fingerprint)
+    floor = noise_floor(session.experience, comparison.result().findings.fingerprint)
     if form == "json":
         echo_json(floor)
     else:
         accepted = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.rule is Rule.PAIRS}
-        places = f"{file} and {history}" if history else str(file)
-        click.echo("\n".join(["", *noise_lines(floor, accepted), f"  kept in {places}"]))
+        click.echo("\n".join(["", *noise_lines(floor, accepted), f"  kept in {where}"]))
     return EXIT_PASS

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, declared, echo_json, forms, note
+from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, declared, echo_json, forms, history_option, note
+from pdrgate.history.address import Address
 from pdrgate.values.units import Ratio
 
 
@@ -20,17 +21,12 @@ from pdrgate.values.units import Ratio
 @click.option(
     "--test", metavar="NAME", default="", help="Of several tests the one that asked for it, with its suites or without."
 )
-@click.option(
-    "--noise",
-    metavar="FILE",
-    type=PathType(),
-    help="Where 'pdrgate calibrate' has kept what boots deviate by.  [default: noise.jsonl beside CANDIDATE's folder]",
-)
+@history_option(help="Where what boots deviate by is kept.  [default: history.db beside CANDIDATE's folder]")
 @click.option(
     "--boots-deviate",
     metavar="RATIO",
     type=RatioType(),
-    help="What boots are known to deviate by, where no file tells.",
+    help="What boots are known to deviate by, in place of what the history has.",
 )
 @forms("text", "json", "markdown")
 def compare(
@@ -41,7 +37,7 @@ def compare(
     scenario: str,
     build: str,
     test: str,
-    noise: Path | None,
+    history: Address | None,
     boots_deviate: Ratio | None,
     form: str,
 ) -> int:
@@ -58,12 +54,12 @@ def compare(
     """
     from pdrgate.gate.judged_again.file_comparison import compare_files
     from pdrgate.gate.judged_again.sets_of_trials import WantedSet
-    from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
+    from pdrgate.history.database.experience import Experience
 
     folder = candidate.absolute() if candidate.is_dir() else candidate.absolute().parent
     comparison, judgement = compare_files(
         baseline, candidate, float(tolerance), None if loss is None else float(loss), note,
-        asked=WantedSet(scenario, build, test), noise=NoiseFile(noise or folder.parent / NOISE_FILE),
+        asked=WantedSet(scenario, build, test), experience=Experience(history or Address.beside(folder.parent)),
         boots_deviate=None if boots_deviate is None else float(boots_deviate),
     )  # fmt: skip
     if form == "json":

@@ -19,6 +19,7 @@ from pdrgate.cli.parameters import (
 )
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import RunOptions
+from pdrgate.history.address import Address
 from pdrgate.values.errors import EXIT_PASS, UsageError
 
 
@@ -65,7 +66,6 @@ def gate(
     CRASH, UNSTABLE, ASSERTION_FAILED, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED,
     GENERATOR_LIMITED, ERROR).
     """
-    from pdrgate.history.noise_file import NOISE_FILE
     from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, resumed_options, run_gate
 
     telling = Telling(form, quiet)
@@ -79,14 +79,14 @@ def gate(
         return EXIT_PASS
     if resume is not None:
         folder = followed(resume if resume.exists() else output / resume)
-        asked["noise"] = asked["noise"] or folder.parent / NOISE_FILE
+        asked["history"] = asked["history"] or Address.beside(folder.parent)
         options = resumed_options(folder, asked, given)
         check(options, note)
         return run_gate(options, folder, resume=True, telling=telling)
     why = ""
     if asked["bisect"] and "wait" not in given:
         asked["wait"] = PATIENT
-    asked["noise"] = asked["noise"] or output / NOISE_FILE
+    asked["history"] = asked["history"] or Address.beside(output)
     if asked["testbed"] is None:
         asked["testbed"], why = default_testbed(asked["kernel"] is not None and asked["bpf"] is None)
     options = _asked(**asked)
@@ -205,8 +205,6 @@ def _asked(**given: Any) -> RunOptions:
             "--baseline names a history, which has many; name it with --history FILE_OR_URL, and what to compare with "
             "by --baseline history:NAME ('pdrgate history pin' gives names)"
         )
-    if name_in_history(options.baseline) and options.history is None:
-        raise UsageError(f"--baseline {options.baseline} is of a history; name that with --history FILE_OR_URL")
     if options.any_fingerprint and not name_in_history(options.baseline):
         raise UsageError("--any-fingerprint is for --baseline history:NAME; a file or a folder must be comparable")
     if options.require_baseline and options.baseline is None:

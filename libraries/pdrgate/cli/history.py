@@ -57,8 +57,7 @@ def _filters(command: Any) -> Any:
 def history() -> None:
     """Keep the results of many runs in one database, and ask it.
 
-    A run puts itself in with 'pdrgate gate --history FILE_OR_URL'; 'import' does the same later. Each of the commands
-    takes --history.
+    A run of 'pdrgate gate' puts itself in; 'import' does the same with others. Each of the commands takes --history.
     """
 
 
@@ -66,7 +65,7 @@ def history() -> None:
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PathType())
 @_where
 def import_(paths: tuple[Path, ...], where: Address) -> int:
-    """Put results into the history: the folders of runs, trials.jsonl, result files of PASTRAMI, and noise.jsonl.
+    """Put results into the history: the folders of runs, trials.jsonl and result files of PASTRAMI.
 
     PATH is one of these, or a directory with any of them below it. What is there already is not put in twice; a run
     that was resumed since is brought up to date.

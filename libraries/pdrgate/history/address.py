@@ -26,6 +26,8 @@ _SHOWN = frozenset({
 """Keys of a URL's query, of libpq's, whose values are no secret. Any other one may be a password that is misspelled."""
 _SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
 HISTORY_SCHEMES = (*_SERVERS, "sqlite")
+HISTORY_FILE = "history.db"
+"""The history in a folder of runs, where nobody names another."""
 
 
 class Address:
@@ -85,6 +87,11 @@ class Address:
             return named
         other = cls.parse(whole)
         return other if other.url and other.text == named.text else named
+
+    @classmethod
+    def beside(cls, runs: Path) -> Self:
+        """The address of the history in a folder of runs."""
+        return cls(file=runs / HISTORY_FILE)
 
     @property
     def holds_password(self) -> bool:

@@ -3,52 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import errno
 import json
 import os
 import stat
 import threading
 from pathlib import Path
-from typing import Self, TypeVar
-
-import msgspec
+from typing import Self
 
 from pdrgate.this_process.no_follow import folder_no_follow, open_no_follow
 from pdrgate.values.errors import DataError, StorageError
-
-_Line = TypeVar("_Line")
-
-LARGEST_NOISE_FILE = 64 << 20
-"""Bytes of a file that runs leave for the next ones: a line for each try or comparison, of a few kilobytes."""
-
-
-def readable_lines(path: Path, holding: str, kind: type[_Line]) -> list[_Line]:
-    """The lines of a file that hold a text and can be read as ``kind``, the first first; none where there is no file.
-
-    A line that cannot be read, a torn one or one of another version, is passed over. What runs leave for the next ones
-    is a plain file of those who run them, and not larger than `LARGEST_NOISE_FILE`.
-
-    Raises:
-        DataError: the file cannot be read, or is no such file.
-    """
-    try:
-        fd = _open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {_why(error)}; name another file with --noise") from error
-    try:
-        _refuse_others(fd, path)
-        content = _content(fd)
-    finally:
-        os.close(fd)
-    found = []
-    for line in content.splitlines():
-        if holding.encode() in line:
-            with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
-                found.append(msgspec.json.decode(line, type=kind))
-    return found
 
 
 class LineFile:
@@ -58,16 +22,12 @@ class LineFile:
     finish writing: it is cut off when the file is opened. A file that is no such lines is somebody else's, and stays as
     it is. A link is not followed: who runs may write where others may not, and a folder may be those others'.
 
-    Args:
-        lasting: whether runs leave it for the next ones, see `readable_lines`.
-
     Raises:
-        DataError: what is there is no lines of JSON objects, so that nothing can be cut off or appended, or lasting and
-            somebody else's.
+        DataError: what is there is no lines of JSON objects, so that nothing can be cut off or appended.
         StorageError: the file cannot be opened or written; the message says what to do.
     """
 
-    def __init__(self, path: Path, *, lasting: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self._fd = -1
         self._writing = threading.Lock()
@@ -75,8 +35,6 @@ class LineFile:
         try:
             with folder_no_follow(path.parent, make=True):
                 self._fd = _open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            if lasting:
-                _refuse_others(self._fd, path)
             self._cut_torn_line()
         except DataError:
             self.close()
@@ -154,23 +112,6 @@ def _content(fd: int) -> bytes:
     with open(os.dup(fd), "rb") as file:  # noqa: PTH123 - it has no path any more
         file.seek(0)
         return file.read()
-
-
-def _refuse_others(fd: int, path: Path) -> None:
-    """Raise DataError for a file that is none which runs of this user have left."""
-    found = os.fstat(fd)
-    us = {os.geteuid(), 0}
-    if os.geteuid() == 0 and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
-        us.add(int(caller))
-    if found.st_uid not in us:
-        raise DataError(
-            f"{path} belongs to another user (uid {found.st_uid}), who could write anything there; name another file "
-            "with --noise"
-        )
-    if found.st_size > LARGEST_NOISE_FILE:
-        raise DataError(
-            f"{path} is larger than {LARGEST_NOISE_FILE >> 20} MiB, which no runs leave; name another with --noise"
-        )
 
 
 def _is_object(line: bytes) -> bool:

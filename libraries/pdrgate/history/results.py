@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from pdrgate.history.upgrade import OLDEST, upgraded_result
 from pdrgate.history.whole_file import write_whole
 from pdrgate.results.file_name import as_text
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult
@@ -99,7 +98,7 @@ def followed(path: Path) -> Path:
 
 
 def read_result(path: Path) -> RunResult:
-    """The result in a file, or in ``result.json`` of a folder; older schema versions are read as this one.
+    """The result in a file, or in ``result.json`` of a folder.
 
     Raises:
         DataError: there is none, or it is not a result that this version understands.
@@ -200,16 +199,14 @@ def _content(file: str, raw: bytes) -> Mapping[str, Any]:
     if not isinstance(content, dict) or "schema" not in content:
         raise DataError(f"{file} is no result of a run: it has no schema number at its top level; {_ADVICE}")
     version = content["schema"]
-    if type(version) is not int or version < OLDEST:
-        raise DataError(f"{file} is no result of a run: at schema: a number from {OLDEST} to {SCHEMA} belongs there")
-    if version > SCHEMA:
-        raise DataError(f"{file} is of schema {version}, written by a newer pdrgate; use that version")
-    try:
-        return upgraded_result(content)
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+    if type(version) is not int:
+        raise DataError(f"{file} is no result of a run: at schema: the number {SCHEMA} belongs there")
+    if version != SCHEMA:
         raise DataError(
-            f"{file} is no result of schema {version}: it is damaged ({type(error).__name__}); {_ADVICE}"
-        ) from error
+            f"{file} is of schema {version}, and this pdrgate reads schema {SCHEMA}; use the version that wrote it, or "
+            "measure anew"
+        )
+    return content
 
 
 def _told(error: msgspec.ValidationError) -> str:

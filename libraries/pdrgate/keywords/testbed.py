@@ -16,8 +16,6 @@ from pdrgate.gate.run.options import Options, origin_of_run
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.baseline import baselines
-from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
-from pdrgate.history.noise_file import NoiseFile, NoiseStore
 from pdrgate.keywords.failures import STOPPED
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
@@ -26,6 +24,8 @@ from pdrgate.testbeds import load_testbed
 from pdrgate.values.errors import HeldError, PdrGateError
 
 if TYPE_CHECKING:
+    from pdrgate.history.address import Address
+    from pdrgate.history.database.experience import Experience
     from pdrgate.keywords.ssh_aliases import SharedConnections
 
 
@@ -99,20 +99,10 @@ class TestbedKeywords:
             config = load_testbed(testbed)
             if password is not None:
                 config = config.with_password(password.value)
-            where, beside = options.history, options.noise
-            if where is not None and where not in self._state.histories:
-                self._state.histories.append(where)
             found = baselines(options, folder)
-            kept: list[NoiseStore] = [NoiseFile(beside)] if beside else []
-            ledgers: list[Ledger] = [LedgerFile(beside.with_name(LEDGER_FILE))] if beside else []
-            if where is not None:
-                from pdrgate.history.database.deviations import HistoryNoise
-                from pdrgate.history.database.kept_tries import HistoryLedger  # SQLAlchemy: most runs do without
-
-                kept.append(HistoryNoise(where))
-                ledgers.append(HistoryLedger(where))
+            experience = self._experience(options.history)
             session = Session(
-                config, options, record, RobotObserver(self._state.screen), noise=kept, ledgers=ledgers
+                config, options, record, RobotObserver(self._state.screen), experience=experience
             )  # fmt: skip
             if config.waits_for_build:
                 session.take()  # builds are booted by the test
@@ -130,6 +120,16 @@ class TestbedKeywords:
         # Robot may die without ending its suites, of a full disk for one.
         atexit.register(session.close)
         self.share_connections()
+
+    def _experience(self, where: Address | None) -> Experience | None:
+        """The experience in a history, which the run is put into when it has ended; None where none was named."""
+        if where is None:
+            return None
+        from pdrgate.history.database.experience import Experience  # SQLAlchemy: suites without a history do without
+
+        if where not in self._state.histories:
+            self._state.histories.append(where)
+        return Experience(where)
 
     @keyword
     def use_testbed(self, alias: str) -> None:

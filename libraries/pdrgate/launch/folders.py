@@ -8,6 +8,7 @@ import shutil
 import time
 from pathlib import Path
 
+from pdrgate.history.address import Address
 from pdrgate.history.results import LATEST, ROOM_OF_A_RUN
 from pdrgate.this_process.no_follow import first_linked_below, folder_no_follow
 from pdrgate.values.errors import DataError, StorageError
@@ -82,8 +83,14 @@ def give_to_caller(folder: Path) -> None:
             os.chown(path, int(uid), int(gid), follow_symlinks=False)
 
 
+def give_history_to_caller(history: Address) -> None:
+    """A history that root made in somebody's folder is theirs, to import into without sudo."""
+    if history.file is not None:
+        give_file_to_caller(history.file)
+
+
 def give_file_to_caller(file: Path) -> None:
-    """A file beside the runs that root made in somebody's folder is theirs: a history, to import into without sudo."""
+    """A file beside the runs that root made in somebody's folder is theirs."""
     uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if os.geteuid() != 0 or uid is None or gid is None:
         return

@@ -9,6 +9,7 @@ from typing import Any
 
 from pdrgate.gate.run.declaration import declarations, plain
 from pdrgate.gate.run.options import OPTIONS_FILE, RunOptions
+from pdrgate.history.address import Address
 from pdrgate.history.seal import is_sealed
 from pdrgate.launch.folders import refuse_linked
 from pdrgate.this_process.own_files import is_own
@@ -64,4 +65,4 @@ def _unasked(folder: Path, options: RunOptions, asked: Mapping[str, Any]) -> Ite
 def _absolute(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return tuple(map(_absolute, value))
-    return value.absolute() if isinstance(value, Path) else value
+    return value.absolute() if isinstance(value, Path | Address) else value

@@ -13,10 +13,9 @@ from typing import Literal
 from rich.text import Text
 
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.history.ledger import LEDGER_FILE
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.first_failure import FirstFailure
-from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
+from pdrgate.launch.folders import give_history_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.stopping import StoppedError, Stopping
 from pdrgate.launch.suites import ALL
 from pdrgate.launch.variables import variable_file
@@ -143,11 +142,8 @@ def _measured(options: RunOptions, folder: Path, resume: bool, stopping: Stoppin
     finally:
         give_to_caller(folder)
         mark_latest(folder)
-        if options.history is not None and options.history.file is not None:
-            give_file_to_caller(options.history.file)
-        if options.noise is not None:
-            give_file_to_caller(options.noise)
-            give_file_to_caller(options.noise.with_name(LEDGER_FILE))
+        if options.history is not None:
+            give_history_to_caller(options.history)
 
 
 def _page(folder: Path, result: RunResult) -> Iterator[str]:

@@ -49,7 +49,6 @@ def _anywhere(options: RunOptions) -> RunOptions:
         testbed=found(options.testbed).resolve(),
         baseline=baseline if baseline is None or name_in_history(baseline) else baseline.resolve(),
         scenario_file=options.scenario_file.resolve() if options.scenario_file else None,
-        noise=options.noise.resolve() if options.noise else None,
         kernel=absolute(options.kernel),
         bpf=absolute(options.bpf),
         against=absolute(options.against),

@@ -60,7 +60,7 @@ OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (
 
 DESCRIPTIONS: Final[tuple[Description, ...]] = (*(one.about for one in (*OF_TRIALS, *OF_TRANSFERS)), RECEIVE_RATE)
 _BY_NAME: Final = {one.name: one for one in DESCRIPTIONS}
-_UNITS: Final = {name: one.quantity for one in DESCRIPTIONS for name in (one.unit, *one.quantity.older)}
+_UNITS: Final = {one.unit: one.quantity for one in DESCRIPTIONS}
 
 
 def of_setting(setting: Setting) -> tuple[Measurand, ...]:

@@ -14,8 +14,6 @@ class Unit:
 
     name: str
     """The unit in result.json and benchstat; may be empty."""
-    older: tuple[str, ...] = ()
-    """The unit in results of older versions."""
     metric: str = ""
     """The end of a metric's name in OpenMetrics; empty: letters and digits of the name."""
     short: str = ""
@@ -55,7 +53,5 @@ def _digits(value: float) -> str:
     return f"{value:.0f}" if least <= abs(value) < most else f"{value:z.4g}"
 
 
-PACKETS = Unit(
-    "packets/s", older=("pps",), metric="packets_per_second", short="pps", axis="pps", quantity=Rate
-)  # fmt: skip
+PACKETS = Unit("packets/s", metric="packets_per_second", short="pps", axis="pps", quantity=Rate)
 SECONDS = Unit("s", metric="seconds", quantity=Duration)

@@ -30,8 +30,6 @@ class CauseKind(StrEnum):
     """A cloud let its instance have no more packets."""
     GENERATOR_LOST = "generator lost"
     """The generator, or the way to it, failed in the middle of it."""
-    UNTOLD = ""
-    """The kind is not known: files of earlier versions have words alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,3 @@ class Cause:
 def causes_in_words(causes: Iterable[Cause]) -> str:
     """All of a trial's, as a clause; empty where there are none."""
     return "; ".join(cause.words for cause in causes)
-
-
-def of_an_earlier_version(words: str) -> list[dict[str, object]]:
-    """The record of what an earlier version wrote as words alone."""
-    return [{"kind": CauseKind.UNTOLD, "part": 0.0, "words": words}] if words else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from pdrgate.record.cause import Cause, of_an_earlier_version
+from pdrgate.record.cause import Cause
 from pdrgate.record.parts import FlatPart, flattened, parts_of
 from pdrgate.record.phase import Phase
 from pdrgate.values.errors import without_value
@@ -47,7 +47,7 @@ class Belonging(FlatPart):
     scenario: str = ""
     """Name of the scenario, goal included: everything that was asked."""
     test: str = ""
-    """Long name of the test that asked for it; empty where no test did, and in files of earlier versions."""
+    """Long name of the test that asked for it; empty where no test did."""
     fingerprint: str = ""
     """Digest of all that made it: scenario, profile, testbed, generator, kernel and its settings."""
     boot: str = ""
@@ -245,10 +245,9 @@ def unflattened(record: Mapping[str, Any], kind: type[_Kind]) -> _Kind:
     Raises:
         ValueError: a key is missing, or a value has the wrong type or range.
     """
-    upgraded = upgraded_record(record)
     try:
-        parts = {name: msgspec.convert(upgraded, part) for name, part in parts_of(kind).items()}
-        return msgspec.convert(upgraded | parts, kind)
+        parts = {name: msgspec.convert(record, part) for name, part in parts_of(kind).items()}
+        return msgspec.convert({**record, **parts}, kind)
     except msgspec.ValidationError as error:
         raise ValueError(without_value(error)) from error
 
@@ -292,25 +291,6 @@ def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
     for full, value in counters.items():
         place, _, name = full.rpartition(".")
         found.setdefault(place, {})[name] = value
-    return found
-
-
-def upgraded_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record, of a trial or a transfer, as this version has it.
-
-    Earlier ones have counters without places of their own, names of lines of the map of all memory alone, and in words
-    alone what disturbed.
-    """
-    found = dict(record)
-    for key in ("counters_before", "counters_after"):
-        counters = found.get(key)
-        if isinstance(counters, dict) and any(isinstance(value, int) for value in counters.values()):
-            found[key] = placed(counters)
-    memory = found.get("memory")
-    if isinstance(memory, dict) and isinstance(owners := memory.get("owners"), dict):
-        found["memory"] = memory | {"named": {function: {"direct_lines": own} for function, own in owners.items()}}
-    if isinstance(words := found.get("disturbed"), str):
-        found["disturbed"] = of_an_earlier_version(words)
     return found
 
 

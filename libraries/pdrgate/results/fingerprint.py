@@ -65,9 +65,9 @@ def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[
     """The entries that do not keep a result from being compared with a baseline that was named.
 
     The kernel may differ, for that is the test, and a scenario's own eBPF program, for so may that be; with the kernel,
-    what a build has a say in. Of one and the same kernel, though,
-    other mitigations or offloads are somebody's doing and no build's. What a baseline of an older pdrgate, or one of
-    two kernels, does not tell of the machine's settings may differ unseen; the comparison lists it.
+    what a build has a say in. Of one and the same kernel, though, other mitigations or offloads are somebody's doing
+    and no build's. What one of two kernels does not report of the machine's settings may differ unseen; the comparison
+    lists it.
     """
     untold = (CHOSEN_BY_KERNEL | SET_BY_OPERATOR) - theirs.keys()
     builds = OF_THE_KERNEL | {OF_THE_PROGRAM}

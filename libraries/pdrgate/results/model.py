@@ -435,7 +435,7 @@ class LoadResult:
     generator_limited: int = 0
     """Repeats left out because the generator was the limit."""
     losses: tuple[float, ...] = ()
-    """PLR of each repeat in measured order; empty in results of older versions."""
+    """PLR of each repeat in measured order."""
     throughputs: tuple[float, ...] = ()
     """Packets/s of each repeat that came back while sending went on."""
     least: float | None = None

@@ -42,8 +42,6 @@ class TrialsRead:
     published: bool = False
     """Whether it is one of PASTRAMI's: they tell no scenario, and what is taken for one is a guess by the file's
     name."""
-    drained: bool = False
-    """Whether all trials tell what drained: else that is part of their rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +194,6 @@ def _binary(path: Path, content: bytes, position: int) -> NoReturn:
 
 def _ours(path: Path, text: str) -> TrialsRead:
     trials: list[Trial] = []
-    drained = True
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -208,7 +205,7 @@ def _ours(path: Path, text: str) -> TrialsRead:
             # Only the write that a kill interrupted leaves a line without its newline.
             if number == len(lines) and trials:
                 note = f"{path}, line {number}: torn by a kill while it was written; left out"
-                return TrialsRead(tuple(trials), (note,), drained=drained)
+                return TrialsRead(tuple(trials), (note,))
             fail(f"it is not JSON ({_reason(error)}); a trial object {{…}} belongs there")
         if not isinstance(record, dict):
             fail(f"{_shown(record)}: a trial object {{…}} belongs there")
@@ -226,8 +223,7 @@ def _ours(path: Path, text: str) -> TrialsRead:
         if trial.offered == 0 and not trial.generator_limited and not rested:
             fail("offered is 0 and so is unsent: a count above 0 belongs in one of them")
         trials.append(trial)
-        drained = drained and "drained" in record
-    return TrialsRead(tuple(trials), drained=drained)
+    return TrialsRead(tuple(trials))
 
 
 def _published(path: Path, text: str) -> TrialsRead:

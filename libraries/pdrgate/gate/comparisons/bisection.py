@@ -227,7 +227,7 @@ class Steps:
         self.bad = ends.bad.step(Verdict.REGRESSION)
         self._scenario = Scenario.named(ends.asked.scenario)
         self._loss_ratio = goals_of(session.profile, self._scenario)[-1].loss_ratio
-        floor = noise_floor(session.noise, ends.fingerprint, session.observer).of(Cost.name).boots
+        floor = noise_floor(session.experience, ends.fingerprint, session.observer).of(Cost.name).boots
         own = ends.deviation
         known = floor is not None and floor.freedom >= max(KNOWN, own.freedom)
         self._deviation = floor if known and floor is not None else own

@@ -13,7 +13,7 @@ from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
 from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
-from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.sut.open_loop_sut import goals_of

@@ -16,7 +16,7 @@ from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
 from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
-from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.transfer_comparison import ComparedTransfers
 from pdrgate.gate.run.scenario import Scenario

@@ -11,7 +11,7 @@ from pdrgate.gate.comparisons.cold_boots.one_boot import Boot
 from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape, shape_of
-from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.scenarios.transfer_run import TransferMeasurands, transfer_in_words, transfers_result

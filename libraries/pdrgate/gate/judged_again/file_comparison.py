@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, shape_of
 from pdrgate.gate.judged_again.sets_of_trials import StoredSet, WantedSet, check_comparable, goal_of_sets, stored_set
@@ -21,7 +22,6 @@ from pdrgate.gate.verdicts.change_verdict import (
     unpaired_changes,
 )
 from pdrgate.gate.verdicts.noise_floor import noise_floor
-from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import (
     LATENCY,
     OF_TRANSFERS,
@@ -55,6 +55,9 @@ from pdrgate.stability.transfer_checks import assess_transfers
 from pdrgate.stability.transfer_files import TransferExperiment
 from pdrgate.stats.intervals import mean
 from pdrgate.values.errors import DataError
+
+if TYPE_CHECKING:
+    from pdrgate.history.database.experience import Experience
 
 _SIDES: tuple[Side, Side] = ("baseline", "candidate")
 _Values = dict[str, dict[int, float]]
@@ -116,7 +119,7 @@ def compare_files(
     told_of: Callable[[str], None] = lambda sentence: None,
     *,
     asked: WantedSet = WantedSet(),  # noqa: B008  # frozen
-    noise: NoiseStore | None = None,
+    experience: Experience | None = None,
     boots_deviate: float | None = None,
 ) -> tuple[ComparisonResult | None, Judgement]:
     """Assess both sides, then compare their PDRs and saturation throughputs, or what transfers come to.
@@ -130,7 +133,7 @@ def compare_files(
         plr_threshold: the loss ratio that makes the PDR; None: what the trials were measured for.
         told_of: gets a sentence on what a reader should know of the files, see `expand` and `check_comparable`.
         asked: which of several is meant.
-        noise: where what boots deviate by is kept, for trials whose run lies around them.
+        experience: keeps what boots deviate by, for trials whose run lies around them.
         boots_deviate: what it is stated to be.
 
     Raises:
@@ -173,7 +176,7 @@ def compare_files(
         if boots_deviate is not None:
             floor = NoiseFloor.stated([one.measurand for one in known], boots_deviate)
         else:
-            floor = _floor(noise, first, second)
+            floor = _floor(experience, first, second)
         # What boots of one comparison deviate by is that of some minutes, and says nothing of those of another day.
         baseline_tells = one_run or not first.paired
         changes = unpaired_changes(
@@ -189,11 +192,11 @@ def compare_files(
     return found, judged(changes).remarked(remedy)
 
 
-def _floor(noise: NoiseStore | None, first: _Set, second: _Set) -> NoiseFloor:
+def _floor(experience: Experience | None, first: _Set, second: _Set) -> NoiseFloor:
     """What is known of the testbed that both sets are of."""
     own = [one.fingerprint for one in (first, second)]
     one_testbed = conditions(own[0]) == conditions(own[1])
-    return noise_floor((noise,), own[1]) if noise is not None and one_testbed else NoiseFloor()
+    return noise_floor(experience, own[1]) if one_testbed else NoiseFloor()
 
 
 def _by_pairs(

@@ -51,8 +51,6 @@ class StoredSet:
     transfers: tuple[Transfer, ...] = ()
     """Transfers, where the set has no trials."""
     published: bool = False
-    drained: bool = False
-    """Whether all trials tell what drained, see `TrialsRead`."""
 
     @property
     def made(self) -> tuple[Trial, ...] | tuple[Transfer, ...]:
@@ -203,7 +201,7 @@ def check_comparable(
 
 def _check_counting(baseline: StoredSet, candidate: StoredSet) -> None:
     methods = [one.fingerprint(one.made[0]).get("method", "") for one in (baseline, candidate)]
-    if baseline.drained != candidate.drained or (all(methods) and methods[0] != methods[1]):
+    if all(methods) and methods[0] != methods[1]:
         raise DataError(
             f"{baseline.path} and {candidate.path} were measured by two versions of pdrgate, of which one counts rates "
             "otherwise; measure the older one anew"
@@ -230,7 +228,7 @@ def _sets(path: Path, file: Path) -> list[StoredSet]:
         ]
     read = read_file(file)
     return [
-        StoredSet(path, file, scenario, builds, tuple(own), published=read.published, drained=read.drained)
+        StoredSet(path, file, scenario, builds, tuple(own), published=read.published)
         for scenario, builds, own in _told_apart(read.trials)
     ]
 

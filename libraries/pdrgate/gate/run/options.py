@@ -32,8 +32,6 @@ _LARGEST_OPTIONS = 1 << 20
 """Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
-_GONE = ("reading",)
-"""Keys of older runs that nothing is asked by any more: a gate reads PASTRAMI's entry into saturation strictly."""
 
 FEWEST_BOOTS = 3
 """A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
@@ -141,25 +139,15 @@ class Options:
     history: Annotated[
         Address | None,
         Said(
-            "A database to put the run into: a SQLite file, or postgresql://user@host/database.",
-            "a [database](#pdrgate-history) for the run, the noise floor and [tries of two "
-            "builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the environment names "
-            "it. A URL with a password belongs there, because the command line refuses it",
+            "The database of runs, noise and tries: a SQLite file, or postgresql://user@host/database.",
+            "the [database](#pdrgate-history) for the run, the [noise floor](method-noise.md#what-boots-deviate-by) "
+            "and [tries of two builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the "
+            "environment names it. A URL with a password belongs there, because the command line refuses it",
+            default="history.db in the folder of --output; none where Robot runs a suite",
             environment=HISTORY_VARIABLE,
             commands=True,
         ),
     ] = None
-    noise: Annotated[
-        Path | None,
-        Said(
-            "The file of the noise floor: what equal builds deviate by here.",
-            "the file of the noise floor, [what boots deviate by](method-noise.md#what-boots-deviate-by). `--history` "
-            "keeps it too",
-            default="noise.jsonl in the folder of --output; none where Robot runs a suite",
-            commands=True,
-        ),
-    ] = None
-    """The file of the tries of builds lies beside it. None: neither is kept."""
     afresh: Annotated[
         bool,
         Said(
@@ -413,8 +401,6 @@ class RunOptions(Options):
             raise DataError(
                 f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
             ) from error
-        if isinstance(record, dict):
-            record = {key: value for key, value in record.items() if key not in _GONE}
         try:
             options = msgspec.convert(record, cls, dec_hook=_typed)
         except msgspec.ValidationError as error:

@@ -21,7 +21,7 @@ class StoredStep:
     """A pair that was measured, or a boot that failed, and what the run that goes on from there must know."""
 
     test: str = ""
-    """Long name of the test that compares; empty where no test does, and in files of earlier versions."""
+    """Long name of the test that compares; empty where no test does."""
     scenario: str
     builds: Mapping[str, str]
     """What a person calls the build, by side."""
@@ -36,7 +36,7 @@ class StoredStep:
     sides: Mapping[Side, SideResult] = field(default_factory=dict)
     """What is known of the builds by then."""
     facts: SutFacts = field(default_factory=SutFacts)
-    """What is known of the SUT, whichever build it runs; nothing in files of earlier versions."""
+    """What is known of the SUT, whichever build it runs."""
 
     @property
     def pair(self) -> int:
@@ -70,15 +70,12 @@ class PairsFile(LineFile):
         self.append_line(msgspec.json.encode(step).decode())
 
     def take(self, test: str, scenario: str) -> list[StoredStep]:
-        """The steps of a comparison, in measured order, as far as each goes on where the one before it ended.
-
-        Earlier versions did not say for which test a step was made: theirs may be any test's.
-        """
+        """The steps of a comparison, in measured order, as far as each goes on where the one before it ended."""
         found: list[StoredStep] = []
         left: list[StoredStep] = []
         wanted: int | None = 1
         for step in self._left:
-            mine = step.scenario == scenario and step.test in ("", test)
+            mine = step.scenario == scenario and step.test == test
             if mine and wanted is not None and step.begins(wanted):
                 found.append(step)
                 wanted = wanted if step.failed else step.pair + 1

@@ -40,14 +40,13 @@ class EarlierStretches(Generic[AnyStretch]):
     def made_otherwise(self, belonging: Belonging) -> AnyStretch | None:
         """A stretch that answered the same test's question under other conditions; None where one did under the same.
 
-        Pairs of boots are no such answers: they are taken over as a whole, or measured anew. Earlier versions did not
-        say for which test a trial was made: theirs may be any test's.
+        Pairs of boots are no such answers: they are taken over as a whole, or measured anew.
         """
         if belonging.pair or self._left.get(belonging):
             return None
         theirs = (
             left[0]
             for made, left in self._left.items()
-            if left and not made.pair and made.scenario == belonging.scenario and made.test in ("", belonging.test)
+            if left and not made.pair and made.scenario == belonging.scenario and made.test == belonging.test
         )
         return next(theirs, None)

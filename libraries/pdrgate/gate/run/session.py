@@ -6,15 +6,13 @@ import contextlib
 import copy
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
-from pdrgate.history.ledger import Ledger
-from pdrgate.history.noise_file import NoiseStore
 from pdrgate.knobs import ChangeLog
 from pdrgate.results.model import TestbedResult
 from pdrgate.safety.journal import Journal
@@ -25,6 +23,9 @@ from pdrgate.testbeds import Booting, Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim
 from pdrgate.values.errors import PdrGateError, TestbedError
 
+if TYPE_CHECKING:
+    from pdrgate.history.database.experience import Experience
+
 
 class Session:
     """A testbed file, opened; a context manager that puts everything back.
@@ -33,8 +34,7 @@ class Session:
     in it.
 
     Args:
-        noise: where what boots deviate by is kept; empty: nowhere, and nothing is known.
-        ledgers: where tries of builds are kept for the next one; empty: nowhere.
+        experience: keeps what boots deviate by, and tries of builds; None: nothing is known and nothing is kept.
         opener: makes a testbed in place of the one that the file describes, and of its machines.
         state: where the locks and journals of runs lie.
 
@@ -49,8 +49,7 @@ class Session:
         record: RunRecord,
         observer: RunObserver,
         *,
-        noise: Sequence[NoiseStore] = (),
-        ledgers: Sequence[Ledger] = (),
+        experience: Experience | None = None,
         opener: Callable[[TestbedConfig, Journal], Testbed] | None = None,
         state: Path = STATE_DIR,
     ) -> None:
@@ -59,8 +58,7 @@ class Session:
         self.profile = PROFILES[options.profile]
         self.record = record
         self.observer = observer
-        self.noise = tuple(noise)
-        self.ledgers = tuple(ledgers)
+        self.experience = experience
         self._opener = opener
         self._state = state
         self._own: Testbed | None = None

@@ -312,7 +312,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             told.append(f"boot {other.boot} there, {belonging.boot} here")
         raise DataError(
             f"cannot resume {record.folder}: its trials of {belonging.scenario} were made otherwise "
-            f"({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
+            f"({'; '.join(told) or 'for another build'}); start a new run"
         )
 
     def _check(self) -> None:

@@ -93,7 +93,7 @@ class AgainstBaseline:
         """
         check_tolerance(tolerance)
         session = self._session
-        self._floor = noise_floor(session.noise, self._sut.fingerprint, session.observer)
+        self._floor = noise_floor(session.experience, self._sut.fingerprint, session.observer)
         changes = self._changes(measurands, tolerance)
         change = self._compared(changes, failure, cost) if changes else None
         found = self._judged(measurands, change, failure, disturbance, losses)
@@ -172,7 +172,7 @@ class AgainstBaseline:
         # Namespaces that are made anew are a boot of their own; a machine that goes on is not.
         own = sut.boot_id if session.config.boots_builds else f"{session.record.folder.name}-{sut.boot_id}"
         boot = as_observed(sut.fingerprint, own, {one.name: one.value for one in measurands}, trials)
-        remember(session.noise, sut.fingerprint, (boot,), session.observer)
+        remember(session.experience, sut.fingerprint, (boot,), session.observer)
 
     def _changes(self, measurands: Sequence[MeasurandResult], tolerance: float) -> tuple[ChangeResult, ...]:
         if self._baseline is None:

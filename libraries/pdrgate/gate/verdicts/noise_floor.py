@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pdrgate.gate.run.progress import RunObserver
-from pdrgate.history.noise_file import NoiseStore
 from pdrgate.measurands import SaturationThroughput, lower_is_better
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -18,23 +18,26 @@ from pdrgate.results.fingerprint import build_digest, conditions, series
 from pdrgate.stats.intervals import sample_deviation
 from pdrgate.values.errors import PdrGateError, UsageError
 
+if TYPE_CHECKING:
+    from pdrgate.history.database.experience import Experience
+
 _TOLD_PAIRS = (4, 16)
 
 
 def noise_floor(
-    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], observer: RunObserver | None = None
+    experience: Experience | None, fingerprint: Mapping[str, str], observer: RunObserver | None = None
 ) -> NoiseFloor:
-    """What is known of a testbed, by all stores; nothing where there is none, no fingerprint, or they cannot be read.
+    """What is known of a testbed; nothing without experience or fingerprint, or where it cannot be read.
 
     Args:
-        observer: is told when a store cannot be read; a verdict comes all the same.
+        observer: is told when it cannot be read; a verdict comes all the same.
     """
-    # Several may have the same, and a run that is resumed tells once more of a comparison that had ended.
+    # A run that is resumed keeps the boots of a comparison that had ended once more.
     found: dict[bytes, NoiseObservation] = {}
-    for store in stores if fingerprint else ():
+    if experience is not None and fingerprint:
         try:
-            for one in store.observations(series(fingerprint)):
-                found.setdefault(msgspec.json.encode(one.boots), one)
+            for seen in experience.observations(series(fingerprint)):
+                found.setdefault(msgspec.json.encode(seen.boots), seen)
         except PdrGateError as error:
             if observer is not None:
                 observer.said(f"what is known of this testbed's noise cannot be read: {error}")
@@ -42,15 +45,19 @@ def noise_floor(
 
 
 def remember(
-    stores: Sequence[NoiseStore], fingerprint: Mapping[str, str], boots: Sequence[ObservedBoot], observer: RunObserver
+    experience: Experience | None,
+    fingerprint: Mapping[str, str],
+    boots: Sequence[ObservedBoot],
+    observer: RunObserver,
 ) -> None:
-    """Keep what boots came to, in each store; that it cannot be kept changes no verdict."""
+    """Keep what boots came to; that it cannot be kept changes no verdict."""
+    if experience is None or not fingerprint or not boots:
+        return
     seen = NoiseObservation(when=time.time(), boots=tuple(boots))
-    for store in stores if fingerprint and boots else ():
-        try:
-            store.add(series(fingerprint), conditions(fingerprint), seen)
-        except PdrGateError as error:
-            observer.said(f"what boots deviate by is not kept: {error}")
+    try:
+        experience.add_observation(series(fingerprint), conditions(fingerprint), seen)
+    except PdrGateError as error:
+        observer.said(f"what boots deviate by is not kept: {error}")
 
 
 def as_observed(

@@ -15,7 +15,8 @@ from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from pdrgate.history.address import Address
-from pdrgate.history.database.version import bring_up_to_date
+from pdrgate.history.database.own_database import check_own
+from pdrgate.history.database.version import make_or_check
 from pdrgate.values.errors import DataError, StorageError
 
 LOCK_PATIENCE = 30.0
@@ -34,7 +35,7 @@ class Database:
 
     @classmethod
     def open(cls, address: Address, *, create: bool = False, patience: float = LOCK_PATIENCE) -> Self:
-        """Connect, and bring the tables up to date, so that an older history needs nobody.
+        """Connect, and make the tables in a database that is empty.
 
         Args:
             create: whether a file that is not there is made; a server's database must be there.
@@ -42,21 +43,20 @@ class Database:
 
         Raises:
             StorageError: there is none, it cannot be reached, or it is locked.
-            DataError: it was written by a newer pdrgate, or is no history.
+            DataError: it is of another schema, another user's, or no history.
         """
         file = address.file
         if file is not None and not create and not file.exists():
             raise StorageError(
                 f"there is no history at {file}; 'pdrgate history import --history {file} RESULTS' makes one of folders"
             )
-        if file is not None and create:
-            with _told(address):
-                file.parent.mkdir(parents=True, exist_ok=True)
         with _told(address):
+            if file is not None:
+                check_own(file, create=create)
             opened = cls(address, _engine(address, patience))
         try:
             with opened.writing() as connection:
-                bring_up_to_date(connection, str(address))
+                make_or_check(connection, str(address))
         except BaseException:
             opened.close()
             raise
@@ -165,6 +165,7 @@ _REMEDIES: tuple[tuple[str, type[StorageError | DataError], str], ...] = (
     ("lock timeout", StorageError, "another program is writing to it: try again when that has ended"),
     ("disk is full", StorageError, "make room there"),
     ("No space left", StorageError, "make room there"),
+    ("Permission denied", StorageError, "take another file, or mend its permissions"),
     ("readonly database", StorageError, "it cannot be written to: take another file, or mend its permissions"),
     ("unable to open", StorageError, "it can be neither opened nor made: take another file, or mend its permissions"),
     ("not a database", DataError, "name a history that pdrgate has written, or a file that is not there yet"),

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, and_, delete, func, or_, select, update
 
-from pdrgate.history.database.deviations import add_observation
+from pdrgate.history.database.inserting import insert_all, insert_new, insert_row
 from pdrgate.history.database.tables import (
     BootRow,
     ChangeRow,
@@ -27,7 +26,6 @@ from pdrgate.history.database.tables import (
     SideRow,
     TrialRow,
 )
-from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.record.cause import causes_in_words
@@ -65,14 +63,10 @@ class Import:
     what: Literal["added", "replaced", "known"]
     results: int = 0
     trials: int = 0
-    observations: int = 0
-    """The observations of what boots deviate by that were not there yet."""
 
     def __str__(self) -> str:
         """The import in one line, for a person."""
         said = {"added": "added", "replaced": "brought up to date", "known": "there already"}[self.what]
-        if self.source.name == NOISE_FILE:
-            return f"{self.source}: {said} ({self.observations} new observations of what boots deviate by)"
         holds = [(self.results, "result"), (self.trials, "trial")]  # transfers are no trials, and are not counted
         told = (f"{number} {what}{'s' * (number != 1)}" for number, what in holds if number)
         return f"{self.source}: {said} ({', '.join(told) or 'nothing measured'})"
@@ -105,8 +99,7 @@ class _Measured:
 
 
 def sources(paths: Iterable[Path]) -> list[Path]:
-    """What can be imported of paths: of a directory, the runs, the lone trials.jsonl, PASTRAMI's files and noise.jsonl
-    below it.
+    """What can be imported of paths: of a directory, the runs, the lone trials.jsonl and PASTRAMI's files below it.
 
     Raises:
         DataError: a path does not exist, or a directory holds nothing of that kind.
@@ -126,15 +119,14 @@ def sources(paths: Iterable[Path]) -> list[Path]:
             for file in path.rglob("*.txt")
             if not any(file.is_relative_to(folder) for folder in own) and is_published(file)
         ]
-        noise = sorted(path.rglob(NOISE_FILE))
-        if not runs and not lone and not theirs and not noise:
+        if not runs and not lone and not theirs:
             raise DataError(f"{path}: no run and no file of trials below this directory; name the folder of a run")
-        found += [*sorted([*runs, *lone, *theirs]), *noise]
+        found += sorted([*runs, *lone, *theirs])
     return list(dict.fromkeys(found))
 
 
 def add(connection: Connection, path: Path) -> Import:
-    """Put one run, one file of trials, or one of noise into the history, in the transaction that is open.
+    """Put one run or one file of trials into the history, in the transaction that is open.
 
     A run that is there already stays as it is; one that was resumed since is replaced.
 
@@ -144,12 +136,9 @@ def add(connection: Connection, path: Path) -> Import:
     Raises:
         DataError: it is none of them.
     """
-    if path.name == NOISE_FILE:
-        fresh = sum([add_observation(connection, one) for one in NoiseFile(path).all()])
-        return Import(path, path.stem, "added" if fresh else "known", observations=fresh)
     source = _read(path)
     known = _known(connection, source)
-    if known is None and not _insert_new(connection, RunRow, "key", _run_row(source)):
+    if known is None and not insert_new(connection, RunRow, "key", _run_row(source)):
         known = _known(connection, source)  # another writer's, of this very moment
     what: Literal["added", "replaced", "known"] = "added"
     if known is not None:
@@ -267,12 +256,12 @@ def _fill(connection: Connection, source: _Source, run_id: int) -> None:
     _insert_digests(connection, EnvironmentRow, [_lasting(one.environment) for one in measured])
     common = {"run_id": run_id, "started": source.started}
     for row, sides, comparison in scenarios:
-        result_id = _insert(connection, ResultRow, row | common)
+        result_id = insert_row(connection, ResultRow, row | common)
         for one in sides:
             _insert_side(connection, one, {"result_id": result_id, "started": source.started})
         if comparison is not None:
-            _insert_all(connection, ChangeRow, _change_rows(comparison, result_id))
-    _insert_all(connection, TrialRow, (_trial_row(trial, run_id) for trial in source.trials))
+            insert_all(connection, ChangeRow, _change_rows(comparison, result_id))
+    insert_all(connection, TrialRow, (_trial_row(trial, run_id) for trial in source.trials))
 
 
 def _scenario_row(scenario: ScenarioResult) -> dict[str, Any]:
@@ -328,7 +317,7 @@ def _groups(trials: Sequence[Trial]) -> dict[str, dict[str, list[Trial]]]:
 def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, Any]) -> None:
     fingerprint, environment = one.fingerprint, _lasting(one.environment)
     kernel = fingerprint.get("kernel") or environment.get("kernel_release")
-    side_id = _insert(connection, SideRow, {
+    side_id = insert_row(connection, SideRow, {
         **common, "side": one.side, "label": one.label,
         "kernel": kernel or next((boot.kernel for boot in one.boots), ""),
         "build": build_digest(fingerprint, one.label) if fingerprint else "",
@@ -336,14 +325,14 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
         "fingerprint": digest(fingerprint) if fingerprint else None,
         "environment": _digest(environment) if environment else None,
     })  # fmt: skip
-    _insert_all(connection, MeasurandRow, (
+    insert_all(connection, MeasurandRow, (
         {
             "side_id": side_id, "name": each.name, "unit": each.unit, "better": each.better, "value": each.value,
             "lower": each.lower, "upper": each.upper, "samples": list(each.samples),
         }
         for each in one.measurands
     ))  # fmt: skip
-    _insert_all(connection, BootRow, (
+    insert_all(connection, BootRow, (
         {
             "side_id": side_id, "pair": boot.pair, "boot": boot.boot, "kernel": boot.kernel,
             "values": dict(boot.values), "failure": boot.failure, "complaints": list(boot.complaints),
@@ -355,8 +344,8 @@ def _insert_side(connection: Connection, one: _Measured, common: Mapping[str, An
         del told["alone"], told["each"]  # its scenario says so
         functions = told.pop("functions")
         del told["path"], told["callers"]
-        _insert(connection, CostRow, {"side_id": side_id, **told})
-        _insert_all(connection, FunctionRow, _once(functions, side_id))
+        insert_row(connection, CostRow, {"side_id": side_id, **told})
+        insert_all(connection, FunctionRow, _once(functions, side_id))
 
 
 def _once(functions: Iterable[Mapping[str, Any]], side_id: int) -> Iterator[dict[str, Any]]:
@@ -398,29 +387,8 @@ def _digest(entries: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:12]
 
 
-# --- Inserting ---
-
-
-def _insert(connection: Connection, table: type[Any], row: Mapping[str, Any]) -> int:
-    key = connection.execute(insert(table).values(row)).inserted_primary_key
-    assert key is not None  # each of our tables has one
-    return int(key[0])
-
-
-def _insert_all(connection: Connection, table: type[Any], rows: Iterable[Mapping[str, Any]]) -> None:
-    if found := list(rows):
-        connection.execute(insert(table), found)
-
-
 def _insert_digests(connection: Connection, table: type[Any], entries: Iterable[Mapping[str, Any]]) -> None:
     """Insert digests in one order for all writers, so that no two wait for each other."""
     of = digest if table is FingerprintRow else _digest
     for key, one in sorted({of(one): one for one in entries if one}.items()):
-        _insert_new(connection, table, "digest", {"digest": key, "entries": dict(one)})
-
-
-def _insert_new(connection: Connection, table: type[Any], key: str, row: Mapping[str, Any]) -> bool:
-    """Whether there was none of that ``key`` yet, of a transaction that ends meanwhile either."""
-    made = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table).values(row)
-    asked = made.on_conflict_do_nothing(index_elements=[key]).returning(getattr(table, key))
-    return connection.execute(asked).scalar() is not None
+        insert_new(connection, table, "digest", {"digest": key, "entries": dict(one)})

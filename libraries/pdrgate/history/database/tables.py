@@ -1,4 +1,4 @@
-"""The tables of the history, as this version of pdrgate has them; `migrations` makes them, step by step.
+"""The tables of the history, as this version of pdrgate makes them.
 
 Loads and rates are packets/s, ratios and changes are fractions, times are seconds, moments seconds of the epoch. NULL
 is what is not known.
@@ -282,17 +282,17 @@ class AttemptRow(Base):
     key: Mapped[str] = mapped_column(unique=True)
     """The digest of all of it: what is put in twice is there once."""
     compared: Mapped[str]
-    """The digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.pairs.tries_ledger`."""
+    """The digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.pairs.tries`."""
     ended: Mapped[float]
     verdict: Mapped[str]
     attempt: Mapped[str]
-    """JSON, as a line of ledger.jsonl has it."""
+    """The try, as JSON."""
 
     __table_args__ = (Index("tries_by_compared", "compared", "ended"),)
 
 
 class NoiseRow(Base):
-    """What the boots of one comparison or run came to: see `pdrgate.replication.Observation`."""
+    """What the boots of one comparison or run came to: see `pdrgate.replication.NoiseObservation`."""
 
     __tablename__ = "noise"
 
@@ -306,6 +306,6 @@ class NoiseRow(Base):
     conditions: Mapped[dict[str, Any]]
     """The entries that ``testbed`` is the digest of, for people."""
     boots: Mapped[str]
-    """JSON, as a line of noise.jsonl has it: hundreds of them are read at once."""
+    """The boots, as one text of JSON: hundreds of observations are read at once."""
 
     __table_args__ = (Index("noise_by_testbed", "testbed", "measured"),)

@@ -75,8 +75,7 @@ def adds_up(change: ChangeResult) -> bool:
 def limits_of(change: ChangeResult) -> tuple[float, float]:
     """The interval of what surely changed: the least and the most by which trials of the two builds differ.
 
-    Both are equal where all trials of a build counted the same, and in results of older versions, which do not have
-    them.
+    Both are equal where all trials of a build counted the same.
     """
     whole = share_of(change.baseline)
     return change.lower * whole, change.upper * whole

@@ -179,7 +179,7 @@ def _of_function(kind: type[ByFunction], pair: _Pair, one: _InBoth) -> _Changed 
 
 
 def _more_lines(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
-    """By kind, how many more lines there are; empty where a build's are not known, as of earlier versions."""
+    """By kind, how many more lines there are; empty where a build's are not known."""
     if any(max(one.values[measurand]) > 0 and not one.kinds for one in (before, after)):
         return {}
     return _differences(before.kinds, after.kinds)

@@ -18,7 +18,6 @@ from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.headline import builds_compared, fault_in_words, headline, left_out, scenario_headline
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import heading, is_portfolio
-from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import by_gravity
 from pdrgate.values.printable import printable
@@ -58,8 +57,7 @@ def summary_page(
         _section(scenario, pictures.get(number, ()), charts[number] if charts else None)
         for number, scenario in sorted(enumerate(result.scenarios), key=lambda one: by_gravity(one[1].verdict))
     ]
-    shared = in_common(result.scenarios)  # and not what the result says: of older versions that was the first SUT's
-    environment = Markup(facts_table("", shared)) if shared else None
+    environment = Markup(facts_table("", result.environment)) if result.environment else None
     return rendered(
         "summary.html.j2",
         run=result,

@@ -95,14 +95,14 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
         {**measured, **bases, **changes}, key=lambda name: name != PDR_ABOUT.name
     )  # else as they were measured
     return _told_once(
-        [_row(name, measured.get(name), bases.get(name, ""), changes.get(name), scenario.comparison) for name in names],
+        [_row(name, measured.get(name), bases.get(name, ""), changes.get(name)) for name in names],
         changes.values(),
     )
 
 
 def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
     """The same of a comparison that no scenario holds."""
-    rows = [_row(one.measurand, None, _number(one.baseline, one.unit), one, comparison) for one in comparison.changes]
+    rows = [_row(one.measurand, None, _number(one.baseline, one.unit), one) for one in comparison.changes]
     return _told_once(rows, comparison.changes)
 
 
@@ -178,10 +178,7 @@ def _row(
     one: MeasurandResult | None,
     baseline: str,
     change: ChangeResult | None,
-    comparison: ComparisonResult | None,
 ) -> MeasurandLine:
-    # Results of older versions tell the PDR's change only.
-    told = change or (comparison if name == PDR_ABOUT.name else None)
     value = number = interval = ""
     unit = unit_of(one.unit if one is not None else change.unit if change is not None else "")
     if one is not None and not (change and change.parts):
@@ -195,9 +192,9 @@ def _row(
         value=value,
         interval=interval,
         baseline=baseline,
-        change=change_told(told) if told else "",
+        change=change_told(change) if change else "",
         where=_where(change),
-        confidence=_confidence(told) if told else "",
+        confidence=_confidence(change) if change else "",
         verdict=change.verdict if change else None,
         why=described(name, change.unit, change.better).not_judged(change) if change else "",
         evidence=_evidence(change),
@@ -207,11 +204,11 @@ def _row(
     )
 
 
-def change_told(change: ChangeResult | ComparisonResult) -> str:
+def change_told(change: ChangeResult) -> str:
     """``-3.1% (-3.9% to -2.2%)``; ``+1.0 (+0.9 to +1.1)`` of what is counted by function: a packet may have had none
     of it, and no share of none is known. ``+2.2, by function +4.0 (+3.9 to +4.1)`` where these come to another number.
     """
-    if isinstance(change, ChangeResult) and change.parts:
+    if change.parts:
         limits = limits_in_words(change)
         sure = "" if adds_up(change) else f", by function {surely_more(change):+z.1f}"
         return f"{more_told(change)}{sure}" + (f" ({limits})" if limits else "")
@@ -223,8 +220,8 @@ def more_told(change: ChangeResult) -> str:
     return f"{more_of(change):+z.1f}"
 
 
-def _confidence(change: ChangeResult | ComparisonResult) -> str:
-    if isinstance(change, ChangeResult) and change.parts:
+def _confidence(change: ChangeResult) -> str:
+    if change.parts:
         return "all trials"
     return f"{100 * change.confidence:.4g} %"
 

@@ -42,7 +42,6 @@ def memory_lines(scenario: ScenarioResult) -> list[str]:
 def _rows(change: ChangeResult) -> list[tuple[str, ...]]:
     """The largest changes of a measurand, what the others and all together come to, and a packet's whole."""
     shown, others = change.parts[:_LARGEST], change.parts[_LARGEST:]
-    # Results of earlier versions do not say what a function had before and has now.
     rows = [("", one.label, *_values(one), f"{one.change:+z.1f}", _of(one)) for one in shown]
     if others:
         name = f"{len(others)} other functions" if len(others) > 1 else "another function"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic
 
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
-from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.measurands import Description
 from pdrgate.record.stretch import AnyStretch

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
-from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
+from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.verdicts.baseline import differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told

@@ -17,7 +17,7 @@ from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsSamples
 from pdrgate.gate.comparisons.pairs.pairs_noise import tell_resolvable
 from pdrgate.gate.comparisons.pairs.pairs_plan import PairsClock
 from pdrgate.gate.comparisons.pairs.resumed_pairs import resumed_pairs
-from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier, Tries
+from pdrgate.gate.comparisons.pairs.tries import Earlier, Tries
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.verdicts.change_verdict import shown_value, tolerances_asked
@@ -37,7 +37,7 @@ class PairsLoop(Generic[AnyStretch]):
         self.replication: Replication[AnyStretch] = kind.replication(self._told, self._begin_on)
         self.found: MeasuredPairs[AnyStretch] = MeasuredPairs()
         self.tries = Tries(
-            session.ledgers, f"{session.record.run} {task.longname}".rstrip(), afresh=session.options.afresh,
+            session.experience, f"{session.record.run} {task.longname}".rstrip(), afresh=session.options.afresh,
             resumed=session.record.resumed, observer=session.observer,
         )  # fmt: skip
         self._task = task

@@ -27,8 +27,8 @@ def tell_resolvable(task: ComparisonTask, fingerprint: Mapping[str, str], tolera
         UsageError: a tolerance is below what the testbed's noise lets so many pairs tell.
     """
     session = task.session
-    floor = noise_floor(session.noise, fingerprint, session.observer)
-    if session.noise:
+    floor = noise_floor(session.experience, fingerprint, session.observer)
+    if session.experience is not None:
         session.observer.said(resolvable_in_words(floor, tolerances))
     if not session.options.below_noise:
         check_resolvable(floor, tolerances, task.plan.pairs)
@@ -56,4 +56,4 @@ def remember_boots(
         )
         for boot in whole
     ]  # fmt: skip
-    remember(task.session.noise, sides["candidate"].findings.fingerprint, seen, task.session.observer)
+    remember(task.session.experience, sides["candidate"].findings.fingerprint, seen, task.session.observer)

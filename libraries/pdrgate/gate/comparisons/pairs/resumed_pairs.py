@@ -54,7 +54,7 @@ def resumed_pairs(
         known: all that was measured in that run.
 
     Raises:
-        DataError: the steps are of other builds or of an older version, or what a pair rests on is not there any more.
+        DataError: the steps are of other builds, or what a pair rests on is not there any more.
     """
     ours = _in_words(
         {side: build.label for side, build in builds.items()}, {side: build.identity for side, build in builds.items()}
@@ -62,13 +62,13 @@ def resumed_pairs(
     for step in steps:
         # The builds' names need not tell.
         told = fingerprint_differences(_in_words(step.builds, step.identities), ours)
-        if told or step.test != test:
+        if told:
             raise DataError(
-                f"cannot resume {folder}: its pairs of {scenario} were measured "
-                f"otherwise ({'; '.join(told) or 'by an older version of pdrgate'}); start a new run"
+                f"cannot resume {folder}: its pairs of {scenario} were measured otherwise ({'; '.join(told)}); start a "
+                "new run"
             )
     # A boot that stays up answers several tests; what its kernel does by itself it tells the first of them for all.
-    ours_of_all = [one for one in known if one.belonging.test in ("", test) or one.occasion.phase == Phase.IDLE]
+    ours_of_all = [one for one in known if one.belonging.test == test or one.occasion.phase == Phase.IDLE]
     measured, boots = by_boot(ours_of_all), [boot for step in steps if not step.failed for boot in step.boots]
     for boot in boots:
         if not any(one.occasion.phase in _TOLD_BY for one in measured.get(boot.boot, ())):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.progress import RunObserver
-from pdrgate.history.ledger import Ledger
 from pdrgate.replication import Contradiction, Samples, Try, contradiction
 from pdrgate.replication.earlier_tries import Pairs, counting
 from pdrgate.results.file_name import as_text
@@ -18,6 +16,9 @@ from pdrgate.results.fingerprint import digest
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.errors import PdrGateError
+
+if TYPE_CHECKING:
+    from pdrgate.history.database.experience import Experience
 
 COUNTING = frozenset({
     Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.UNSTABLE,
@@ -75,21 +76,21 @@ class Earlier:
 
 
 class Tries:
-    """The tries of one comparison, kept in ledgers.
+    """The tries of one comparison.
 
     Args:
-        ledgers: each keeps all of them; empty: tries are not kept.
+        experience: keeps all of them; None: tries are not kept.
         run: what tells this try from all others.
         afresh: whether earlier ones are forgotten.
         resumed: whether it goes on with a run that may have left a try, which is this one.
     """
 
     def __init__(
-        self, ledgers: Sequence[Ledger], run: str, *, afresh: bool, resumed: bool, observer: RunObserver
+        self, experience: Experience | None, run: str, *, afresh: bool, resumed: bool, observer: RunObserver
     ) -> None:  # fmt: skip
         self.earlier = Earlier()
-        self._ledgers = tuple(ledgers)
-        # A folder's name may be no text, and a ledger holds nothing else.
+        self._experience = experience
+        # A folder's name may be no text, and a history holds nothing else.
         self._run = as_text(run)
         self._afresh = afresh
         self._resumed = resumed
@@ -103,7 +104,8 @@ class Tries:
             builds: by side, the digest of the build's content; empty where nobody tells.
             fingerprints: by side; empty where it is not known yet.
         """
-        if not self._ledgers or self._compared or not all((*builds.values(), *fingerprints.values())):
+        known = (*builds.values(), *fingerprints.values())
+        if self._experience is None or self._compared or not all(known):
             return
         self._compared = digest(
             {f"{side} {what}": each for side, found in fingerprints.items()
@@ -111,31 +113,24 @@ class Tries:
         )  # fmt: skip
         if self._afresh:
             return
-        found = counting(self._known(), time.time())
+        try:
+            found = counting(self._experience.tries(self._compared), time.time())
+        except PdrGateError as error:
+            self._observer.said(f"earlier tries of these builds are not known: {error}")
+            return
         self.earlier = Earlier(tuple(one for one in found if not (self._resumed and one.run == self._run)))
         if said := self.earlier.in_words():
             self._observer.said(said)
 
     def keep(self, verdict: Verdict, pairs: Mapping[str, Pairs]) -> None:
         """Leave this one for the next; that it cannot be kept changes no verdict."""
-        if not self._compared or verdict not in COUNTING:
+        if self._experience is None or not self._compared or verdict not in COUNTING:
             return
         one = Try(
             run=self._run, when=time.time(), verdict=str(verdict), pairs=pairs, afresh=self._afresh,
             resumed=self._resumed,
         )  # fmt: skip
-        for ledger in self._ledgers:
-            try:
-                ledger.add(self._compared, one)
-            except PdrGateError as error:
-                self._observer.said(f"this try is not kept for a retry: {error}")
-
-    def _known(self) -> list[Try]:
-        """The tries of all ledgers that can be read, in the order in which they ended."""
-        found: dict[bytes, Try] = {}  # several may have the same
-        for ledger in self._ledgers:
-            try:
-                found |= {msgspec.json.encode(one): one for one in ledger.tries(self._compared)}
-            except PdrGateError as error:
-                self._observer.said(f"earlier tries of these builds are not known: {error}")
-        return sorted(found.values(), key=lambda one: one.when)
+        try:
+            self._experience.add_try(self._compared, one)
+        except PdrGateError as error:
+            self._observer.said(f"this try is not kept for a retry: {error}")

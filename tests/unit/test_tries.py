@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import os
 import random
 import sqlite3
 from collections.abc import Sequence
@@ -18,11 +17,10 @@ from hypothesis import strategies as st
 
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
-from pdrgate.gate.comparisons.pairs.tries_ledger import Tries
-from pdrgate.history.address import Address
-from pdrgate.history.database.kept_tries import HistoryLedger
-from pdrgate.history.database.version import VERSION_TABLE
-from pdrgate.history.ledger import LEDGER_FILE, Ledger, LedgerFile
+from pdrgate.gate.comparisons.pairs.tries import Tries
+from pdrgate.history.address import HISTORY_FILE, Address
+from pdrgate.history.database.experience import Experience
+from pdrgate.history.database.version import SCHEMA_TABLE
 from pdrgate.replication import PairsRule, Samples, Standing, Try, contradiction
 from pdrgate.replication.earlier_tries import CLOCKS, LASTING, Pairs, counting
 from pdrgate.results.model import Side
@@ -245,13 +243,13 @@ def test_a_contradiction_tells_both_ratios_and_whether_the_earlier_was_slower() 
     assert contradiction(samples(of(0.0, 4)), []) is None
 
 
-# --- The ledger ---
+# --- In a history ---
 
 
-def found(folder: Path, *others: Ledger, **how: bool) -> tuple[Tries, Watcher]:
+def found(folder: Path, **how: bool) -> tuple[Tries, Watcher]:
     watcher = Watcher()
     options = {"afresh": False, "resumed": False} | how
-    kept = [LedgerFile(folder / LEDGER_FILE), *others]
+    kept = Experience(Address.beside(folder), patience=0.01)
     tries = Tries(kept, f"run {len(how)} \udcff", **options, observer=watcher)
     tries.find(BUILDS, PRINTS)
     return tries, watcher
@@ -320,101 +318,37 @@ def test_other_builds_and_other_fingerprints_are_no_tries_of_these(
 ) -> None:
     found(tmp_path)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
     watcher = Watcher()
-    tries = Tries([LedgerFile(tmp_path / LEDGER_FILE)], "2", afresh=False, resumed=False, observer=watcher)
+    tries = Tries(Experience(Address.beside(tmp_path)), "2", afresh=False, resumed=False, observer=watcher)
     tries.find(builds, prints)
     assert (tries.earlier.tries, watcher.sentences) == ((), [])
-
-
-def test_a_ledger_that_cannot_be_read_or_written_changes_no_verdict(tmp_path: Path) -> None:
-    (tmp_path / LEDGER_FILE).mkdir()
-    tries, watcher = found(tmp_path)
-    tries.keep(Verdict.PASS, {"PDR": ONE})
-    assert tries.earlier.tries == ()
-    assert [one.partition(":")[0] for one in watcher.sentences] == [
-        "earlier tries of these builds are not known", "this try is not kept for a retry"
-    ]  # fmt: skip
-
-
-def test_a_ledger_that_is_no_plain_file_of_ours_is_neither_read_nor_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A change may put anything there: a link makes root write elsewhere, a FIFO has it wait for ever."""
-    kept, victim = tmp_path / "kept", tmp_path / "victim"
-    found(kept)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
-    path = kept / LEDGER_FILE
-    content = path.read_bytes()
-
-    def refused() -> list[str]:
-        tries, watcher = found(kept)
-        assert tries.earlier.tries == ()
-        tries.keep(Verdict.PASS, {"PDR": ONE})
-        return [one.removeprefix("this try is not kept for a retry: ") for one in watcher.sentences][-1:]
-
-    path.rename(victim)
-    path.symlink_to(victim)
-    assert refused() == [
-        f"cannot write {path}: it is a link; name the file itself; choose another folder with --output"
-    ]
-    assert victim.read_bytes() == content
-    path.unlink()
-    path.symlink_to(tmp_path / "gone")
-    assert "it is a link" in refused()[0]
-    assert not (tmp_path / "gone").exists()
-    path.unlink()
-    os.mkfifo(path)
-    assert "it is no plain file" in refused()[0]
-    path.unlink()
-    path.write_bytes(content)
-    monkeypatch.setattr("pdrgate.history.lines.LARGEST_NOISE_FILE", len(content) - 1)
-    assert "larger than" in refused()[0]
-    monkeypatch.undo()
-    assert len(found(kept)[0].earlier.tries) == 1
-    if os.geteuid() == 0:
-        os.chown(path, 12345, -1)
-        monkeypatch.delenv("SUDO_UID", raising=False)
-        assert "belongs to another user (uid 12345)" in refused()[0]
-        monkeypatch.setenv("SUDO_UID", "12345")
-        assert len(found(kept)[0].earlier.tries) == 1
-    assert path.read_bytes() == content
-
-
-def test_what_a_workers_folder_has_forgotten_the_history_knows(tmp_path: Path) -> None:
-    history = HistoryLedger(Address(file=tmp_path / "runs.db"))
-    found(tmp_path / "a", history)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
-    found(tmp_path / "b")[0].keep(Verdict.UNSTABLE, {"PDR": TWO})  # without --history
-    for folder, known in (("a", ["REGRESSION"]), ("b", ["REGRESSION", "UNSTABLE"]), ("c", ["REGRESSION"])):
-        tries, watcher = found(tmp_path / folder, history)
-        assert [one.verdict for one in tries.earlier.tries] == known
-        assert len(watcher.sentences) == 1
-    with sqlite3.connect(tmp_path / "runs.db") as damaged:
-        damaged.execute("UPDATE tries SET attempt = '{}'")
-    assert found(tmp_path / "c", history)[0].earlier.tries == ()
 
 
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
         ("BEGIN IMMEDIATE", "database is locked; another program is writing to it"),
-        (f"UPDATE {VERSION_TABLE} SET version_num = '0999'", "was written by a newer pdrgate"),
+        (f"UPDATE {SCHEMA_TABLE} SET schema = 2", " is of schema 2, and this pdrgate reads schema 1"),
         ("DROP TABLE tries", "no such table: tries"),
     ],
 )
-def test_a_history_that_fails_leaves_the_file(tmp_path: Path, fault: str, said: str) -> None:
-    history = HistoryLedger(Address(file=tmp_path / "runs.db"), patience=0.01)
-    found(tmp_path, history)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
-    with contextlib.closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as other:
+def test_a_history_that_fails_changes_no_verdict(tmp_path: Path, fault: str, said: str) -> None:
+    found(tmp_path)[0].keep(Verdict.REGRESSION, {"PDR": ONE})
+    with contextlib.closing(sqlite3.connect(tmp_path / HISTORY_FILE, isolation_level=None)) as other:
         other.execute(fault)
-        tries, watcher = found(tmp_path, history)
+        tries, watcher = found(tmp_path)
         tries.keep(Verdict.PASS, {"PDR": TWO})
-    assert [said in one for one in watcher.sentences] == [True, False, True]
-    assert [one.verdict for one in found(tmp_path)[0].earlier.tries] == ["REGRESSION", "PASS"]
+    assert tries.earlier.tries == ()
+    assert [one.partition(":")[0] for one in watcher.sentences] == [
+        "earlier tries of these builds are not known", "this try is not kept for a retry"
+    ]  # fmt: skip
+    assert all(said in one for one in watcher.sentences)
 
 
-def test_a_line_that_is_damaged_costs_itself(tmp_path: Path) -> None:
-    found(tmp_path)[0].keep(Verdict.PASS, {"PDR": ONE})
-    path = tmp_path / LEDGER_FILE
-    content = path.read_bytes()
-    path.write_bytes(b'{"compared": 1}\n' + content + content[:40])
+def test_a_row_that_is_damaged_costs_itself(tmp_path: Path) -> None:
+    for pairs in (ONE, TWO):
+        found(tmp_path)[0].keep(Verdict.PASS, {"PDR": pairs})
+    with contextlib.closing(sqlite3.connect(tmp_path / HISTORY_FILE, isolation_level=None)) as damaged:
+        damaged.execute("UPDATE tries SET attempt = '{}' WHERE id = 1")
     assert len(found(tmp_path)[0].earlier.tries) == 1
 
 

@@ -1,0 +1,103 @@
+"""Experience: what runs leave in a history for the next ones. From boots of a testbed its noise floor is computed, and
+pairs of earlier tries of two builds count for the next try."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+from sqlalchemy import select
+
+from pdrgate.history.address import Address
+from pdrgate.history.database.connection import LOCK_PATIENCE, Database
+from pdrgate.history.database.inserting import insert_new
+from pdrgate.history.database.tables import AttemptRow, NoiseRow
+from pdrgate.replication import NoiseObservation, ObservedBoot, Try
+
+NEWEST = 500
+"""Observations of a testbed that are read: what is older weighs next to nothing by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """The experience in one history, which is opened for each question, so that a server may come and go meanwhile.
+
+    A row that cannot be read is skipped. Every method raises StorageError where the history cannot be reached, and
+    DataError where it is no history.
+
+    Attributes:
+        patience: as of `Database.open`.
+    """
+
+    where: Address
+    patience: float = LOCK_PATIENCE
+
+    def observations(self, testbed: str) -> list[NoiseObservation]:
+        """The newest observations of a testbed, oldest first; none where there is no file yet."""
+        if self._nothing_yet:
+            return []
+        asked = (
+            select(NoiseRow.measured, NoiseRow.boots)
+            .where(NoiseRow.testbed == testbed)
+            .order_by(NoiseRow.measured.desc(), NoiseRow.id.desc())
+            .limit(NEWEST)
+        )
+        found = []
+        with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
+            for measured, boots in connection.execute(asked):
+                with contextlib.suppress(msgspec.MsgspecError):
+                    decoded = msgspec.json.decode(boots, type=tuple[ObservedBoot, ...])
+                    found.append(NoiseObservation(when=measured, boots=decoded))
+        return found[::-1]
+
+    def add_observation(self, testbed: str, conditions: Mapping[str, str], seen: NoiseObservation) -> None:
+        """Keep one observation; an equal one is kept once.
+
+        Args:
+            testbed: what must be equal for observations to be of one testbed, see `pdrgate.results.fingerprint.series`.
+            conditions: the entries that it is the digest of, for people.
+        """
+        self._add(NoiseRow, {
+            "key": hashlib.sha256(msgspec.json.encode([testbed, seen])).hexdigest(), "testbed": testbed,
+            "measured": seen.when, "conditions": dict(conditions), "boots": msgspec.json.encode(seen.boots).decode(),
+        })  # fmt: skip
+
+    def tries(self, compared: str) -> list[Try]:
+        """The tries of one comparison in the order in which they ended; none where there is no file yet.
+
+        Args:
+            compared: the digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.pairs.tries`.
+        """
+        if self._nothing_yet:
+            return []
+        asked = (
+            select(AttemptRow.attempt)
+            .where(AttemptRow.compared == compared)
+            .order_by(AttemptRow.ended, AttemptRow.id)
+        )  # fmt: skip
+        found = []
+        with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
+            for encoded in connection.execute(asked).scalars():
+                with contextlib.suppress(msgspec.MsgspecError):
+                    found.append(msgspec.json.decode(encoded, type=Try))
+        return found
+
+    def add_try(self, compared: str, ended: Try) -> None:
+        """Keep one try; an equal one is kept once."""
+        encoded = msgspec.json.encode(ended)
+        self._add(AttemptRow, {
+            "key": hashlib.sha256(compared.encode() + encoded).hexdigest(), "compared": compared, "ended": ended.when,
+            "verdict": ended.verdict, "attempt": encoded.decode(),
+        })  # fmt: skip
+
+    @property
+    def _nothing_yet(self) -> bool:
+        return self.where.file is not None and not self.where.file.exists()
+
+    def _add(self, table: type[NoiseRow | AttemptRow], row: Mapping[str, object]) -> None:
+        opened = Database.open(self.where, create=True, patience=self.patience)
+        with opened as history, history.writing() as connection:
+            insert_new(connection, table, "key", row)
