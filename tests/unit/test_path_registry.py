@@ -40,7 +40,6 @@ def test_a_path_is_there_once_its_file_is(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(DATA_PATHS, added.name, added)
     scenario = Scenario(added.name)
     assert scenario.title.startswith("a bridge, 1 cpu, ")
-    assert Scenario.named(scenario.name) == scenario
     assert (scenario.frames.family, scenario.delivery, scenario.streams) == (4, None, None)
     assert data_path(added.name).family == 4
 

@@ -118,20 +118,29 @@ _OF_PROGRAMS = ("attach", "replaces", "maps", "rodata", "beneath", "packets")
 _USUAL = RunOptions(testbed=Path())
 
 
-_OF_PAIRS = (
-    "tolerance", "boots", "budget", "latency", "fate", "traffic", "packets", "latency_tolerance", "spike_in", "bisect",
-    "below_noise", "profile",
-)  # fmt: skip
-"""Options that ask something of one path, whose boots are compared in pairs."""
+_OF_ONE_PATH = ("fate", "traffic")
+"""Options that say something of a path's packets, which is hardly meant for each path."""
 
 
-def _of_pairs(options: RunOptions) -> bool:
-    """Whether builds are compared on one path: elsewhere than in guests, or because an option is about that."""
-    from pdrgate.launch import default_testbed
+def _default_tag(options: RunOptions) -> str:
+    """The tests of a run that names none."""
+    from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.builds.program_setup import ProgramSetup
+    from pdrgate.launch.drawn_order import PORTFOLIO
 
-    if options.testbed != default_testbed(builds=True)[0]:
-        return True
-    return any(getattr(options, name) != getattr(_USUAL, name) for name in _OF_PAIRS)
+    if options.packets is not None:
+        return "bpf-packets"
+    if options.beneath:
+        return "beneath"
+    if options.bpf:
+        kind = bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces)).kind
+        return {"xdp": "path-xdp-ipv6", "tc": "path-tc-redirect"}[kind]
+    if options.measure != "cost":
+        return "default"
+    for name in _OF_ONE_PATH:
+        if getattr(options, name) != getattr(_USUAL, name):
+            raise UsageError(f"--{name} is of a path's packets; name the path with --scenario, such as path-nat")
+    return PORTFOLIO
 
 
 def _check_beneath(name: str) -> None:
@@ -175,11 +184,10 @@ def _asked(**given: Any) -> RunOptions:
     Raises:
         UsageError: options that do not go together.
     """
-    from pdrgate.builds.bpf_build import bpf_build
-    from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.gate.run.scenario_file import scenario_of
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.launch.drawn_order import PORTFOLIO, new_order
+    from pdrgate.launch.measuring import measured
     from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
@@ -227,26 +235,13 @@ def _asked(**given: Any) -> RunOptions:
         if scenario_of(options.scenario_file).program is not None and options.bpf:  # told before anything is set up
             raise UsageError(f"--bpf is the program under test, and {options.scenario_file} loads one; leave one out")
         options = dataclasses.replace(options, scenarios=("scenario-file",))
-    if (options.against or options.bpf) and options.scenarios == ("default",):
-        tag = "kernel-build" if _of_pairs(options) else PORTFOLIO
-        if options.packets is not None:
-            tag = "bpf-packets"
-        elif options.bpf:
-            kind = (
-                "beneath"
-                if options.beneath
-                else bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces)).kind
-            )
-            tag = f"bpf-{'build' if options.against else 'program'}-{kind}"
-        options = dataclasses.replace(options, scenarios=(tag,))
     if options.retis and options.against:
         raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")
     if options.soak is not None and not options.soak:
         raise UsageError("--soak 0 s offers nothing; name a time such as 1 h, or leave it out")
-    if options.soak is not None and options.against:
-        raise UsageError("--soak is of one build; leave out --against")
-    if options.soak is not None and options.scenarios == ("default",):
-        options = dataclasses.replace(options, scenarios=("soak",))
+    options = measured(options)
+    if options.scenarios == ("default",):
+        options = dataclasses.replace(options, scenarios=(_default_tag(options),))
     if PORTFOLIO in options.scenarios and options.order is None:
         options = dataclasses.replace(options, order=new_order())
     return options

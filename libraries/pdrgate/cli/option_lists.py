@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 
 from pdrgate.cli.gate import gate
+from pdrgate.cli.path_page import paths_page
 from pdrgate.gate.run.declaration import By, Declaration, declarations
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.launch import listed
 
 ROOT = Path(__file__).parents[3]
 """A checkout."""
@@ -51,14 +51,6 @@ def reference_table() -> Iterator[str]:
             told = _PAGES.get(name) or _clause(parameter.help or "")
         shown = names if flag else names.replace("`--", "`--", 1)[:-1] + f" {form}`"
         yield f"| {shown} | {default} | {told} |"
-
-
-def portfolio_table() -> Iterator[str]:
-    """What the reference tells of each path of the portfolio."""
-    yield from ("| path | tag | what the SUT does |", "|---|---|---|")
-    for one in sorted(listed([ROOT / "robot/gate/portfolio"]), key=lambda one: one.test.lower()):
-        tag = next(tag for tag in one.tags if tag.startswith("path-"))
-        yield f"| {one.test} | `{tag}` | {_clause(one.about)} |"
 
 
 def environment_lists() -> Iterator[str]:
@@ -132,7 +124,8 @@ def _described(one: Declaration) -> str:
 
 
 _LISTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
-    "docs/reference.md": (("options", reference_table), ("paths", portfolio_table)),
+    "docs/reference.md": (("options", reference_table),),
+    "docs/paths.md": (("paths", paths_page),),
     "ci/gate": (("options", gate_options),),
     "ci/gate-from-env": (("options", environment_lists),),
     "action.yml": (("options", action_inputs), ("variables of options", action_environment)),

@@ -18,7 +18,7 @@ from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.first_failure import FirstFailure
 from pdrgate.launch.folders import give_file_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.stopping import StoppedError, Stopping
-from pdrgate.launch.suites import ALL
+from pdrgate.launch.suites import ALL, RUN_NAME
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.model import RunResult
 from pdrgate.this_process.interruption import interrupted_code
@@ -175,7 +175,7 @@ def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) 
     code: int = run(
         *(str(found(suite)) for suite in options.suites),
         include=include,
-        name="pdrgate",
+        name=RUN_NAME,
         pythonpath=[str(PACKAGE.parent)],
         prerunmodifier=[] if options.order is None else [DrawnOrder(options.order)],
         variablefile=[variable_file(folder)],

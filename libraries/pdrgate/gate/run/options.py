@@ -18,6 +18,7 @@ import msgspec
 
 from pdrgate.builds.program_setup import Attach
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
+from pdrgate.gate.run.measures import MeasureName
 from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.history.seal import seal
 from pdrgate.history.whole_file import write_whole
@@ -32,6 +33,12 @@ _LARGEST_OPTIONS = 1 << 20
 """Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
+_TIMED = ("pdr", "transfer", "overload", "windows", "soak")
+"""What depends on how fast the SUT is."""
+_IN_PAIRS = ("pdr", "transfer", "overload")
+"""What two builds are compared by over pairs of boots."""
+_OFFERED = ("pdr", "overload", "soak")
+"""What is searched by offering loads."""
 _GONE = ("reading",)
 """Keys of older runs that nothing is asked by any more: a gate reads PASTRAMI's entry into saturation strictly."""
 
@@ -61,6 +68,7 @@ class Options:
             "The accepted loss of PDR, where a test says no other.",
             "the accepted loss of PDR and of saturation throughput",
             EVERYBODY,
+            of=_TIMED,
         ),
     ] = TOLERANCE
     cost_tolerance: Annotated[
@@ -81,6 +89,7 @@ class Options:
             "Measure latency at 50, 90 and 99 % of the PDR as well, and judge it.",
             "measure and judge [latency](counted.md#latency) too, at 50, 90 and 99 % of the PDR, in every "
             "scenario whose packets come back",
+            of=_OFFERED,
         ),
     ] = False
     fate: Annotated[
@@ -111,7 +120,7 @@ class Options:
             "WORDS",
         ),
     ] = ""
-    latency_tolerance: Annotated[Ratio, Said("The accepted growth of latency.")] = LATENCY_TOLERANCE
+    latency_tolerance: Annotated[Ratio, Said("The accepted growth of latency.", of=_OFFERED)] = LATENCY_TOLERANCE
     load_tolerance: Annotated[
         Ratio | None,
         Said(
@@ -173,6 +182,7 @@ class Options:
         Said(
             "Compare builds even where this testbed cannot resolve the tolerance.",
             "compare builds even where 48 pairs cannot resolve the tolerance on this testbed",
+            of=_IN_PAIRS,
         ),
     ] = False
     allow_config_differences: Annotated[
@@ -190,6 +200,7 @@ class Options:
             "after a PASS, plant a slowdown of twice the tolerance into the baseline and show that it is found: "
             "[could it have failed?](comparing.md#could-it-have-failed)",
             EVERYBODY,
+            of=_IN_PAIRS,
         ),
     ] = False
     retis: Annotated[
@@ -318,6 +329,7 @@ class RunOptions(Options):
             "Run the eBPF programs on the packets of this capture, each by itself, in place of traffic.",
             "run the eBPF programs on the packets of this capture, each by itself, in place of traffic: [packets in "
             "place of ports](#packets-in-place-of-ports)",
+            of=("packets",),
         ),
     ] = None
     against: Annotated[
@@ -330,8 +342,24 @@ class RunOptions(Options):
             commands=True,
         ),
     ] = ""
+    measure: Annotated[
+        MeasureName | None,
+        Said(
+            "What is measured on the paths that --scenario chooses.",
+            "what is [measured](reference.md#what-is-measured) on the paths that `--scenario` chooses",
+            EVERYBODY,
+            "WHAT",
+            default="cost, where two kernels are booted in guests of local-vm; else pdr, and transfer of TCP",
+        ),
+    ] = None
     boots: Annotated[
-        int, Said("Boots of each, at most.", "boots of each build, at most; 3 to 500", range=(FEWEST_BOOTS, 500))
+        int,
+        Said(
+            "Boots of each, at most.",
+            "boots of each build, at most; 3 to 500",
+            range=(FEWEST_BOOTS, 500),
+            of=_IN_PAIRS,
+        ),
     ] = 48
     budget: Annotated[
         Duration | None,
@@ -345,7 +373,8 @@ class RunOptions(Options):
         Duration | None,
         Said(
             "Offer 90 % of the PDR for so long, and say what is lost.",
-            "run the scenario `soak`: offer [90 % of the PDR](soak.md#soak) for so long, and report what is lost",
+            "measure `soak`: offer [90 % of the PDR](soak.md#soak) for so long, and report what is lost",
+            of=("soak",),
         ),
     ] = None
     scenarios: Annotated[
