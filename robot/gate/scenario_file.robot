@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation     A scenario of your own, from the file that --scenario-file names.
+Documentation     A scenario of your own, from the YAML file that --scenario names.
 
 Resource          ../../resources/gate.resource
 

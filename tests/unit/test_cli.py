@@ -497,9 +497,8 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
         (["--bpf", "none.o", "--against", "c"], 2, "none.o: cannot read it"),
         (["--bpf", "none.o", "--against", "c", "--program", "one"], 2, "none.o: cannot read it"),
         (["--maps", "a.yaml"], 64, "--maps is for eBPF objects; name one with --bpf OBJECT, or two"),
-        (["--bpf", "a.o", "--against", "c", "--beneath", "tcp-transfer"], 64, "there are ipv6-routing"),
         (
-            ["--bpf", "a", "--against", "c", "--maps", "none.yaml", "--beneath", "ipv6-routing"],
+            ["--bpf", "a", "--against", "c", "--maps", "none.yaml", "--scenario", "path-ipv6-routing"],
             64,
             "none.yaml: No such file or directory; name a",
         ),

@@ -75,7 +75,6 @@ MEASURED = {
         "--program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",
         "--maps": _FILLED, "--rodata": _FILLED, "--traffic": _PAGE, "--fate": _PAGE,
         "--packets": "guest/test_packet_vectors_guest.py::test_equal_programs_pass_and_a_lookup_more_is_named",
-        "--beneath": "datapath/test_filled_programs.py::test_what_a_program_lets_pass_is_right_with_a_path_beneath",
         "--afresh": _AFRESH,
         "--quiet": "acceptance/test_verdicts.py::test_it_runs_from_any_folder_and_finds_its_own_suites_quietly",
         "--bisect": "guest/test_bisect.py::test_the_first_slow_build_of_a_list_is_found",

@@ -96,7 +96,9 @@ def jenkins_parameters() -> Iterator[str]:
             kind, more = "booleanParam", ""
         elif one.choices:
             kind = "choice"
-            first, *others = sorted(one.choices, key=lambda choice: choice != one.default)
+            # Jenkins takes the first where nobody chooses.
+            first = one.default or ""
+            others = (choice for choice in one.choices if choice != first)
             more = f"choices: [{', '.join(repr(choice) for choice in (first, *others))}], "
         else:
             kind, more = "string", ""

@@ -6,6 +6,8 @@ described when its first keyword that measures comes, and ends the test there.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 from robot.api import SuiteVisitor, TestSuite
 
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.scenario_file import scenario_of
+from pdrgate.gate.run.scenario_file import SCENARIO_FILES, scenario_of
 from pdrgate.launch.suites import ALL, RUN_NAME, chooses, listed
 from pdrgate.record.fate import INSIDE
 from pdrgate.this_process.own_files import PACKAGE, found
@@ -22,8 +24,10 @@ from pdrgate.values.errors import UsageError
 
 SUITES = (Path("robot/gate"),)
 """The gate's own."""
-FILES = (".yaml", ".yml")
-"""The endings of scenario files."""
+
+
+_STORED = re.compile(r"-(unpinned|\dcpus?)-\d")
+"""What a name in results has, and hardly a tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def scenario_named(name: str, suites: Sequence[Path] = SUITES) -> Scenario:
     Raises:
         UsageError: the name is of no scenario, or of several.
     """
-    if name.endswith(FILES):
+    if name.endswith(SCENARIO_FILES):
         return scenario_of(Path(name))
     by_tag = any(chooses(name, one.tags) for one in listed(suites))
     tests = described(suites, (name,) if by_tag else (ALL,))
@@ -115,6 +119,25 @@ def scenario_named(name: str, suites: Sequence[Path] = SUITES) -> Scenario:
         f"--scenario {name}: no test has this tag, and none has a scenario of this name; take a tag of 'pdrgate gate "
         "--list-scenarios', a name from a result, or a YAML file"
     )
+
+
+def tag_named(name: str, suites: Sequence[Path]) -> str:
+    """The tag of the test whose scenario results call so; the name itself where it is a tag pattern, or none of both.
+
+    Raises:
+        UsageError: a suite cannot be read, or nothing but its suite chooses that test.
+    """
+    if not _STORED.search(name) or any(chooses(name, one.tags) for one in listed(suites)):
+        return name
+    tests = described(suites)
+    found = next((one for one in tests if one.scenario.name == name), None)
+    if found is None:
+        return name
+    uses = Counter(tag for one in tests for tag in one.tags)
+    tag = next((tag for tag in found.tags if uses[tag] == 1), None)
+    if tag is None:
+        raise UsageError(f"--scenario {name}: its test {found.name} has no tag of its own; give it one")
+    return tag
 
 
 def _as_asked(scenario: Scenario) -> Iterator[Scenario]:

@@ -54,7 +54,7 @@ def _path(suite: TestSuite) -> PathFile:
     known = {name: str(value) for name, value in suite.metadata.items()}
     for name in ("Rank", "Why"):
         if name not in known:
-            raise UsageError(f"{suite.source}: a path says why it is there; add Metadata    {name}    …")
+            raise UsageError(f"{suite.source}: a path says why it is there; add its metadata {name}")
     if known["Rank"] not in _RANKS:
         raise UsageError(f"{suite.source}: a path's rank is {' or '.join(_RANKS)}, and not {known['Rank']}")
     tests = [(test, tag) for test in suite.tests for tag in test.tags if tag.startswith(_TAG)]

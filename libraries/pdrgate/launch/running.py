@@ -171,7 +171,7 @@ def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) 
     from pdrgate.launch.drawn_order import DrawnOrder
     from pdrgate.reports.pages.overview import STATISTICS
 
-    include = [] if ALL in options.scenarios else list(options.scenarios)
+    include = [] if ALL in options.patterns else list(options.patterns)
     code: int = run(
         *(str(found(suite)) for suite in options.suites),
         include=include,

@@ -96,7 +96,7 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
     for suite in options.suites:
         if not found(suite).exists():
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
-    tests = listed(options.suites, options.scenarios)
+    tests = listed(options.suites, options.patterns)
     check_paths(options.measure, tests)
     if options.baseline is not None:
         from pdrgate.gate.verdicts.baseline import baselines

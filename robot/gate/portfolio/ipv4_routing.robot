@@ -16,13 +16,13 @@ IPv4 Routing
     Then It Is As Fast As Before    several_cpus=True
 
 Small Buffers
-    [Tags]    ipv4    small-buffers    -portfolio
+    [Tags]    ipv4-routing-small-buffers    ipv4    small-buffers    -portfolio
     Given The SUT Routes IPv4
     And Its Receive Buffers Hold 512 Packets
     Then It Is As Fast As Before
 
 Full-Size Frames
-    [Tags]    ipv4    frame-sizes    -portfolio
+    [Tags]    ipv4-routing-full-size-frames    ipv4    frame-sizes    -portfolio
     Given The SUT Routes IPv4
     And The Frames Have 1518 Bytes
     Then It Is As Fast As Before

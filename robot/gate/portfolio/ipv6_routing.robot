@@ -15,13 +15,13 @@ IPv6 Routing
     Then It Is As Fast As Before
 
 Small Buffers
-    [Tags]    ipv6    small-buffers    -portfolio
+    [Tags]    ipv6-routing-small-buffers    ipv6    small-buffers    -portfolio
     Given The SUT Routes IPv6
     And Its Receive Buffers Hold 512 Packets
     Then It Is As Fast As Before
 
 Unpinned
-    [Tags]    ipv6    unpinned    -portfolio
+    [Tags]    ipv6-routing-unpinned    ipv6    unpinned    -portfolio
     Given The SUT Routes IPv6
     And Its Interrupts Are Pinned To    unpinned
     Then It Is As Fast As Before

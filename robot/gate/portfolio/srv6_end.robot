@@ -18,7 +18,7 @@ Ends Of IPv6 Segments
 
 Ends Of Many IPv6 Segments
     [Documentation]    A routing header through eight hops fits into 256 bytes.
-    [Tags]    srv6    -portfolio
+    [Tags]    srv6-end-ends-of-many-ipv6-segments    srv6    -portfolio
     Given The SUT Ends IPv6 Segments
     And The Frames Have 256 Bytes
     Then It Is As Fast As Before

@@ -15,12 +15,12 @@ TCP From The SUT
     Then It Is As Fast As Before
 
 One Stream That The SUT Sends
-    [Tags]    tcp    closed-loop    -portfolio
+    [Tags]    tcp-from-the-sut-one-stream-that-the-sut-sends    tcp    closed-loop    -portfolio
     Given The SUT Sends TCP By 1 Streams
     Then It Is As Fast As Before
 
 One Stream By Reno
-    [Tags]    tcp    closed-loop    -portfolio
+    [Tags]    tcp-from-the-sut-one-stream-by-reno    tcp    closed-loop    -portfolio
     Given The SUT Sends TCP By 1 Streams
     And Its TCP Senders Use reno    # robocop: off=NAME18
     Then It Is As Fast As Before

@@ -15,30 +15,30 @@ TCP To The SUT
     Then It Is As Fast As Before
 
 One Stream
-    [Tags]    tcp    tcp-one    closed-loop    -portfolio
+    [Tags]    tcp-to-the-sut-one-stream    tcp    tcp-one    closed-loop    -portfolio
     Given The SUT Receives TCP By 1 Streams
     Then It Is As Fast As Before
 
 Small Windows
-    [Tags]    tcp    closed-loop    -portfolio
+    [Tags]    tcp-to-the-sut-small-windows    tcp    closed-loop    -portfolio
     Given The SUT Receives TCP By 1 Streams
     And Its TCP Windows Have 64 KiB
     Then It Is As Fast As Before
 
 Large Windows
-    [Tags]    tcp    closed-loop    -portfolio
+    [Tags]    tcp-to-the-sut-large-windows    tcp    closed-loop    -portfolio
     Given The SUT Receives TCP By 1 Streams
     And Its TCP Windows Have 4096 KiB
     Then It Is As Fast As Before
 
 Eight Streams
-    [Tags]    tcp    closed-loop    -portfolio
+    [Tags]    tcp-to-the-sut-eight-streams    tcp    closed-loop    -portfolio
     Given The SUT Receives TCP By 8 Streams
     Then It Is As Fast As Before
 
 TCP Without GRO
     [Documentation]    Each segment goes up the stack by itself.
-    [Tags]    batching    closed-loop    -portfolio
+    [Tags]    tcp-to-the-sut-tcp-without-gro    batching    closed-loop    -portfolio
     Given The SUT Receives TCP By 1 Streams
     And Its TCP Windows Have 256 KiB
     And GRO Is Off
@@ -46,7 +46,7 @@ TCP Without GRO
 
 TCP By Ports That Wait
     [Documentation]    Polls find more segments to put together, and acknowledgements go out later.
-    [Tags]    batching    closed-loop    -portfolio
+    [Tags]    tcp-to-the-sut-tcp-by-ports-that-wait    batching    closed-loop    -portfolio
     Given The SUT Receives TCP By 1 Streams
     And Its TCP Windows Have 256 KiB
     And Its Ports Wait For Further Packets    1 ms

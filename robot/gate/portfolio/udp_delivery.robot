@@ -18,44 +18,44 @@ UDP Delivery
     Then It Is As Fast As Before
 
 Small Socket Buffers
-    [Tags]    udp    -portfolio
+    [Tags]    udp-delivery-small-socket-buffers    udp    -portfolio
     Given The SUT Delivers UDP To 1 Receivers
     And Its Socket Buffers Hold 1 MB
     Then It Is As Fast As Before
 
 Large Socket Buffers
-    [Tags]    udp    -portfolio
+    [Tags]    udp-delivery-large-socket-buffers    udp    -portfolio
     Given The SUT Delivers UDP To 1 Receivers
     And Its Socket Buffers Hold 4 MB
     Then It Is As Fast As Before
 
 All Packets In One Call
-    [Tags]    udp    -portfolio
+    [Tags]    udp-delivery-all-packets-in-one-call    udp    -portfolio
     Given The SUT Delivers UDP To 1 Receivers By recvmmsg
     Then It Is As Fast As Before
 
 Full-Size Frames
-    [Tags]    udp    -portfolio
+    [Tags]    udp-delivery-full-size-frames    udp    -portfolio
     Given The SUT Delivers UDP To 1 Receivers
     And The Frames Have 1518 Bytes
     Then It Is As Fast As Before
 
 Balanced Interrupts
-    [Tags]    udp    -portfolio
+    [Tags]    udp-delivery-balanced-interrupts    udp    -portfolio
     Given The SUT Delivers UDP To 1 Receivers
     And Its Interrupts Are Pinned To    unpinned
     Then It Is As Fast As Before
 
 UDP Without GRO
     [Documentation]    Each packet goes up the stack by itself, and nobody looks for another one of its flow.
-    [Tags]    batching    -portfolio
+    [Tags]    udp-delivery-udp-without-gro    batching    -portfolio
     Given The SUT Delivers UDP To 1 Receivers
     And GRO Is Off
     Then It Is As Fast As Before
 
 UDP By Ports That Wait
     [Documentation]    Polls find more packets, which have waited longer.
-    [Tags]    batching    -portfolio
+    [Tags]    udp-delivery-udp-by-ports-that-wait    batching    -portfolio
     Given The SUT Delivers UDP To 1 Receivers
     And Its Ports Wait For Further Packets    1 ms
     Then It Is As Fast As Before

@@ -92,7 +92,7 @@ class Declaration:
     @property
     def variable(self) -> str:
         """The name of Robot's variable, and of a pipeline's."""
-        return (self.said.option or self.name).upper()
+        return (self.name if By.VARIABLE in self.said.by else self.said.option or self.name).upper()
 
     @property
     def flag(self) -> bool:

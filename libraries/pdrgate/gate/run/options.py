@@ -33,6 +33,8 @@ _LARGEST_OPTIONS = 1 << 20
 """Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
+FILE_TAG = "scenario-file"
+"""The tag of the test that measures a scenario file."""
 _TIMED = ("pdr", "transfer", "overload", "windows", "soak")
 """What depends on how fast the SUT is."""
 _IN_PAIRS = ("pdr", "transfer", "overload")
@@ -314,15 +316,6 @@ class RunOptions(Options):
             commands=True,
         ),
     ] = ()
-    beneath: Annotated[
-        str,
-        Said(
-            "The data path that takes what the eBPF programs let pass: any, such as ipv6-routing.",
-            "the data path that takes the packets that the eBPF programs let pass: any with an open load, such as "
-            "`ipv6-routing` or `udp-delivery`. Without it, a packet that is passed to the kernel is an error",
-            form="PATH",
-        ),
-    ] = ""
     packets: Annotated[
         Path | None,
         Said(
@@ -380,8 +373,10 @@ class RunOptions(Options):
     scenarios: Annotated[
         tuple[str, ...],
         Said(
-            "Tests to run, by tag or Robot tag pattern (small-buffers, ipv4, ipv6ANDlarge-buffers); 'all' runs all.",
-            "tests to run, by tag or Robot tag pattern; `all` runs all; may be repeated",
+            "Paths to measure: by tag or Robot tag pattern (path-nat, ipv6ANDlarge-buffers), by name in results, or by "
+            "a YAML file; 'all' is each.",
+            "paths to measure: by [tag](#tags-of-the-gates-suites) or Robot tag pattern, by the name in a result, or a "
+            "[scenario of your own](#a-scenario-of-your-own) in a YAML file; `all` is each; may be repeated",
             By.COMMAND | By.PIPELINE,
             "TAG",
             option="scenario",
@@ -391,9 +386,9 @@ class RunOptions(Options):
         Path | None,
         Said(
             "A scenario of your own, in a YAML file.",
-            "a scenario of your own in a YAML file: [set-up of the SUT](reference.md#a-scenario-of-your-own)",
-            EVERYBODY,
-            "FILE",
+            by=By.VARIABLE,
+            form="FILE",
+            option="scenario",
             commands=True,
         ),
     ] = None
@@ -457,6 +452,11 @@ class RunOptions(Options):
     def keep(self, folder: Path) -> None:
         """Write the options into the folder of the run. Raises StorageError."""
         seal(write_whole(folder / OPTIONS_FILE, f"{json.dumps(self.written(), indent=1)}\n".encode()))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The tag patterns of the tests to run."""
+        return self.scenarios if self.scenario_file is None else (FILE_TAG,)
 
     @property
     def command(self) -> str:
