@@ -18,8 +18,7 @@ from pdrgate.cli.parameters import (
     output_option,
 )
 from pdrgate.gate.run.declaration import declarations
-from pdrgate.gate.run.options import RunOptions
-from pdrgate.gate.run.scenario_file import SCENARIO_FILES
+from pdrgate.gate.run.options import SCENARIO_FILES, RunOptions
 from pdrgate.this_process.own_files import beside_own
 from pdrgate.values.errors import EXIT_PASS, UsageError
 

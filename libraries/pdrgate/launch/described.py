@@ -15,8 +15,9 @@ from typing import Any
 
 from robot.api import SuiteVisitor, TestSuite
 
+from pdrgate.gate.run.options import SCENARIO_FILES
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.scenario_file import SCENARIO_FILES, scenario_of
+from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.launch.suites import ALL, RUN_NAME, chooses, listed
 from pdrgate.record.fate import INSIDE
 from pdrgate.this_process.own_files import PACKAGE, found

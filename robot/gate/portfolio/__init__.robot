@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation     Is each of these paths as fast as it was? Each file is a path, and ``--measure`` says what is measured.
+Documentation     Is each of these paths as fast as it was? A file is a path; ``--measure`` says what is measured.
 
 Resource          ../../../resources/gate.resource
 

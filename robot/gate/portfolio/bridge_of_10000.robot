@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    A bridge knows ten thousand stations.
-Metadata    Rank        secondary
-Metadata    Why         A bridge of a data centre knows many stations. A forwarding table of that size shows what a
-...                     lookup costs when its hash buckets fill.
-Metadata    Fault       ip link set gate0 type bridge vlan_filtering 1
-Metadata    Seen In     vlan|allowed
+Metadata         Rank    secondary
+Metadata         Why    A bridge of a data centre knows many stations. A forwarding table of that size shows what a
+...              lookup costs when its hash buckets fill.
+Metadata         Fault    ip link set gate0 type bridge vlan_filtering 1
+Metadata         Seen In    vlan|allowed
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-bridge-of-10000
+Test Tags        path-bridge-of-10000
 
 
 *** Test Cases ***

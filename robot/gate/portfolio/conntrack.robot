@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Connections are tracked, and none is translated.
-Metadata    Rank        primary
-Metadata    Why         Stateful firewalls track connections and most of their packets belong to known ones. It
-...                     separates the cost of tracking from that of translation, which NAT adds.
-Metadata    Fault       nft add rule ip gate passing ct mark 7 drop
-Metadata    Seen In     nft_ct_get
+Metadata         Rank    primary
+Metadata         Why    Stateful firewalls track connections and most of their packets belong to known ones. It
+...              separates the cost of tracking from that of translation, which NAT adds.
+Metadata         Fault    nft add rule ip gate passing ct mark 7 drop
+Metadata         Seen In    nft_ct_get
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-conntrack
+Test Tags        path-conntrack
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    A container behind a pair of veths routes each packet back, and its port hands it on.
-Metadata    Rank        primary
-Metadata    Why         A container on a host is behind a pair of veths and a namespace of its own. Packets pass two
-...                     more devices and a second routing decision on the way.
-Metadata    Fault       tc filter add dev gate0 egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    primary
+Metadata         Why    A container on a host is behind a pair of veths and a namespace of its own. Packets pass two
+...              more devices and a second routing decision on the way.
+Metadata         Fault    tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-container
+Test Tags        path-container
 
 
 *** Test Cases ***

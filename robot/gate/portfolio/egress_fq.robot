@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Packets leave by fq.
-Metadata    Rank        primary
-Metadata    Why         Servers that pace TCP send by fq. It sorts packets by flow and by time, which no other
-...                     discipline here does.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    primary
+Metadata         Why    Servers that pace TCP send by fq. It sorts packets by flow and by time, which no other
+...              discipline here does.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-egress-fq
+Test Tags        path-egress-fq
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Packets leave by noqueue, and the port takes all of them.
-Metadata    Rank        secondary
-Metadata    Why         Virtual devices have no queue. It shows what is left of sending when no queueing discipline is
-...                     passed.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Virtual devices have no queue. It shows what is left of sending when no queueing discipline is
+...              passed.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-egress-noqueue
+Test Tags        path-egress-noqueue
 
 
 *** Test Cases ***

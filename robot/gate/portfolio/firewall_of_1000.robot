@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Each packet passes a thousand rules of nftables, none of which matches.
-Metadata    Rank        secondary
-Metadata    Why         Generated rule sets have a thousand rules and more. A cost for each rule that the path of a
-...                     hundred hides is ten times as large here.
-Metadata    Fault       nft -f rules
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    secondary
+Metadata         Why    Generated rule sets have a thousand rules and more. A cost for each rule that the path of a
+...              hundred hides is ten times as large here.
+Metadata         Fault    nft -f rules
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-firewall-of-1000
+Test Tags        path-firewall-of-1000
 
 
 *** Test Cases ***

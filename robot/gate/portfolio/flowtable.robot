@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Flows that are known pass from port to port, and not through the router.
-Metadata    Rank        primary
-Metadata    Why         Home routers and firewalls send established flows past the stack by a flowtable. It is the
-...                     software offload that no other path takes.
-Metadata    Fault       nft flush chain ip gate passing
-Metadata    Seen In     ip_forward
+Metadata         Rank    primary
+Metadata         Why    Home routers and firewalls send established flows past the stack by a flowtable. It is the
+...              software offload that no other path takes.
+Metadata         Fault    nft flush chain ip gate passing
+Metadata         Seen In    ip_forward
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-flowtable
+Test Tags        path-flowtable
 
 
 *** Test Cases ***

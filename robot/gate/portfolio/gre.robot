@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    The far network is behind GRE tunnels from router to router.
-Metadata    Rank        primary
-Metadata    Why         Providers join sites by GRE. It is the simplest tunnel that carries any protocol, with a header
-...                     that is built and parsed for each packet.
-Metadata    Fault       tc qdisc add dev gate0 clsact && tc filter add dev gate0 egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    primary
+Metadata         Why    Providers join sites by GRE. It is the simplest tunnel that carries any protocol, with a header
+...              that is built and parsed for each packet.
+Metadata         Fault    tc qdisc add dev gate0 clsact && tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-gre
+Test Tags        path-gre
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    The far network is behind IPIP tunnels from router to router.
-Metadata    Rank        secondary
-Metadata    Why         Load balancers and some container networks send IPv4 in IPv4. It is GRE without its header: what
-...                     differs between both is that header's cost.
-Metadata    Fault       tc qdisc add dev gate0 clsact && tc filter add dev gate0 egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Load balancers and some container networks send IPv4 in IPv4. It is GRE without its header: what
+...              differs between both is that header's cost.
+Metadata         Fault    tc qdisc add dev gate0 clsact && tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-ipip
+Test Tags        path-ipip
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    ESP encrypts each packet to the SUT itself, and decrypts it.
-Metadata    Rank        primary
-Metadata    Why         Site-to-site VPNs encrypt by ESP. It exercises policy and state lookups and the kernel's crypto
-...                     together.
-Metadata    Fault       tc filter add dev gate0 egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    primary
+Metadata         Why    Site-to-site VPNs encrypt by ESP. It exercises policy and state lookups and the kernel's crypto
+...              together.
+Metadata         Fault    tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-ipsec
+Test Tags        path-ipsec
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    ESP tunnels each packet to the SUT itself, and does not encrypt it.
-Metadata    Rank        secondary
-Metadata    Why         The same tunnel with no cipher. Encryption takes most of the instructions of ESP and would hide
-...                     a change of its lookups.
-Metadata    Fault       tc filter add dev gate0 egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    The same tunnel with no cipher. Encryption takes most of the instructions of ESP and would hide
+...              a change of its lookups.
+Metadata         Fault    tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-ipsec-null
+Test Tags        path-ipsec-null
 
 
 *** Test Cases ***

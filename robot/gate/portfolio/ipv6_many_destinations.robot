@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Each packet goes to another IPv6 address than the one before, and a thousand routes are known.
-Metadata    Rank        secondary
-Metadata    Why         Routers of providers know many IPv6 prefixes. Lookups descend the tree of routes for each packet
-...                     in place of meeting the same leaf.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Routers of providers know many IPv6 prefixes. Lookups descend the tree of routes for each packet
+...              in place of meeting the same leaf.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-ipv6-many-destinations
+Test Tags        path-ipv6-many-destinations
 
 
 *** Test Cases ***

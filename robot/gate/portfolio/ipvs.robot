@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    IPVS gives packets for a virtual address to real servers, by turns.
-Metadata    Rank        primary
-Metadata    Why         Kubernetes and load balancers hand connections to real servers by IPVS. It schedules, keeps
-...                     connections of its own and rewrites addresses.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    primary
+Metadata         Why    Kubernetes and load balancers hand connections to real servers by IPVS. It schedules, keeps
+...              connections of its own and rewrites addresses.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-ipvs
+Test Tags        path-ipvs
 
 
 *** Test Cases ***

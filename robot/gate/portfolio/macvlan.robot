@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Packets come in by a macvlan of a port, and leave by one.
-Metadata    Rank        secondary
-Metadata    Why         Containers and guests get addresses of the physical network by macvlan. Receivers are found by a
-...                     hash of the MAC address above the port.
-Metadata    Fault       tc qdisc add dev gate0 clsact && tc filter add dev gate0 egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Containers and guests get addresses of the physical network by macvlan. Receivers are found by a
+...              hash of the MAC address above the port.
+Metadata         Fault    tc qdisc add dev gate0 clsact && tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-macvlan
+Test Tags        path-macvlan
 
 
 *** Test Cases ***

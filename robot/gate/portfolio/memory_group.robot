@@ -1,16 +1,16 @@
 *** Settings ***
 Documentation    A program six groups of memory below the root, as in a container, sends on each datagram (cgroups v2).
-Metadata    Rank        primary
-Metadata    Why         Programs of containers receive in groups with memory limits. The memory of each packet is
-...                     charged through six groups, which no other path of UDP does.
-Metadata    Fault       nft add table ip more
-...                     nft 'add chain ip more more { type filter hook input priority 5; }'
-...                     nft add rule ip more more udp sport 7 drop
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    primary
+Metadata         Why    Programs of containers receive in groups with memory limits. The memory of each packet is
+...              charged through six groups, which no other path of UDP does.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook input priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-memory-group    end-host
+Test Tags        path-memory-group    end-host
 
 
 *** Variables ***

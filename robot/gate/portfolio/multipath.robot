@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Each packet is of another flow, and the flow decides by which of two gateways it leaves.
-Metadata    Rank        secondary
-Metadata    Why         Routers of data centres spread flows over equal routes. Each packet's headers are hashed to
-...                     choose its next hop.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Routers of data centres spread flows over equal routes. Each packet's headers are hashed to
+...              choose its next hop.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-multipath
+Test Tags        path-multipath
 
 
 *** Test Cases ***

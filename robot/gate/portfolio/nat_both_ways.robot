@@ -1,16 +1,16 @@
 *** Settings ***
 Documentation    Sources are translated one to one, and so are the destinations of the answers.
-Metadata    Rank        secondary
-Metadata    Why         Providers translate one to one, and answers come back the other way. Both directions of a
-...                     tracked connection are looked up and rewritten.
-Metadata    Fault       nft add table ip more
-...                     nft 'add chain ip more more { type filter hook forward priority 5; }'
-...                     nft add rule ip more more udp sport 7 drop
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    secondary
+Metadata         Why    Providers translate one to one, and answers come back the other way. Both directions of a
+...              tracked connection are looked up and rewritten.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook forward priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-nat-both-ways
+Test Tags        path-nat-both-ways
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Each packet begins a connection that is tracked: the one before has expired at once.
-Metadata    Rank        primary
-Metadata    Why         Scans, DNS and short requests make a connection for nearly each packet. Making and ending an
-...                     entry costs more than finding one.
-Metadata    Fault       nft add rule ip gate passing ct mark 7 drop
-Metadata    Seen In     nft_ct_get
+Metadata         Rank    primary
+Metadata         Why    Scans, DNS and short requests make a connection for nearly each packet. Making and ending an
+...              entry costs more than finding one.
+Metadata         Fault    nft add rule ip gate passing ct mark 7 drop
+Metadata         Seen In    nft_ct_get
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-new-connections
+Test Tags        path-new-connections
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    A program takes whole packets from a ring of a packet socket (TPACKET_V3), and sends them on.
-Metadata    Rank        secondary
-Metadata    Why         Capture tools and intrusion detection read packets from a shared ring. Packets are copied into
-...                     blocks and the program is woken for each block.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Capture tools and intrusion detection read packets from a shared ring. Packets are copied into
+...              blocks and the program is woken for each block.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-packet-ring    end-host
+Test Tags        path-packet-ring    end-host
 
 
 *** Test Cases ***

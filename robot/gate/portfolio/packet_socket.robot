@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    A program takes whole packets from a packet socket, one by one, and sends them on by another.
-Metadata    Rank        secondary
-Metadata    Why         Tools such as DHCP servers read whole packets one by one. Each packet costs a system call in and
-...                     another out.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Tools such as DHCP servers read whole packets one by one. Each packet costs a system call in and
+...              another out.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-packet-socket    end-host
+Test Tags        path-packet-socket    end-host
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    The kernel finds each packet's route among a thousand, some of which are nested.
-Metadata    Rank        secondary
-Metadata    Why         A company's router knows some thousand routes. The tree of routes is deep enough that lookups
-...                     backtrack, and small enough for the caches.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    A company's router knows some thousand routes. The tree of routes is deep enough that lookups
+...              backtrack, and small enough for the caches.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-routes-1000
+Test Tags        path-routes-1000
 
 
 *** Test Cases ***

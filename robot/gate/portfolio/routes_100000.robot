@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    The kernel finds each packet's route among a hundred thousand, some of which are nested.
-Metadata    Rank        primary
-Metadata    Why         Routers with a large part of the Internet's table look up among so many routes. The tree does
-...                     not fit into small caches.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    primary
+Metadata         Why    Routers with a large part of the Internet's table look up among so many routes. The tree does
+...              not fit into small caches.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-routes-100000
+Test Tags        path-routes-100000
 
 
 *** Test Cases ***

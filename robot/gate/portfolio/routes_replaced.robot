@@ -1,15 +1,15 @@
 *** Settings ***
 Documentation    Ten thousand routes are replaced, by others of the same networks, while packets pass.
-Metadata    Rank        secondary
-Metadata    Why         Routing daemons replace routes while packets pass. It measures what the kernel takes for the
-...                     replacement and whether packets are lost meanwhile.
-Metadata    Fault       ip monitor route >/dev/null 2>&1 &
-...                     undo: killall ip
-Metadata    Seen In     do_one_broadcast|netlink_broadcast
+Metadata         Rank    secondary
+Metadata         Why    Routing daemons replace routes while packets pass. It measures what the kernel takes for the
+...              replacement and whether packets are lost meanwhile.
+Metadata         Fault    ip monitor route >/dev/null 2>&1 &
+...              undo: killall ip
+Metadata         Seen In    do_one_broadcast|netlink_broadcast
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-routes-replaced
+Test Tags        path-routes-replaced
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    The kernel checks that the route back to each source leaves by the port where the packet came in.
-Metadata    Rank        secondary
-Metadata    Why         Many distributions turn reverse-path filtering on. It adds a second lookup of a route, for the
-...                     source of each packet.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Many distributions turn reverse-path filtering on. It adds a second lookup of a route, for the
+...              source of each packet.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-rp-filter
+Test Tags        path-rp-filter
 
 
 *** Test Cases ***

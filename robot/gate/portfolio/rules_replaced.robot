@@ -1,15 +1,15 @@
 *** Settings ***
 Documentation    A thousand rules of nftables are replaced while packets pass.
-Metadata    Rank        secondary
-Metadata    Why         Firewall managers load a whole rule set anew. It measures the transaction of nftables and what
-...                     packets meet during it.
-Metadata    Fault       nft monitor >/dev/null 2>&1 &
-...                     undo: killall nft
-Metadata    Seen In     nf_tables_fill_rule_info
+Metadata         Rank    secondary
+Metadata         Why    Firewall managers load a whole rule set anew. It measures the transaction of nftables and what
+...              packets meet during it.
+Metadata         Fault    nft monitor >/dev/null 2>&1 &
+...              undo: killall nft
+Metadata         Seen In    nf_tables_fill_rule_info
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-rules-replaced
+Test Tags        path-rules-replaced
 
 
 *** Test Cases ***

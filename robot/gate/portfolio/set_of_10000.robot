@@ -1,13 +1,13 @@
 *** Settings ***
 Documentation    A rule of nftables looks for the source among ten thousand addresses.
-Metadata    Rank        primary
-Metadata    Why         Block lists are sets of addresses. A single rule looks each source up in a hash of ten thousand.
-Metadata    Fault       nft add rule ip gate passing ip daddr @blocked drop
-Metadata    Seen In     nft_r?hash_lookup
+Metadata         Rank    primary
+Metadata         Why    Block lists are sets of addresses. A single rule looks each source up in a hash of ten thousand.
+Metadata         Fault    nft add rule ip gate passing ip daddr @blocked drop
+Metadata         Seen In    nft_r?hash_lookup
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-set-of-10000
+Test Tags        path-set-of-10000
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    A rule of nftables looks for the source and the port among two thousand pairs of ranges.
-Metadata    Rank        secondary
-Metadata    Why         Policies of address and port ranges are sets of concatenated intervals. They are looked up by
-...                     another algorithm than plain sets.
-Metadata    Fault       nft add rule ip gate passing ip daddr . udp dport @blocked drop
-Metadata    Seen In     nft_pipapo
+Metadata         Rank    secondary
+Metadata         Why    Policies of address and port ranges are sets of concatenated intervals. They are looked up by
+...              another algorithm than plain sets.
+Metadata         Fault    nft add rule ip gate passing ip daddr . udp dport @blocked drop
+Metadata         Seen In    nft_pipapo
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-set-of-ranges
+Test Tags        path-set-of-ranges
 
 
 *** Test Cases ***

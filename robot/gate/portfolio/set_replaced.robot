@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    A set of ten thousand addresses is replaced by another one while packets pass.
-Metadata    Rank        secondary
-Metadata    Why         Block lists of ipset are swapped as a whole. It measures the swap, which waits for readers, and
-...                     the packets that pass it.
-Metadata    Fault       replaced with: ipset create more hash:ip && ipset destroy more
-Metadata    Seen In     ip_set_create$
+Metadata         Rank    secondary
+Metadata         Why    Block lists of ipset are swapped as a whole. It measures the swap, which waits for readers, and
+...              the packets that pass it.
+Metadata         Fault    replaced with: ipset create more hash:ip && ipset destroy more
+Metadata         Seen In    ip_set_create$
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-set-replaced
+Test Tags        path-set-replaced
 
 
 *** Test Cases ***

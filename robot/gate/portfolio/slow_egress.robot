@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Packets leave more slowly than they come, by htb and fq_codel, which drops.
-Metadata    Rank        primary
-Metadata    Why         An uplink is slower than what feeds it. It is the path on which a queue stands, and packets are
-...                     dropped by the discipline's rule.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    primary
+Metadata         Why    An uplink is slower than what feeds it. It is the path on which a queue stands, and packets are
+...              dropped by the discipline's rule.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-slow-egress
+Test Tags        path-slow-egress
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Packets leave more slowly than they come, by htb and fq, which keeps each flow's order.
-Metadata    Rank        secondary
-Metadata    Why         The same uplink with fq, which keeps flows apart in a standing queue. The order of packets
-...                     within a flow is judged too.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    The same uplink with fq, which keeps flows apart in a standing queue. The order of packets
+...              within a flow is judged too.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-slow-egress-fq
+Test Tags        path-slow-egress-fq
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Packets leave more slowly than they come, by htb and pfifo_fast, which drops those that come last.
-Metadata    Rank        secondary
-Metadata    Why         The same uplink with a plain queue that drops what comes last. It is what others are compared
-...                     with.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    The same uplink with a plain queue that drops what comes last. It is what others are compared
+...              with.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-slow-egress-pfifo-fast
+Test Tags        path-slow-egress-pfifo-fast
 
 
 *** Test Cases ***

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Packets are put into others with a routing header.
-Metadata    Rank        secondary
-Metadata    Why         Providers steer traffic by segments that an edge router adds. Each packet is put into another
-...                     with a routing header.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Providers steer traffic by segments that an edge router adds. Each packet is put into another
+...              with a routing header.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-srv6-encapsulation    srv6
+Test Tags        path-srv6-encapsulation    srv6
 
 
 *** Test Cases ***

@@ -1,16 +1,16 @@
 *** Settings ***
 Documentation    A virtual machine's TAP: packets go to it one by one, and come from it as large TCP segments.
-Metadata    Rank        primary
-Metadata    Why         Virtual machines send large TCP segments by a TAP. The kernel cuts them for a port that cannot,
-...                     the work that offloads otherwise hide.
-Metadata    Fault       nft add table ip more
-...                     nft 'add chain ip more more { type filter hook forward priority 5; }'
-...                     nft add rule ip more more udp sport 7 drop
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    primary
+Metadata         Why    Virtual machines send large TCP segments by a TAP. The kernel cuts them for a port that cannot,
+...              the work that offloads otherwise hide.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook forward priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-tap-segments
+Test Tags        path-tap-segments
 
 
 *** Test Cases ***

@@ -1,11 +1,11 @@
 *** Settings ***
 Documentation    Programs move bytes from the SUT by TCP, and fq sends each segment when TCP asks for it.
-Metadata    Rank        secondary
-Metadata    Why         Servers pace their TCP by fq. Segments leave by timers, one by one, in place of bursts.
+Metadata         Rank    secondary
+Metadata         Why    Servers pace their TCP by fq. Segments leave by timers, one by one, in place of bursts.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-tcp-by-fq    end-host    closed-loop
+Test Tags        path-tcp-by-fq    end-host    closed-loop
 
 
 *** Test Cases ***

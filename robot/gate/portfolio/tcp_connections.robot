@@ -1,12 +1,12 @@
 *** Settings ***
 Documentation    A program answers small requests, of which each has a connection of its own.
-Metadata    Rank        primary
-Metadata    Why         Web servers get short connections. It exercises the handshake, sockets that are made and ended,
-...                     and timers.
+Metadata         Rank    primary
+Metadata         Why    Web servers get short connections. It exercises the handshake, sockets that are made and ended,
+...              and timers.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-tcp-connections    end-host    closed-loop
+Test Tags        path-tcp-connections    end-host    closed-loop
 
 
 *** Test Cases ***

@@ -1,12 +1,12 @@
 *** Settings ***
 Documentation    The kernel makes its receive buffer larger as bytes come, over a long path.
-Metadata    Rank        secondary
-Metadata    Why         Most programs leave the receive buffer to the kernel. It shows whether the buffer still grows to
-...                     what a long path needs.
+Metadata         Rank    secondary
+Metadata         Why    Most programs leave the receive buffer to the kernel. It shows whether the buffer still grows to
+...              what a long path needs.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-tcp-kernel-buffers    end-host    closed-loop
+Test Tags        path-tcp-kernel-buffers    end-host    closed-loop
 
 
 *** Test Cases ***

@@ -1,12 +1,12 @@
 *** Settings ***
 Documentation    Programs send bytes to a program of the SUT in a group with a limit of memory (cgroups v2).
-Metadata    Rank        secondary
-Metadata    Why         Containers receive TCP within a memory limit. Socket memory is charged to the group and its
-...                     pressure shrinks windows.
+Metadata         Rank    secondary
+Metadata         Why    Containers receive TCP within a memory limit. Socket memory is charged to the group and its
+...              pressure shrinks windows.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-tcp-memory-group    end-host    closed-loop
+Test Tags        path-tcp-memory-group    end-host    closed-loop
 
 
 *** Test Cases ***

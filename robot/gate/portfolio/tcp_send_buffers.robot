@@ -1,12 +1,12 @@
 *** Settings ***
 Documentation    A sender sets SO_SNDBUF, which bounds what is under way.
-Metadata    Rank        secondary
-Metadata    Why         Programs that set SO_SNDBUF bound what is under way. It shows whether the kernel still fills
-...                     that buffer on a path with delay.
+Metadata         Rank    secondary
+Metadata         Why    Programs that set SO_SNDBUF bound what is under way. It shows whether the kernel still fills
+...              that buffer on a path with delay.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-tcp-send-buffers    end-host    closed-loop
+Test Tags        path-tcp-send-buffers    end-host    closed-loop
 
 
 *** Test Cases ***

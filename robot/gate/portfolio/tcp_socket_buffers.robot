@@ -1,12 +1,12 @@
 *** Settings ***
 Documentation    A receiver sets SO_RCVBUF, which bounds its window.
-Metadata    Rank        secondary
-Metadata    Why         Programs that set SO_RCVBUF bound the window. It shows whether the advertised window is still
-...                     what the buffer allows.
+Metadata         Rank    secondary
+Metadata         Why    Programs that set SO_RCVBUF bound the window. It shows whether the advertised window is still
+...              what the buffer allows.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-tcp-socket-buffers    end-host    closed-loop
+Test Tags        path-tcp-socket-buffers    end-host    closed-loop
 
 
 *** Test Cases ***

@@ -1,11 +1,11 @@
 *** Settings ***
 Documentation    A path of 10 ms loses each thousandth frame, and a sender with a small buffer sends it again.
-Metadata    Rank        secondary
-Metadata    Why         Long paths lose frames. It is the only path on which a sender recovers and sends again.
+Metadata         Rank    secondary
+Metadata         Why    Long paths lose frames. It is the only path on which a sender recovers and sends again.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-tcp-with-loss    end-host    closed-loop
+Test Tags        path-tcp-with-loss    end-host    closed-loop
 
 
 *** Test Cases ***

@@ -1,16 +1,16 @@
 *** Settings ***
 Documentation    A program has ten thousand sockets on a hundred ports, each connected to another peer.
-Metadata    Rank        secondary
-Metadata    Why         DNS resolvers and QUIC servers connect their UDP sockets. Lookups compare four values in a table
-...                     of ten thousand sockets.
-Metadata    Fault       nft add table ip more
-...                     nft 'add chain ip more more { type filter hook input priority 5; }'
-...                     nft add rule ip more more udp sport 7 drop
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    secondary
+Metadata         Why    DNS resolvers and QUIC servers connect their UDP sockets. Lookups compare four values in a table
+...              of ten thousand sockets.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook input priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-udp-connected-10000    end-host
+Test Tags        path-udp-connected-10000    end-host
 
 
 *** Test Cases ***

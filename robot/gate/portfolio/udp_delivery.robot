@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    A program reads a socket.
-Metadata    Rank        primary
-Metadata    Why         DNS, QUIC and telemetry end at a UDP socket. It is the receiving path of an end host up to the
-...                     system call.
-Metadata    Fault       nft add table ip more
-...                     nft 'add chain ip more more { type filter hook input priority 5; }'
-...                     nft add rule ip more more udp sport 7 drop
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    primary
+Metadata         Why    DNS, QUIC and telemetry end at a UDP socket. It is the receiving path of an end host up to the
+...              system call.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook input priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
 
 *** Test Cases ***
@@ -31,7 +31,7 @@ Large Socket Buffers
 
 All Packets In One Call
     [Tags]    udp-delivery-all-packets-in-one-call    udp    -portfolio
-    Given The SUT Delivers UDP To 1 Receivers By recvmmsg
+    Given The SUT Delivers UDP To 1 Receivers By recvmmsg    # robocop: off=NAME18
     Then It Is As Fast As Before
 
 Full-Size Frames

@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    Packets of a flow are put together on receipt, and taken apart where they leave.
-Metadata    Rank        secondary
-Metadata    Why         Routers of QUIC and tunnels let UDP be merged on receipt. Packets are put together and cut apart
-...                     again where they leave.
-Metadata    Fault       tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    secondary
+Metadata         Why    Routers of QUIC and tunnels let UDP be merged on receipt. Packets are put together and cut apart
+...              again where they leave.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-udp-gro
+Test Tags        path-udp-gro
 
 
 *** Test Cases ***

@@ -1,16 +1,16 @@
 *** Settings ***
 Documentation    A program takes datagrams from a socket, and sends each on by another.
-Metadata    Rank        primary
-Metadata    Why         DNS servers and relays answer datagrams by sendmsg. It is the sending path of UDP from a
-...                     program.
-Metadata    Fault       nft add table ip more
-...                     nft 'add chain ip more more { type filter hook input priority 5; }'
-...                     nft add rule ip more more udp sport 7 drop
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    primary
+Metadata         Why    DNS servers and relays answer datagrams by sendmsg. It is the sending path of UDP from a
+...              program.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook input priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-udp-send    end-host
+Test Tags        path-udp-send    end-host
 
 
 *** Test Cases ***

@@ -1,16 +1,16 @@
 *** Settings ***
 Documentation    A program sends many datagrams by one call, and the kernel cuts them apart (UDP_SEGMENT).
-Metadata    Rank        secondary
-Metadata    Why         QUIC senders hand over many datagrams by one call. The kernel cuts them apart, which is another
-...                     way through the stack than one call for each.
-Metadata    Fault       nft add table ip more
-...                     nft 'add chain ip more more { type filter hook input priority 5; }'
-...                     nft add rule ip more more udp sport 7 drop
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    secondary
+Metadata         Why    QUIC senders hand over many datagrams by one call. The kernel cuts them apart, which is another
+...              way through the stack than one call for each.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook input priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-udp-send-segments    end-host
+Test Tags        path-udp-send-segments    end-host
 
 
 *** Test Cases ***

@@ -1,16 +1,16 @@
 *** Settings ***
 Documentation    A program has ten thousand sockets, of a port each, and sends on what any of them gets.
-Metadata    Rank        secondary
-Metadata    Why         Media relays have a port for each call. Ten thousand ports fill the hash table of sockets, and
-...                     the program waits for all of them at once.
-Metadata    Fault       nft add table ip more
-...                     nft 'add chain ip more more { type filter hook input priority 5; }'
-...                     nft add rule ip more more udp sport 7 drop
-Metadata    Seen In     nft_do_chain
+Metadata         Rank    secondary
+Metadata         Why    Media relays have a port for each call. Ten thousand ports fill the hash table of sockets, and
+...              the program waits for all of them at once.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook input priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-udp-sockets-10000    end-host
+Test Tags        path-udp-sockets-10000    end-host
 
 
 *** Test Cases ***

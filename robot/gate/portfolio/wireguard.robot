@@ -1,14 +1,14 @@
 *** Settings ***
 Documentation    WireGuard encrypts each packet to the SUT itself, and decrypts it.
-Metadata    Rank        primary
-Metadata    Why         Modern VPNs are WireGuard. Packets are encrypted and decrypted by workers on queues, a way of
-...                     working that ESP does not have.
-Metadata    Fault       tc filter add dev gate0 egress matchall action pass
-Metadata    Seen In     mall_classify
+Metadata         Rank    primary
+Metadata         Why    Modern VPNs are WireGuard. Packets are encrypted and decrypted by workers on queues, a way of
+...              working that ESP does not have.
+Metadata         Fault    tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-wireguard
+Test Tags        path-wireguard
 
 
 *** Test Cases ***

@@ -1,12 +1,12 @@
 *** Settings ***
 Documentation    An XDP program routes by the kernel's tables.
-Metadata    Rank        primary
-Metadata    Why         XDP routers and load balancers forward before the stack. It is the cost of a driver, a program,
-...                     and the kernel's table asked by a helper.
+Metadata         Rank    primary
+Metadata         Why    XDP routers and load balancers forward before the stack. It is the cost of a driver, a program,
+...              and the kernel's table asked by a helper.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-xdp-ipv4    xdp    ipv4
+Test Tags        path-xdp-ipv4    xdp    ipv4
 
 
 *** Test Cases ***

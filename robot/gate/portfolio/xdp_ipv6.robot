@@ -1,11 +1,11 @@
 *** Settings ***
 Documentation    An XDP program routes by the kernel's tables.
-Metadata    Rank        primary
-Metadata    Why         The same for IPv6, whose lookup by the helper is another one.
+Metadata         Rank    primary
+Metadata         Why    The same for IPv6, whose lookup by the helper is another one.
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-xdp-ipv6    xdp    ipv6
+Test Tags        path-xdp-ipv6    xdp    ipv6
 
 
 *** Test Cases ***

@@ -1,15 +1,15 @@
 *** Settings ***
 Documentation    A program takes packets from an AF_XDP socket and sends them on by another; the kernel copies them.
-Metadata    Rank        secondary
-Metadata    Why         Switches and brokers in user space take packets by AF_XDP. It exercises the rings that the
-...                     kernel shares with a program, in copy mode.
-Metadata    Fault       sysctl -qw kernel.bpf_stats_enabled=1
-...                     undo: sysctl -qw kernel.bpf_stats_enabled=0
-Metadata    Seen In     sched_clock$
+Metadata         Rank    secondary
+Metadata         Why    Switches and brokers in user space take packets by AF_XDP. It exercises the rings that the
+...              kernel shares with a program, in copy mode.
+Metadata         Fault    sysctl -qw kernel.bpf_stats_enabled=1
+...              undo: sysctl -qw kernel.bpf_stats_enabled=0
+Metadata         Seen In    sched_clock$
 
-Resource    ../../../resources/gate.resource
+Resource         ../../../resources/gate.resource
 
-Test Tags    path-xdp-socket    end-host
+Test Tags        path-xdp-socket    end-host
 
 
 *** Test Cases ***

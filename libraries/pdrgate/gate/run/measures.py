@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pdrgate.gate.run.scenario import Scenario
+if TYPE_CHECKING:
+    from pdrgate.gate.run.scenario import Scenario
 
 MeasureName = Literal["cost", "pdr", "transfer", "overload", "windows", "mrr", "soak", "packets"]
 """The names that ``--measure`` takes."""

@@ -33,6 +33,8 @@ _LARGEST_OPTIONS = 1 << 20
 """Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
+SCENARIO_FILES = (".yaml", ".yml")
+"""The endings of scenario files."""
 FILE_TAG = "scenario-file"
 """The tag of the test that measures a scenario file."""
 _TIMED = ("pdr", "transfer", "overload", "windows", "soak")

@@ -18,8 +18,6 @@ from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.values.errors import UsageError, without_value
 from pdrgate.values.units import Ratio
 
-SCENARIO_FILES = (".yaml", ".yml")
-"""The endings of scenario files."""
 _LARGEST = 1 << 20
 _RATIOS = ("loss_ratio", "width")
 """What may have a percent sign, too."""
