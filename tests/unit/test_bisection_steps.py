@@ -174,11 +174,18 @@ def test_a_program_is_loaded_into_the_data_path_that_runs_it(session: Session) -
         module.build_of(session, other, "candidate", str(program))
 
 
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    looks = command._look_at
     cases = [
         (["a"], 64, "a bisection is between two builds"),
         (["none.o", "none.o", "--bpf"], 2, "none.o: cannot read it"),
+        (["a", "b", "--tolerance", "1%"], 64, "name --cost-tolerance, or --measure pdr"),
+        (["a", "b", "--measure", "mrr"], 64, "such builds are not bisected by --measure mrr; choose cost, pdr or tra"),
+        (["a", "b", "--measure", "transfer"], 64, "has no transfer: --measure pdr"),
     ]
+    monkeypatch.setattr(command, "_look_at", lambda builds, bpf: bpf and looks(builds, bpf=bpf))
     for words, code, said in cases:
         assert main(["bisect", *words, "--output", str(tmp_path)]) == code
         assert said in capsys.readouterr().err

@@ -22,6 +22,7 @@ from pdrgate.cli.parameters import (
 from pdrgate.cli.sentences import Sentences
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, UsageError
 from pdrgate.values.printable import printable
+from pdrgate.values.tolerances import TOLERANCE
 from pdrgate.values.units import Duration, Ratio
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def bisect(
     """
     from pdrgate.builds.found_builds import commits_named
     from pdrgate.gate.comparisons.bisection import BisectionRequest, Steps
+    from pdrgate.gate.run.measures import measure_of
     from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.profile import profile as named_profile
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
@@ -90,13 +92,17 @@ def bisect(
         raise UsageError("a bisection is between two builds; name the good one, the bad one, and those between")
     _look_at(builds, bpf=bpf)
     place = testbed or default_testbed(builds=not bpf)[0]
-    measure = measure or default_measure(place, kernels=not bpf)
-    if measure not in ("cost", "pdr", "transfer"):
-        raise UsageError(f"two builds are not bisected by --measure {measure}; choose cost, pdr or transfer")
-    asked = BisectionRequest(
-        scenario=_scenario(scenario, suites, builds[0] if bpf else ""), bpf=bpf,
-        measure="cost" if measure == "cost" else "pairs",
-    )  # fmt: skip
+    path = _scenario(scenario, suites, builds[0] if bpf else "")
+    chosen = measure_of(measure or default_measure(place, kernels=not bpf), path)
+    counted = chosen.name == "cost"
+    if chosen.name not in ("cost", "pdr", "transfer") or (counted and bpf):
+        kinds = "pdr" if bpf else "cost, pdr or transfer"
+        raise UsageError(f"such builds are not bisected by --measure {chosen.name}; choose {kinds}")
+    if why := chosen.misfit(path):
+        raise UsageError(f"{path.title}: {why}")
+    if counted and tolerance != TOLERANCE:
+        raise UsageError("--tolerance says nothing of --measure cost: name --cost-tolerance, or --measure pdr")
+    asked = BisectionRequest(scenario=path, bpf=bpf, measure="cost" if counted else "pairs")
     options = Options(
         profile=named_profile(profile).name, wait=wait, below_noise=True, tolerance=tolerance,
         cost_tolerance=cost_tolerance,
@@ -162,7 +168,7 @@ def _show(found: Bisected, form: str) -> None:
 
 
 def _show_folder(steps: Steps) -> None:
-    steps.session.observer.said(f"the ends' result, and the trials of all steps: {steps.session.record.folder}")
+    steps.session.observer.said(f"what was measured: {steps.session.record.folder}")
 
 
 def _scenario(name: str | None, suites: Sequence[Path], program: str) -> Scenario:
