@@ -1,6 +1,8 @@
 """The lists of options in pages and pipelines, made of what declares the options.
 
-Run as a module in a checkout, with libraries/ on the path of Python, it writes them anew.
+    .venv/bin/python ci/lists/option_lists.py
+
+writes them anew.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from pathlib import Path
 
 import click
 
+from path_page import paths_page
 from pdrgate.cli.gate import gate
-from pdrgate.cli.path_page import paths_page
 from pdrgate.gate.run.declaration import By, Declaration, declarations
 from pdrgate.gate.run.options import RunOptions
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 """A checkout."""
 _PAGES: Mapping[str, str] = {
     "resume": "go on with the run in this folder, with its options, trials and pairs of boots: [resuming](#resuming)",
@@ -133,7 +135,7 @@ _LISTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
     "action.yml": (("options", action_inputs), ("variables of options", action_environment)),
     "Jenkinsfile": (("options", jenkins_parameters),),
 }
-_MADE = "made by pdrgate.cli.option_lists"
+_MADE = "made by ci/lists"
 
 
 def made(path: str, text: str) -> str:
