@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
 
+from rule_changes import cost_changes
+
 from pdrgate.history.results import read_result
-from pdrgate.measurands.counted.thunks import OF_THUNKS, OfThunks, thunk_changes
+from pdrgate.measurands.counted.thunks import OF_THUNKS, OfThunks
 from pdrgate.results.model import CostResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -54,7 +56,7 @@ def main() -> None:
         usual = [base[0] for base, _ in both]
         print(f"{kind.about.name}: {min(usual):.1f} to {max(usual):.1f} a packet, median {median(usual):.1f}; "
               f"medians apart by at most {max(apart):.2f}, all boots by at most {max(beyond):.2f}")  # fmt: skip
-    changes = [change for _, costs in found for change in thunk_changes(*costs)]
+    changes = [change for _, costs in found for change in cost_changes(*costs)]
     red = sum(one.verdict is Verdict.REGRESSION for one in changes)
     print(f"{len(changes)} told as changed, {red} judged REGRESSION")
 

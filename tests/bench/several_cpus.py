@@ -18,6 +18,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from rule_changes import several_cpus_changes
+
 from pdrgate.builds.named_build import named_build
 from pdrgate.gate.comparisons.cold_boots.several_cpus import on_several_cpus
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
@@ -32,9 +34,6 @@ from pdrgate.gate.run.scenario_file import scenario_of
 from pdrgate.gate.run.session import Session
 from pdrgate.guests.metering.sharing import FEWEST_CPUS, MOST_CPUS
 from pdrgate.measurands import described
-from pdrgate.measurands.memory.memory_changes import memory_changes, told_changes
-from pdrgate.measurands.memory.scaling import scaling_changes
-from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
@@ -76,12 +75,8 @@ def values(one: MemoryResult) -> str:
 def verdict(found: dict[Side, MemoryResult]) -> str:
     """What is judged of both, in a sentence."""
     both = found["baseline"], found["candidate"]
-    changes = (
-        *memory_changes(*both, (), JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both),
-        *told_changes(*both, (), TOLD_OF_SEVERAL_CPUS)
-    )  # fmt: skip
     sentences = []
-    for one in changes:
+    for one in several_cpus_changes(*both):
         sentence = described(one.measurand).sentence
         sentences.append(f"{one.verdict}: {sentence.clause(one, None) if sentence else one.measurand}")
     return "; ".join(sentences) or "nothing surely changed"

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from rule_changes import memory_changes, several_cpus_changes
 from touching_routers import FALSELY_SHARED, OF_EACH_CPU, OF_ODD_AND_EVEN_CPUS, ONE_LOCK, OWN_LOCK, SHARED, Touching
 from vm_session import vm_session
 
@@ -18,9 +19,8 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.measurands.memory.memory_changes import memory_changes
-from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, scaling_changes
-from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, Scaling
+from pdrgate.measurands.memory.shared_lines import SharedLines
 from pdrgate.record.phase import Phase
 from pdrgate.results.model import MemoryResult, Side
 from pdrgate.results.verdict import Verdict
@@ -58,7 +58,7 @@ def test_a_counter_of_all_cpus_is_shared_and_one_of_each_cpu_is_no_ones(cloud: K
     assert of_program(shared, "shared lines") == pytest.approx([1, 1], abs=0.1)
     assert of_program(shared, "falsely shared lines") == pytest.approx([0, 0], abs=0.05)
 
-    (change,) = memory_changes(own, shared, (), JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(own, shared, (), [SharedLines])
     assert change.verdict is Verdict.REGRESSION
     assert [one.function for one in change.parts] == [PROGRAM]
     assert change.parts[0].kinds == {"map touched": pytest.approx(1, abs=0.1)}
@@ -86,7 +86,7 @@ def test_four_cpus_share_what_two_do_not_as_a_counter_of_the_even_and_one_of_the
     own, four = seen(cloud, tmp_path / "four", 4, OF_EACH_CPU, OF_ODD_AND_EVEN_CPUS)
     assert of_program(own, "shared lines") == pytest.approx([0, 0], abs=0.02)
     assert of_program(four, "shared lines") == pytest.approx([1, 1], abs=0.1)
-    (change,) = memory_changes(own, four, (), JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(own, four, (), [SharedLines])
     assert (change.verdict, [one.function for one in change.parts]) == (Verdict.REGRESSION, [PROGRAM])
 
 
@@ -96,7 +96,7 @@ def test_a_lock_of_all_cpus_keeps_two_from_handling_twice_as_much(cloud: KernelB
     assert own == pytest.approx([2.0] * len(own), rel=0.05)
     # Two thirds of a packet's instructions are executed with the lock held, so more than 1.5 times cannot be.
     assert all(1.2 < value < 1.65 for value in one)
-    (change,) = scaling_changes(*found)
+    (change,) = [one for one in several_cpus_changes(*found) if one.measurand == Scaling.name]
     assert change.verdict is Verdict.REGRESSION
 
 
@@ -122,10 +122,10 @@ def test_guests_of_several_cpus_stay_up_until_what_is_worse_there_is_asked_of_tw
         suts.close()
     # Equal ones have one trial, but where a page went from one CPU to the other by chance.
     assert all(one.trials in (1, 4) and of_program(one, "shared lines")[0] < 0.02 for one in equal.values())
-    assert memory_changes(equal["baseline"], equal["candidate"], (), JUDGED_OF_SEVERAL_CPUS) == ()
+    assert memory_changes(equal["baseline"], equal["candidate"], (), [SharedLines]) == ()
     for measurand in ("shared lines", "falsely shared lines"):
         assert of_program(worse["candidate"], measurand) == pytest.approx([1] * 8, abs=0.1)
-    (change,) = memory_changes(worse["baseline"], worse["candidate"], (), JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(worse["baseline"], worse["candidate"], (), [SharedLines])
     assert (change.verdict, [one.function for one in change.parts]) == (Verdict.REGRESSION, [PROGRAM])
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from flat_values import flat_trial
+from rule_changes import value_changes
 
 from pdrgate.gate.verdicts.change_verdict import judged
-from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice, copies_changes
+from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Verdict
@@ -41,7 +42,7 @@ def test_one_trial_in_which_the_machine_was_slow_is_none_of_a_boots() -> None:
 
 
 def test_of_the_candidate_alone_each_is_a_regression_that_says_so() -> None:
-    twice, never = copies_changes({}, {TWICE: (0.1, 0.1), NEVER: (0.1, 0.1)})
+    twice, never = value_changes({}, {TWICE: (0.1, 0.1), NEVER: (0.1, 0.1)})
     assert (twice.verdict, never.verdict) == (Verdict.REGRESSION, Verdict.REGRESSION)
     assert judged([twice]).reason == "10.0% of the packets come back twice, 0.0% of the baseline's"
     assert judged([never]).reason == "10.0% of the packets never come back, 0.0% of the baseline's"
@@ -49,7 +50,7 @@ def test_of_the_candidate_alone_each_is_a_regression_that_says_so() -> None:
 
 @pytest.mark.parametrize("values", [(0.2, 0.0), (0.0, 0.0, 0.0, 0.01)])
 def test_packets_that_come_twice_in_one_boot_are_enough(values: tuple[float, ...]) -> None:
-    assert copies_changes({TWICE: (0.0, 0.0)}, {TWICE: values})
+    assert value_changes({TWICE: (0.0, 0.0)}, {TWICE: values})
 
 
 @pytest.mark.parametrize(
@@ -63,4 +64,4 @@ def test_packets_that_come_twice_in_one_boot_are_enough(values: tuple[float, ...
 def test_what_the_candidate_does_not_do_alone_is_no_change(
     baseline: dict[str, tuple[float, ...]], candidate: dict[str, tuple[float, ...]]
 ) -> None:
-    assert not copies_changes(baseline, candidate)
+    assert not value_changes(baseline, candidate)

@@ -18,7 +18,7 @@ from pdrgate.measurands.counted.estimated_cycles import (
     priced_events,
     read_weights,
 )
-from pdrgate.measurands.memory.memory_changes import memory_result
+from pdrgate.measurands.memory.memory_result import memory_result
 from pdrgate.record.stretch import MemoryCounts, MemorySeen
 from pdrgate.results.model import MemoryResult
 from pdrgate.values.errors import UsageError

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_results import compared, result, scenario
 
-from pdrgate.measurands import DESCRIPTIONS, agree_at_the_knee, described
-from pdrgate.measurands.memory.shared_lines import TOLD_OF_SEVERAL_CPUS
+from pdrgate.measurands import DESCRIPTIONS, Rule, agree_at_the_knee, described
+from pdrgate.measurands.memory.shared_lines import InterprocessorInterrupts, LockWaits, Wakeups
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
@@ -52,7 +52,7 @@ def found(*changes: ChangeResult, functions: tuple[FunctionChange, ...] = (), **
 
 @st.composite
 def regressions(draw: st.DrawFn) -> ScenarioResult:
-    judged = [one for one in DESCRIPTIONS if one.role.name != "TOLD"]
+    judged = [one for one in DESCRIPTIONS if one.rule is Rule.PAIRS]
     picked = draw(st.lists(st.sampled_from(judged), min_size=1, max_size=4, unique_by=lambda one: one.name))
     changes = [
         change(
@@ -249,7 +249,7 @@ _HIDDEN = Evidence(slower=0.1, faster=-0.1, pairs=6, deviation=0.05, resolves=0.
         (change("cost", verdict=Verdict.NO_BASELINE, evidence=_HIDDEN), "noise hides it, some 40 pairs would show it"),
         (change("cost", verdict=Verdict.NO_BASELINE), "what boots differ by is not known"),
         *((change(kind.about.name, verdict=Verdict.NO_BASELINE, parts=_PARTS), "it depends on when the CPUs meet")
-          for kind in TOLD_OF_SEVERAL_CPUS),
+          for kind in (InterprocessorInterrupts, Wakeups, LockWaits)),
     ],
 )  # fmt: skip
 def test_what_is_not_judged_says_why(one: ChangeResult, why: str) -> None:

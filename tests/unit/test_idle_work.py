@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 from flat_values import changed, flat_trial
+from rule_changes import value_changes
 
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.measurands import Cost, described
 from pdrgate.measurands.counted.cost import idle_of, on_path, with_pair_beside
-from pdrgate.measurands.counted.idle_work import IdleWork, idle_changes
+from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE, Functions
 from pdrgate.record.trial import Trial
@@ -114,7 +115,7 @@ def test_the_idle_work_is_of_ones_own_kernel_without_programs() -> None:
 
 
 def test_an_idle_kernel_that_executes_66_times_as_much_is_a_regression_that_says_so() -> None:
-    (change,) = idle_changes({"idle work": (0.8e6, 0.82e6)}, {"idle work": (53.4e6, 53.5e6)})
+    (change,) = value_changes({"idle work": (0.8e6, 0.82e6)}, {"idle work": (53.4e6, 53.5e6)})
     assert change.verdict is Verdict.REGRESSION
     assert judged([change]).reason == "the idle kernel executes 66 times as much (0.81 -> 53.5 M instr/s)"
     assert described(change.measurand) is IdleWork.about
@@ -122,7 +123,7 @@ def test_an_idle_kernel_that_executes_66_times_as_much_is_a_regression_that_says
 
 def test_an_idle_kernel_that_grows_by_little_is_noticed_and_passes() -> None:
     """As a clock of 1000 Hz does in place of one of 250."""
-    (change,) = idle_changes({"idle work": (1.2e6, 1.3e6)}, {"idle work": (5.0e6, 4.8e6)})
+    (change,) = value_changes({"idle work": (1.2e6, 1.3e6)}, {"idle work": (5.0e6, 4.8e6)})
     assert change.verdict is Verdict.PASS
     assert "executes 3.9 times as much (1.2 -> 4.9 M instr/s)" in judged([change]).reason
 
@@ -138,4 +139,4 @@ def test_an_idle_kernel_that_grows_by_little_is_noticed_and_passes() -> None:
 def test_idle_work_that_did_not_surely_grow_is_no_change(
     baseline: tuple[float, ...], candidate: tuple[float, ...]
 ) -> None:
-    assert not idle_changes({"idle work": baseline}, {"idle work": candidate})
+    assert not value_changes({"idle work": baseline}, {"idle work": candidate})

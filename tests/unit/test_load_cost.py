@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from flat_values import flat_trial
+from rule_changes import value_changes
 
 from pdrgate.bpf.programs import LoadCost
 from pdrgate.measurands.counted.load_cost import (
@@ -15,7 +16,6 @@ from pdrgate.measurands.counted.load_cost import (
     ProgramSize,
     VerifiedInstructions,
     VerifierStates,
-    load_changes,
     load_values,
 )
 from pdrgate.measurands.registry import OF_TRIALS, compared_of, described, told_of
@@ -65,7 +65,7 @@ LOADS = {VERIFIED: (800.0, 800.0), STATES: (40.0, 40.0), SIZE: (812.0, 812.0), M
 
 
 def test_what_grows_beyond_the_tolerance_is_a_regression_with_both_numbers() -> None:
-    changes = load_changes(LOADS, LOADS | {VERIFIED: (1200.0, 1200.0), MEMORY: (4096.0, 4096.0)}, 0.1)
+    changes = value_changes(LOADS, LOADS | {VERIFIED: (1200.0, 1200.0), MEMORY: (4096.0, 4096.0)}, 0.1)
     assert [(one.measurand, one.verdict) for one in changes] == [
         (VERIFIED, Verdict.REGRESSION), (STATES, Verdict.PASS), (SIZE, Verdict.PASS), (MEMORY, Verdict.PASS)
     ]  # fmt: skip
@@ -79,16 +79,16 @@ def test_what_grows_beyond_the_tolerance_is_a_regression_with_both_numbers() -> 
     ("tolerance", "verdict"), [(0.0, Verdict.REGRESSION), (0.5, Verdict.PASS), (0.499, Verdict.REGRESSION)]
 )
 def test_a_growth_as_large_as_the_tolerance_passes(tolerance: float, verdict: Verdict) -> None:
-    (found,) = load_changes({VERIFIED: (800.0,)}, {VERIFIED: (1200.0,)}, tolerance)
+    (found,) = value_changes({VERIFIED: (800.0,)}, {VERIFIED: (1200.0,)}, tolerance)
     assert found.verdict is verdict
 
 
 def test_nothing_is_judged_that_was_not_asked_for_or_that_a_build_does_not_tell() -> None:
-    assert load_changes(LOADS, LOADS, None) == ()
-    assert load_changes({}, LOADS, 0.1) == load_changes(LOADS, {}, 0.1) == ()
-    assert load_changes({VERIFIED: ()}, LOADS, 0.1) == ()
+    assert value_changes(LOADS, LOADS, None) == ()
+    assert value_changes({}, LOADS, 0.1) == value_changes(LOADS, {}, 0.1) == ()
+    assert value_changes({VERIFIED: ()}, LOADS, 0.1) == ()
     forged = {VERIFIED: (math.nan, 0.0), STATES: (-1.0,), SIZE: (math.inf,)}
-    assert load_changes(forged, LOADS, 0.1) == load_changes(LOADS, forged, 0.1) == ()
+    assert value_changes(forged, LOADS, 0.1) == value_changes(LOADS, forged, 0.1) == ()
 
 
 def test_statistics_have_nothing_to_do_with_it() -> None:

@@ -11,7 +11,7 @@ from made_results import result, scenario
 
 import pdrgate
 from pdrgate.gate.verdicts.change_verdict import judged
-from pdrgate.measurands import DESCRIPTIONS, OF_TRANSFERS, OF_TRIALS, Description, MeasurandRole, described, unit_of
+from pdrgate.measurands import DESCRIPTIONS, OF_TRANSFERS, OF_TRIALS, Description, Rule, described, unit_of
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.results.model import ChangeResult, MeasurandResult
@@ -29,7 +29,7 @@ ACCEPTED = {
 
 
 def test_a_run_that_asks_for_nothing_accepts_what_each_measurand_says() -> None:
-    told = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.role is not MeasurandRole.TOLD}
+    told = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.rule is Rule.PAIRS}
     assert told == ACCEPTED
 
 
@@ -54,7 +54,7 @@ def test_an_option_sets_the_tolerance_that_the_measurand_says_and_no_other(one: 
 def test_what_a_run_is_about_comes_first_and_no_two_have_one_name() -> None:
     assert len({one.name for one in DESCRIPTIONS}) == len(DESCRIPTIONS)
     for kinds in (OF_TRIALS, OF_TRANSFERS):
-        assert kinds[0].about.role is MeasurandRole.FIRST
+        assert kinds[0].about.rank == 0
         assert kinds[0].about.essential
 
 
@@ -110,3 +110,10 @@ def test_a_count_of_an_observer_is_told_over_all_places_of_its_kind() -> None:
     assert gained_by_places(trial, "cpu", "kernel_cycles") == 10
     assert gained_by_places(trial, "backlog", "kernel_cycles") is None
     assert gained_by_places(trial, "cpu", "steal_ticks") is None
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_the_page_of_rules_names_the_measurands_of_each(rule: Rule) -> None:
+    page = (Path(__file__).parents[2] / "docs/error-rates.md").read_text()
+    (row,) = [line.split(" | ") for line in page.splitlines() if line.startswith(f"| {rule.value} |")]
+    assert row[2].split(", ") == [one.name for one in DESCRIPTIONS if one.rule is rule]

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_results import result, scenario
+from rule_changes import memory_changes
 
 from pdrgate.gate.verdicts.change_verdict import comparison
 from pdrgate.measurands import described
 from pdrgate.measurands.functions.more_by_function import limits_of, surely_more
 from pdrgate.measurands.functions.moved_work import MovedWork
 from pdrgate.measurands.memory.cache_lines import CacheLines
-from pdrgate.measurands.memory.memory_changes import OF_MEMORY, memory_changes, memory_result
+from pdrgate.measurands.memory.memory_result import OF_MEMORY, memory_result
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging, MemoryCounts, MemorySeen, Occasion, Seen

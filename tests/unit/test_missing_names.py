@@ -18,7 +18,7 @@ from pdrgate.guests.metering.memory.naming.missing_names import LinesOfKind, Typ
 from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.static_data import FOUND_BY_NAME, StaticData
 from pdrgate.guests.metering.symbols import KernelSymbols
-from pdrgate.measurands.memory.memory_changes import memory_result
+from pdrgate.measurands.memory.memory_result import memory_result
 from pdrgate.record.stretch import MemoryCounts, MemorySeen
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict

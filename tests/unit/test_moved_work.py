@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rule_changes import memory_changes
 
 from pdrgate.measurands.counted.cost import PARTS_OF_COST
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.measurands.functions.moved_work import MovedWork, moved_work, shown_by
 from pdrgate.measurands.memory.cache_lines import CacheLines
-from pdrgate.measurands.memory.memory_changes import memory_changes
 from pdrgate.results.model import CostResult, FrameResult, FunctionResult, MemoryFunction, MemoryResult
 
 Costs = Mapping[str, float]

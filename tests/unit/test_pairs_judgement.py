@@ -10,7 +10,7 @@ import pytest
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, PairsSamples, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.pairs.tries_ledger import Earlier
-from pdrgate.measurands.counted.load_cost import VerifiedInstructions, load_changes
+from pdrgate.measurands.counted.load_cost import LOAD_TOLERANCE, VerifiedInstructions
 from pdrgate.replication import Contradiction, PairsRule, Samples
 from pdrgate.results.model import SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -89,7 +89,11 @@ def test_tries_that_contradict_are_told_and_do_not_count() -> None:
 
 def loads(candidate: float) -> PairsContext:
     name = VerifiedInstructions.about.name
-    return replace(CONTEXT, besides=load_changes({name: (800.0,) * 8}, {name: (candidate,) * 8}, 0.1))
+    return replace(
+        CONTEXT,
+        values={"baseline": {name: (800.0,) * 8}, "candidate": {name: (candidate,) * 8}},
+        asked={LOAD_TOLERANCE: 0.1},
+    )
 
 
 def test_a_program_that_the_verifier_takes_longer_for_is_a_regression_of_equal_speed() -> None:

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 import made_results
 from flat_values import changed
+from rule_changes import value_changes
 
 from pdrgate.gate.run.slower_paths import decisive_scenario
-from pdrgate.measurands.counted.load_cost import MapMemory, load_changes
+from pdrgate.measurands.counted.load_cost import MapMemory
 from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
@@ -132,7 +133,7 @@ def test_ci_servers_have_the_table_as_what_the_suite_printed() -> None:
 
 def test_a_portfolio_may_judge_what_loads_cost_besides() -> None:
     name = MapMemory.about.name
-    (loads,) = load_changes({name: (1.0,)}, {name: (1.0,)}, 0.1)
+    (loads,) = value_changes({name: (1.0,)}, {name: (1.0,)}, 0.1)
     scenarios = [
         replace(one, comparison=replace(one.comparison, changes=(*one.comparison.changes, loads)))
         for one in RUN.scenarios

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rule_changes import several_cpus_changes
 from trials_in_turns import in_turns, trial
 
 from pdrgate.guests.metering.sharing.lockstep_observer import taken_in_time
 from pdrgate.guests.metering.sharing.sharing_meter import MOST_CPUS, SharingMeter
 from pdrgate.measurands import described
-from pdrgate.measurands.memory.scaling import scaling_changes, scalings, tells_rate
+from pdrgate.measurands.memory.scaling import scalings, tells_rate
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.record.phase import Phase
 from pdrgate.results.model import MemoryResult
@@ -73,7 +74,7 @@ def result(*scaling: float, cpus: int = 2) -> MemoryResult:
 
 
 def test_less_is_a_regression_where_all_trials_lie_apart_by_more_than_the_tolerance() -> None:
-    (change,) = scaling_changes(result(1.98, 2.0), result(1.42, 1.46))
+    (change,) = several_cpus_changes(result(1.98, 2.0), result(1.42, 1.46))
     assert change.verdict is Verdict.REGRESSION
     assert (change.lower, change.change, change.upper) == pytest.approx(
         (1.42 / 2 - 1, 1.44 / 1.99 - 1, 1.46 / 1.98 - 1)
@@ -85,28 +86,28 @@ def test_less_is_a_regression_where_all_trials_lie_apart_by_more_than_the_tolera
 def test_cpus_that_wait_for_each_other_scatter_and_have_a_larger_tolerance(
     now: tuple[float, float], verdict: Verdict
 ) -> None:
-    (change,) = scaling_changes(result(1.54, 1.56), result(*now))
+    (change,) = several_cpus_changes(result(1.54, 1.56), result(*now))
     assert (change.verdict, change.tolerance) == (verdict, pytest.approx(0.15))
 
 
 @pytest.mark.parametrize("now", [(1.91, 1.92), (1.5, 1.95), (2.2, 2.3)])
 def test_what_trials_do_not_show_for_sure_is_told_and_no_regression(now: tuple[float, float]) -> None:
-    (change,) = scaling_changes(result(1.98, 2.0), result(*now))
+    (change,) = several_cpus_changes(result(1.98, 2.0), result(*now))
     assert change.verdict is Verdict.PASS
 
 
 def test_nothing_is_told_where_a_build_does_not_tell() -> None:
-    assert scaling_changes(result(2.0), None) == ()
-    assert scaling_changes(result(2.0), result()) == ()
+    assert several_cpus_changes(result(2.0), None) == ()
+    assert several_cpus_changes(result(2.0), result()) == ()
 
 
 def test_what_four_cpus_lack_is_lacking_of_four() -> None:
-    (change,) = scaling_changes(result(3.1, 3.1, cpus=4), result(2.4, 2.5, cpus=4))
+    (change,) = several_cpus_changes(result(3.1, 3.1, cpus=4), result(2.4, 2.5, cpus=4))
     assert (change.verdict, change.tolerance) == (Verdict.PASS, pytest.approx(0.3))
 
 
 def test_guests_of_different_numbers_of_cpus_are_not_compared() -> None:
-    assert scaling_changes(result(2.0, cpus=2), result(3.9, cpus=4)) == ()
+    assert several_cpus_changes(result(2.0, cpus=2), result(3.9, cpus=4)) == ()
 
 
 def test_a_cpu_that_the_guest_does_not_have_is_believed_by_nobody() -> None:

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rule_changes import memory_changes
 from trials_in_turns import in_turns, trial
 
 from pdrgate.gate.comparisons.living_boots import several_cpu_suts
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
-from pdrgate.measurands.memory.memory_changes import memory_changes
-from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.shared_lines import SharedLines
 from pdrgate.record.phase import IN_LOCKSTEP, Phase
 from pdrgate.record.stretch import MemoryCounts, MemorySeen, Seen
 from pdrgate.record.trial import Trial
@@ -156,7 +156,7 @@ def test_what_is_worse_is_believed_where_other_boots_show_it_too(
     (found,) = _told(monkeypatch, session, {"baseline": [0.0] * 8, "candidate": [1.0] * 4 + [again] * 4})
     assert session.begun == 4
     assert [one.trials for one in found.values()] == [8, 8]
-    changes = memory_changes(found["baseline"], found["candidate"], (), JUDGED_OF_SEVERAL_CPUS)
+    changes = memory_changes(found["baseline"], found["candidate"], (), [SharedLines])
     assert [one.verdict for one in changes] == verdict
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from qemu_stubs import QEMU_STUBS, said_by
+from rule_changes import memory_changes, several_cpus_changes
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
@@ -26,12 +27,10 @@ from pdrgate.guests.metering.sharing.sharing_meter import (
 )
 from pdrgate.guests.metering.sharing.sharing_observer import sharing_marks, sharing_seen
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
-from pdrgate.measurands.memory.memory_changes import memory_changes, memory_result, told_changes
+from pdrgate.measurands.memory.memory_result import memory_result
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.measurands.memory.shared_lines import (
-    JUDGED_OF_SEVERAL_CPUS,
     OF_SEVERAL_CPUS,
-    TOLD_OF_SEVERAL_CPUS,
     SharedLines,
 )
 from pdrgate.record.stretch import MemoryCounts, MemorySeen
@@ -436,7 +435,7 @@ def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares
     before, after = (
         memory_result(each, OF_SEVERAL_CPUS) for each in ([_seen(0), _seen(10)], [_seen(1000), _seen(1010)])
     )
-    (change,) = memory_changes(before, after, (), JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(before, after, (), [SharedLines])
     assert (change.measurand, change.verdict) == ("shared lines", Verdict.REGRESSION)
     assert [one.function for one in change.parts] == ["bpf:router"]
     assert SharedLines.about.sentence is not None
@@ -446,14 +445,14 @@ def test_more_shared_lines_of_a_function_are_a_regression_and_what_chance_shares
     some, others = (
         memory_result([_seen(0, elsewhere=by) for by in each], OF_SEVERAL_CPUS) for each in ((0, 450), (500, 900))
     )
-    assert memory_changes(some, others, (), JUDGED_OF_SEVERAL_CPUS) == ()
+    assert memory_changes(some, others, (), [SharedLines]) == ()
 
 
 def test_what_four_cpus_share_is_not_compared_with_what_two_do() -> None:
     def seen(cpus: int, shared: int) -> MemoryResult | None:
         return memory_result([replace(_seen(shared), cpus=cpus)] * 2, OF_SEVERAL_CPUS)
 
-    assert [len(memory_changes(seen(2, 0), seen(cpus, 1000), (), JUDGED_OF_SEVERAL_CPUS)) for cpus in (2, 4)] == [1, 0]
+    assert [len(memory_changes(seen(2, 0), seen(cpus, 1000), (), [SharedLines])) for cpus in (2, 4)] == [1, 0]
 
 
 def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
@@ -464,7 +463,7 @@ def test_lines_are_told_with_what_they_are_and_who_writes_to_them() -> None:
         return MemorySeen(1000, 0, {"memcmp": counts}, named, fields, {"memcmp": "br_handle_frame_finish"})
 
     before, after = (memory_result(each, OF_SEVERAL_CPUS) for each in ([seen(0)] * 2, [seen(1000), seen(1008)]))
-    (change,) = memory_changes(before, after, (), JUDGED_OF_SEVERAL_CPUS)
+    (change,) = memory_changes(before, after, (), [SharedLines])
     assert SharedLines.about.sentence is not None
     told = SharedLines.about.sentence.clause(change, None)
     assert told.endswith(
@@ -478,10 +477,10 @@ def test_waiting_for_locks_is_told_where_it_is_much_and_decides_nothing() -> Non
         functions = {"native_queued_spin_lock_slowpath": MemoryCounts(waited=waited)}
         return memory_result([MemorySeen(1000, 0, functions)] * 2, OF_SEVERAL_CPUS)
 
-    (change,) = told_changes(seen(0), seen(500_000), (), TOLD_OF_SEVERAL_CPUS)
+    (change,) = several_cpus_changes(seen(0), seen(500_000))
     assert (change.measurand, change.candidate, change.verdict) == ("waiting for locks", 500, Verdict.NO_BASELINE)
     assert change.unresolved
-    assert told_changes(seen(0), seen(50_000), (), TOLD_OF_SEVERAL_CPUS) == ()
+    assert several_cpus_changes(seen(0), seen(50_000)) == ()
 
 
 def test_trials_of_one_cpu_tell_nothing_of_several() -> None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 from flat_values import flat_trial
 from made_results import scenario
+from rule_changes import cost_changes
 
 from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, summarised
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import Cost, described
-from pdrgate.measurands.counted.thunks import ThunkBranches, ThunkReturns, thunk_changes
+from pdrgate.measurands.counted.thunks import ThunkBranches, ThunkReturns
 from pdrgate.measurands.functions.more_by_function import limits_of
 from pdrgate.observers.function_names import branches_by, is_thunk, returns_by
 from pdrgate.record.phase import Phase
@@ -42,7 +43,7 @@ def build(*boots: Mapping[str, float], batch: int = 64) -> CostResult:
 
 
 def changed(before: CostResult, after: CostResult) -> dict[str, ChangeResult]:
-    return {one.measurand: one for one in thunk_changes(before, after)}
+    return {one.measurand: one for one in cost_changes(before, after)}
 
 
 def test_retpolines_where_the_baseline_has_none_are_a_regression() -> None:
@@ -66,12 +67,12 @@ def test_retpolines_where_the_baseline_has_none_are_a_regression() -> None:
 
 def test_returns_are_a_number_of_their_own() -> None:
     before, after = build({RAX: 5.0}, {RAX: 5.1}), build({RAX: 5.0, SAFE: 125.0}, {RAX: 5.1, SAFE: 126.0})
-    (change,) = thunk_changes(before, after)
+    (change,) = cost_changes(before, after)
     assert (change.measurand, change.verdict) == ("returns by thunks", Verdict.REGRESSION)
 
 
 def test_fewer_are_told_and_no_improvement() -> None:
-    (change,) = thunk_changes(build({RAX: 5.0}, {RAX: 5.0}), build({}, {}))
+    (change,) = cost_changes(build({RAX: 5.0}, {RAX: 5.0}), build({}, {}))
     assert change.verdict is Verdict.PASS
     assert "5.0 fewer indirect branches" in described(change.measurand).told(change)
 
@@ -87,24 +88,24 @@ def test_fewer_are_told_and_no_improvement() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_change(before: tuple[dict[str, float], ...], after: tuple[dict[str, float], ...]) -> None:
-    assert not thunk_changes(build(*before), build(*after))
+    assert not cost_changes(build(*before), build(*after))
 
 
 def test_a_growth_within_the_tolerance_passes() -> None:
-    (change,) = thunk_changes(build({RAX: 5.0}, {RAX: 5.0}), build({RAX: 6.2}, {RAX: 6.2}))
+    (change,) = cost_changes(build({RAX: 5.0}, {RAX: 5.0}), build({RAX: 6.2}, {RAX: 6.2}))
     assert change.verdict is Verdict.PASS
 
 
 def test_smaller_batches_explain_more_for_each_packet() -> None:
     before, after = build({RAX: 4.0}, {RAX: 4.0}), build({RAX: 8.0}, {RAX: 8.0}, batch=32)
-    assert not thunk_changes(before, after)
+    assert not cost_changes(before, after)
 
 
 def test_replacements_and_programs_alone_are_not_judged() -> None:
     before, after = build({}, {}), build({RAX: 9.0}, {RAX: 9.0})
-    assert not thunk_changes(replace(before, each="replacement"), replace(after, each="replacement"))
-    assert not thunk_changes(replace(before, alone=True), replace(after, alone=True))
-    assert not thunk_changes(None, after)
+    assert not cost_changes(replace(before, each="replacement"), replace(after, each="replacement"))
+    assert not cost_changes(replace(before, alone=True), replace(after, alone=True))
+    assert not cost_changes(None, after)
 
 
 def test_a_boot_tells_both_numbers() -> None:

@@ -71,7 +71,7 @@ def calibrate(
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
     from pdrgate.launch import default_testbed
     from pdrgate.launch.described import scenario_named
-    from pdrgate.measurands import DESCRIPTIONS, MeasurandRole
+    from pdrgate.measurands import DESCRIPTIONS, Rule
     from pdrgate.reports.words.headline import scenario_headline
     from pdrgate.reports.words.noise_words import noise_lines
 
@@ -100,7 +100,7 @@ def calibrate(
     if form == "json":
         echo_json(floor)
     else:
-        accepted = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.role is not MeasurandRole.TOLD}
+        accepted = {one.name: one.tolerance.accepted({}) for one in DESCRIPTIONS if one.rule is Rule.PAIRS}
         places = f"{file} and {history}" if history else str(file)
         click.echo("\n".join(["", *noise_lines(floor, accepted), f"  kept in {places}"]))
     return EXIT_PASS

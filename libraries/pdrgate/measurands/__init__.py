@@ -1,7 +1,7 @@
 """What is measured (floor 3): each measurand says which trials it needs, and what they come to."""
 
 from pdrgate.measurands.counted.cost import Cost
-from pdrgate.measurands.description import Description, MeasurandRole, TolerancesAsked
+from pdrgate.measurands.description import Description, Rule, TolerancesAsked
 from pdrgate.measurands.measurand import (
     LATENCY,
     PAST_TRIALS,
@@ -23,6 +23,7 @@ from pdrgate.measurands.registry import (
     DESCRIPTIONS,
     OF_TRANSFERS,
     OF_TRIALS,
+    changes_by_rule,
     compared_of,
     described,
     lower_is_better,
@@ -31,6 +32,7 @@ from pdrgate.measurands.registry import (
     told_of,
     unit_of,
 )
+from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.measurands.transfers.tcp import (
     AtRest,
     TcpThroughput,
@@ -42,10 +44,44 @@ from pdrgate.measurands.transfers.tcp import (
 from pdrgate.measurands.transfers.window_curve import WindowCurve
 
 __all__ = [
-    "AT_THE_KNEE", "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask",
-    "AtRest", "Compared", "Cost", "Description", "LatencyTrials", "Measurand", "MeasurandRole", "OverloadThroughput",
-    "PartialDropRate", "ReplicateStep", "SaturationThroughput", "Setting", "Sweep", "TcpThroughput", "TolerancesAsked",
-    "TransferAsk", "TransferMeasurand", "TransferSetting", "TransferStep", "WindowCurve", "agree_at_the_knee",
-    "compared_of", "described", "lower_is_better", "of_setting", "of_transfers", "replicate_of", "told_of",
-    "told_once", "unit_of",
+    "AT_THE_KNEE",
+    "DESCRIPTIONS",
+    "LATENCY",
+    "OF_TRANSFERS",
+    "OF_TRIALS",
+    "PAST_TRIALS",
+    "RECEIVE_RATE",
+    "Ask",
+    "AtRest",
+    "BuildSeen",
+    "Compared",
+    "Cost",
+    "Description",
+    "LatencyTrials",
+    "Measurand",
+    "OverloadThroughput",
+    "PartialDropRate",
+    "ReplicateStep",
+    "Rule",
+    "SaturationThroughput",
+    "Setting",
+    "Sweep",
+    "TcpThroughput",
+    "TolerancesAsked",
+    "TransferAsk",
+    "TransferMeasurand",
+    "TransferSetting",
+    "TransferStep",
+    "WindowCurve",
+    "agree_at_the_knee",
+    "changes_by_rule",
+    "compared_of",
+    "described",
+    "lower_is_better",
+    "of_setting",
+    "of_transfers",
+    "replicate_of",
+    "told_of",
+    "told_once",
+    "unit_of",
 ]  # fmt: skip

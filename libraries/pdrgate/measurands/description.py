@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
@@ -21,12 +21,17 @@ TolerancesAsked = Mapping[str, float | None]
 """Tolerances by the option that asks for them. What is missing was not asked for; of None nothing is judged."""
 
 
-class MeasurandRole(Enum):
-    """What a measurand is in a run."""
+class Rule(Enum):
+    """How a measurand is judged. `docs/error-rates.md` says how often each rule errs."""
 
-    FIRST = "a run can be about it"
-    BESIDE = "it is judged beside what a run is about"
-    TOLD = "it is told, and no statistics compare it"
+    PAIRS = "a test of pairs"
+    """Samples of boots are compared until their interval decides; all such measurands share one confidence."""
+    SURE = "surely changed"
+    """All that was seen of one build lies beyond all that was seen of the other, by more than either scatters."""
+    EXACT = "exact"
+    """Two numbers that nothing makes scatter."""
+    REPORT_ONLY = "report-only"
+    """No change of it is a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,9 @@ class Description:
     """The direction that is good."""
     about: str
     """What it is, in a clause for a reader of the documentation."""
-    role: MeasurandRole = MeasurandRole.FIRST
+    rule: Rule = Rule.PAIRS
+    beside: bool = False
+    """Whether it is judged beside what a run is about, and no run is about it alone."""
     tolerance: Tolerance = Tolerance()
     essential: bool = False
     """Whether pairs of boots need it: it is timed, so that its values have a shape from boot to boot that is judged."""
@@ -126,8 +133,8 @@ class Description:
     """How functions of the kernel have a part in it, where they have."""
     each: str = "packet"
     """What the numbers of functions beside it are of."""
-    told_only: str = ""
-    """Why a change of it is told and judged by nobody, in a clause, where none is."""
+    report_only: str = ""
+    """Why it is report-only, in a clause."""
     slows: str = ""
     """Why a packet is slower for it on hardware, where it costs no more instructions: a sentence."""
 
@@ -136,9 +143,14 @@ class Description:
         """The unit as result.json has it."""
         return self.quantity.name
 
+    @property
+    def rank(self) -> int:
+        """0 of what a run can be about, 1 of what is judged beside it, 2 of all that has another rule."""
+        return 2 if self.rule is not Rule.PAIRS else int(self.beside)
+
     def judged(self, asked: TolerancesAsked) -> bool:
-        """Whether a run compares it, by the tolerances that it was asked for."""
-        return self.role is not MeasurandRole.TOLD and self.tolerance.judges(asked)
+        """Whether a test of pairs compares it in a run, by the tolerances that the run was asked for."""
+        return self.rule is Rule.PAIRS and self.tolerance.judges(asked)
 
     def told(self, change: ChangeResult, functions: Sequence[FunctionChange] | None = None) -> str:
         """A change in words and numbers."""
@@ -152,7 +164,7 @@ class Description:
         if change.evidence is not None:
             needs = change.evidence.needs
             return "noise hides it" + (f", some {needs} pairs would show it" if needs else "")
-        return self.told_only if change.parts else "what boots differ by is not known"
+        return self.report_only if change.parts else "what boots differ by is not known"
 
     def in_numbers(self, change: ChangeResult) -> str:
         """A change by both values and its interval; of one that noise hides, what would resolve it."""
@@ -160,30 +172,6 @@ class Description:
             f"{self.name} {self.quantity.said(change.candidate)} against {self.quantity.said(change.baseline)}, "
             f"change {change_in_words(change.change, change.lower, change.upper)}"
         )
-
-
-class SelfDescribed:
-    """Gives a class of measurands what its description says, under the names that results ask for."""
-
-    __slots__ = ()
-
-    about: ClassVar[Description]
-    name: ClassVar[str]
-    unit: ClassVar[str]
-    better: ClassVar[Better]
-
-    def __init_subclass__(cls) -> None:
-        if "about" in vars(cls):
-            cls.name, cls.unit, cls.better = cls.about.name, cls.about.unit, cls.about.better
-
-
-class ToldByOthers(SelfDescribed):
-    """A measurand that asks for nothing: what other measurands ask for tells it."""
-
-    __slots__ = ()
-
-    def next(self, measured: Sequence[object]) -> None:
-        return None
 
 
 def unresolved(change: ChangeResult) -> str:

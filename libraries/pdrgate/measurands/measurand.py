@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
-from pdrgate.measurands.description import Description
+from pdrgate.measurands.description import Description, TolerancesAsked
+from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import Better
+from pdrgate.results.model import Better, ChangeResult
 
 LATENCY = (Phase.LATENCY_50, Phase.LATENCY_90, Phase.LATENCY_99)
 """The phases of trials with latency probes, by percent of the PDR."""
@@ -78,6 +79,14 @@ class Described(Protocol):
     """What says everything of itself, for all of its class."""
 
     about: ClassVar[Description]
+
+    @classmethod
+    def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
+        """The change by a rule of its own; None where there is none, and where a test of pairs judges it.
+
+        Args:
+            asked: the tolerances that a run asks for.
+        """
 
 
 class Compared(Protocol):

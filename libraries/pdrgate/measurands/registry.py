@@ -14,7 +14,7 @@ from pdrgate.measurands.counted.cycles import Cycles
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.counted.thunks import OF_THUNKS
-from pdrgate.measurands.description import Description, MeasurandRole
+from pdrgate.measurands.description import Description, Rule, TolerancesAsked
 from pdrgate.measurands.measurand import Described, Measurand, Setting
 from pdrgate.measurands.memory.atomics import Atomics
 from pdrgate.measurands.memory.cache_lines import CacheLines
@@ -30,6 +30,7 @@ from pdrgate.measurands.rates.receive_rate import RECEIVE_RATE
 from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.rates.saturation import SaturationThroughput
 from pdrgate.measurands.rates.starvation import LeastDelivered
+from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.measurands.transfers.tcp import (
     ByteCost,
@@ -41,7 +42,7 @@ from pdrgate.measurands.transfers.tcp import (
 )
 from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.results.model import Better
+from pdrgate.results.model import Better, ChangeResult
 
 OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
@@ -74,12 +75,18 @@ def of_transfers(setting: TransferSetting) -> tuple[TransferMeasurand, ...]:
 
 def compared_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
     """Descriptions of the measurands among ``kinds`` that builds are compared by."""
-    return tuple(one.about for one in kinds if one.about.role is not MeasurandRole.TOLD)
+    return tuple(one.about for one in kinds if one.about.rule is Rule.PAIRS)
 
 
 def told_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
     """Descriptions of the measurands among ``kinds`` that are told of builds, and compared with nothing."""
-    return tuple(one.about for one in kinds if one.about.role is MeasurandRole.TOLD)
+    return tuple(one.about for one in kinds if one.about.rule is not Rule.PAIRS)
+
+
+def changes_by_rule(baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> tuple[ChangeResult, ...]:
+    """The changes that measurands find by rules of their own, in the order of the registry; see `Rule`."""
+    found = (kind.changed(baseline, candidate, asked) for kind in (*OF_TRIALS, *OF_TRANSFERS))
+    return tuple(change for change in found if change is not None)
 
 
 def described(name: str, unit: str = "", better: Better = "higher") -> Description:

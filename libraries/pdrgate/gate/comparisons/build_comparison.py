@@ -22,7 +22,7 @@ from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import OF_TRIALS, Description, compared_of, told_of
 from pdrgate.measurands.counted.cost import with_pair_beside
-from pdrgate.measurands.memory.memory_changes import memory_result
+from pdrgate.measurands.memory.memory_result import memory_result
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.observers.accounting import total
 from pdrgate.record.phase import SPECIAL

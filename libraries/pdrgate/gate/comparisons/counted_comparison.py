@@ -29,7 +29,7 @@ from pdrgate.measurands.counted.calls import Calls
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.thunks import OF_THUNKS
-from pdrgate.measurands.memory.memory_changes import OF_MEMORY
+from pdrgate.measurands.memory.memory_result import OF_MEMORY
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate

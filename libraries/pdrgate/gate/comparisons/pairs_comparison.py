@@ -32,14 +32,12 @@ from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
-from pdrgate.measurands.counted.idle_work import IdleWork, idle_changes
-from pdrgate.measurands.counted.load_cost import LOAD_COSTS, load_changes
-from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice, copies_changes
+from pdrgate.measurands import DESCRIPTIONS
+from pdrgate.measurands.self_described import Values
 from pdrgate.record.stretch import AnyStretch
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
     BootResult,
-    ChangeResult,
     ComparedBuilds,
     ComparisonResult,
     Details,
@@ -260,7 +258,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         check_tolerance(tolerance)
         self.context = replace(
             self.context, sides={side: self._accounted(side) for side in SIDES}, failure=self._failure(),
-            besides=self._besides(), planted=self._is_planted, remedy=self.loop.replication.facts.remedy,
+            values=self._values(), asked=self.loop.accepts(tolerance),
+            planted=self._is_planted, remedy=self.loop.replication.facts.remedy,
             differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
         return judged_pairs(self.loop.samples(tolerance), self.context)
@@ -269,20 +268,11 @@ class PairsComparison(ABC, Generic[AnyStretch]):
     def _is_planted(self) -> bool:
         return any(build.planted for build in self.builds.values())
 
-    def _besides(self) -> tuple[ChangeResult, ...]:
-        """How the cost of the programs' loads changed, by the run's tolerance, what the kernels do without packets, and
-        which packets came twice or never. A planted slowdown proves nothing of these."""
-        if self._is_planted:
-            return ()
+    def _values(self) -> dict[Side, Values]:
+        """Values of the boots of each build, 0 for a boot that has none."""
         found = self.loop.found
-        known = [one.name for one in found.everywhere([*(kind.about for kind in LOAD_COSTS), IdleWork.about])]
-        baseline, candidate = ({name: found.values(name, side) for name in known} for side in SIDES)
-        loads = load_changes(baseline, candidate, self.session.options.load_tolerance)
-        old, new = (
-            {one.about.name: found.values_or_none(one.about.name, side) for one in (PacketsTwice, PacketsNever)}
-            for side in SIDES
-        )
-        return *loads, *idle_changes(baseline, candidate), *copies_changes(old, new)
+        names = [one.name for one in DESCRIPTIONS]
+        return {side: {name: found.values_or_none(name, side) for name in names} for side in SIDES}
 
     def _failure(self) -> Judgement | None:
         """Why no verdict rests on the pairs, whatever they show; the machine, where it explains that."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdrgate.measurands import Cost, MeasurandRole, described
+from pdrgate.measurands import Cost, Rule, described
 from pdrgate.results.model import ComparisonResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, gravest_verdict
 
@@ -15,7 +15,7 @@ from pdrgate.results.verdict import Verdict, gravest_verdict
 def by_cost_alone(comparison: ComparisonResult) -> bool:
     """Whether two builds were compared by what a packet costs, and by nothing else but what loading programs costs."""
     names = [change.measurand for change in comparison.changes]
-    return [name for name in names if described(name).role is not MeasurandRole.TOLD] == [Cost.name]
+    return [name for name in names if described(name).rule is Rule.PAIRS] == [Cost.name]
 
 
 def slower_paths(scenarios: Sequence[ScenarioResult]) -> list[ScenarioResult]:

@@ -23,11 +23,8 @@ from pdrgate.gate.verdicts.change_verdict import (
 )
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.noise_floor import as_observed, noise_floor, remember
-from pdrgate.measurands import MeasurandRole, described
-from pdrgate.measurands.counted.idle_work import idle_changes
-from pdrgate.measurands.counted.load_cost import load_changes
+from pdrgate.measurands import BuildSeen, Rule, changes_by_rule, described
 from pdrgate.measurands.functions.function_changes import function_changes
-from pdrgate.measurands.rates.copies import copies_changes
 from pdrgate.record.trial import Trial
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.results.losses import LossResult, compared
@@ -158,7 +155,7 @@ class AgainstBaseline:
         """
         if self._gravest is not None or not judgement.verdict.passes:
             return judgement
-        only_told = bool(measurands) and all(described(one.name).role is MeasurandRole.TOLD for one in measurands)
+        only_told = bool(measurands) and all(described(one.name).rule is not Rule.PAIRS for one in measurands)
         why = f"no verdict goes by an {measurands[0].name}" if only_told else "the test asked for no comparison"
         source = f" with {self._baseline.source}" if self._baseline is not None else ""
         if judgement.verdict is Verdict.NO_BASELINE and self._session.options.require_baseline:
@@ -197,8 +194,7 @@ class AgainstBaseline:
         boots = (1, self._baseline.boots)
         changes = unpaired_changes(samples, self._baseline.source, self._floor, boots, baseline_tells=False)
         ours = {one.name: one.samples for one in measurands}
-        besides = *idle_changes(theirs, ours), *copies_changes(theirs, ours)
-        return *changes, *load_changes(theirs, ours, options.load_tolerance), *besides
+        return *changes, *changes_by_rule(BuildSeen(values=theirs), BuildSeen(values=ours), asked)
 
     @property
     def _builds(self) -> BuildPair:
@@ -229,7 +225,7 @@ def so_far(measurands: Sequence[MeasurandResult]) -> Judgement:
 
 def measurands_in_words(measurands: Sequence[MeasurandResult]) -> str:
     """What was measured, in a line. What is told and never judged by itself stands in the table of the page alone."""
-    judged = [one for one in measurands if described(one.name).role is not MeasurandRole.TOLD]
+    judged = [one for one in measurands if described(one.name).rule is Rule.PAIRS]
     return ", ".join(f"{one.name} {shown_value(one.value, one.unit)}" for one in judged or measurands)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from pdrgate.gate.run.options import Options
 from pdrgate.history.address import HISTORY_SCHEMES, Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
-from pdrgate.measurands import MeasurandRole, PartialDropRate, described
+from pdrgate.measurands import PartialDropRate, Rule, described
 from pdrgate.results.fingerprint import OF_THE_KERNEL, difference, may_differ
 from pdrgate.results.model import Findings, MeasurandResult, PdrResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import STABLE, Verdict
@@ -267,7 +267,7 @@ def _in_entry(
 def _too_few(measurands: Sequence[MeasurandResult]) -> str:
     """Words that tell that what a run is about was not repeated; empty where it was. What is told beside may be
     missing."""
-    counts = [len(one.samples) for one in measurands if described(one.name).role is not MeasurandRole.BESIDE]
+    counts = [len(one.samples) for one in measurands if not described(one.name).beside]
     few = min(counts, default=0)
     return "" if few > 1 else f"has {few} repeats; a comparison needs two or more"
 
@@ -281,7 +281,7 @@ def _wrong(measurands: Sequence[MeasurandResult], more: Iterable[tuple[str, floa
     Args:
         more: numbers besides that are not 0, by what they are called.
     """
-    compared = [one for one in measurands if described(one.name).role is not MeasurandRole.TOLD]
+    compared = [one for one in measurands if described(one.name).rule is Rule.PAIRS]
     values = [(one.name, value) for one in compared for value in (*one.samples, one.value)]
     found = [(name, value) for name, value in values if not 0 <= value <= _MOST]
     found += [(name, value) for name, value in more if not _LEAST <= value <= _MOST]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.packet_cost import at_odds, notice_of_calls, percent
-from pdrgate.measurands import DESCRIPTIONS, Description, MeasurandRole, TolerancesAsked, described, told_once, unit_of
+from pdrgate.measurands import DESCRIPTIONS, Description, TolerancesAsked, described, told_once, unit_of
 from pdrgate.replication import NoiseFloor, Samples
 from pdrgate.replication.noise import DAYS, KNOWN
 from pdrgate.replication.samples import gravest_change
@@ -136,7 +136,7 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
         alike = (
             changes if decisive.verdict is Verdict.PASS else [one for one in changes if one.verdict is decisive.verdict]
         )
-        ranked = [[one for one in alike if _of(one).role is role] for role in MeasurandRole]
+        ranked = [[one for one in alike if _of(one).rank == rank] for rank in range(3)]
         decisive = gravest_change(next(filter(None, ranked)))
     others = [change for change in changes if change is not decisive]
     sentence = _of(decisive).sentence

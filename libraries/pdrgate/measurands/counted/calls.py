@@ -13,14 +13,15 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
-from pdrgate.measurands.description import Description, MeasurandRole, Parts, ToldByOthers
+from pdrgate.measurands.description import Description, Parts, Rule
 from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Calls(ToldByOthers):
+class Calls(AsksNothing):
     """Calls of functions of the kernel per forwarded packet: the median of the trials that tell the cost."""
 
     loss_ratio: float
@@ -28,7 +29,7 @@ class Calls(ToldByOthers):
 
     about: ClassVar[Description] = Description(
         "calls", Unit("calls/packet", metric="calls_per_packet", prefixed=False), "lower",
-        "calls of functions of the SUT's kernel for a packet, at saturation", role=MeasurandRole.TOLD,
+        "calls of functions of the SUT's kernel for a packet, at saturation", rule=Rule.REPORT_ONLY,
         parts=Parts(
             change=lambda one: (one.calls_after or 0.0) - (one.calls_before or 0.0), sure=lambda one: one.calls_changed
         ),

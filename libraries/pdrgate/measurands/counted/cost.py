@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, Parts, SelfDescribed, Tolerance
+from pdrgate.measurands.description import Description, Parts, Tolerance
 from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
+from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
 from pdrgate.record.phase import Phase
@@ -117,7 +118,7 @@ class Cost(SelfDescribed):
 
     about: ClassVar[Description] = Description(
         "cost", INSTRUCTIONS, "lower", "instructions that the SUT's kernel executes for a packet, at saturation",
-        role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_COST, sentence=_MoreInstructions(), parts=PARTS_OF_COST,
+        beside=True, tolerance=TOLERANCE_OF_COST, sentence=_MoreInstructions(), parts=PARTS_OF_COST,
     )  # fmt: skip
 
     @classmethod

@@ -12,15 +12,16 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.counted.cost import saturated
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers
+from pdrgate.measurands.description import Description, Rule
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.observed import gained_by_places
+from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Cycles(ToldByOthers):
+class Cycles(AsksNothing):
     """Cycles of the kernel per forwarded packet: the median of the trials that tell the cost.
 
     What the kernel does by itself is in it: next to nothing beside packets that have the CPU.
@@ -31,7 +32,7 @@ class Cycles(ToldByOthers):
 
     about: ClassVar[Description] = Description(
         "cycles", Unit("cycles/packet", metric="cycles_per_packet", prefixed=False), "lower",
-        "cycles that the SUT's CPUs spend in the kernel for a packet, at saturation", role=MeasurandRole.TOLD,
+        "cycles that the SUT's CPUs spend in the kernel for a packet, at saturation", rule=Rule.REPORT_ONLY,
     )  # fmt: skip
 
     @classmethod

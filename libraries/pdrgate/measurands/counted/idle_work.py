@@ -7,14 +7,15 @@ away; it takes CPU time from packets all the same, and is judged by itself. Idle
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.counted.cost import idle_of
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
 from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
@@ -41,12 +42,12 @@ class _TimesAsMuch:
 
 
 @dataclass(frozen=True, slots=True)
-class IdleWork(ToldByOthers):
+class IdleWork(AsksNothing):
     """Instructions per second of the idle trial that `Cost` asks for."""
 
     about: ClassVar[Description] = Description(
         "idle work", Unit("instructions/s idle", metric="idle_instructions_per_second", prefixed=False), "lower",
-        "instructions that the SUT's kernel executes in a second without packets", role=MeasurandRole.TOLD,
+        "instructions that the SUT's kernel executes in a second without packets", rule=Rule.SURE,
         tolerance=Tolerance(_SURE - 1.0, ""), sentence=_TimesAsMuch(),
         slows="What a kernel does in the background takes the CPU from packets; it is no part of what one costs.",
     )  # fmt: skip
@@ -62,27 +63,18 @@ class IdleWork(ToldByOthers):
         functions = idle[0].seen.functions.items()
         return sum(count for name, (count, _) in functions if name != USER_SPACE) / idle[0].seen.counted
 
-
-def idle_changes(
-    baseline: Mapping[str, Sequence[float]], candidate: Mapping[str, Sequence[float]]
-) -> tuple[ChangeResult, ...]:
-    """How the idle work grew; nothing where it did not surely, or a build's is not known.
-
-    Args:
-        baseline: values of its boots, by measurand.
-        candidate: the same.
-    """
-    about = IdleWork.about
-    old, new = ([value for value in side.get(about.name, ()) if value > 0] for side in (baseline, candidate))
-    if not old or not new or min(new) < _SURE * max(old):
-        return ()
-    before, after = median(old), median(new)
-    tolerance = max(about.tolerance.default, _MUCH / before)
-    grown = after / before - 1.0
-    return (
-        ChangeResult(
+    @classmethod
+    def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
+        """How the idle work grew; None where it did not surely, or a build's is not known."""
+        about = cls.about
+        old, new = ([value for value in side.values.get(about.name, ()) if value > 0] for side in (baseline, candidate))
+        if not old or not new or min(new) < _SURE * max(old):
+            return None
+        before, after = median(old), median(new)
+        tolerance = max(about.tolerance.default, _MUCH / before)
+        grown = after / before - 1.0
+        return ChangeResult(
             measurand=about.name, change=grown, lower=min(new) / max(old) - 1.0, upper=max(new) / min(old) - 1.0,
             confidence=1.0, tolerance=tolerance, baseline=before, candidate=after, unit=about.unit, better=about.better,
             verdict=Verdict.REGRESSION if grown > tolerance else Verdict.PASS,
-        ),
-    )  # fmt: skip
+        )  # fmt: skip

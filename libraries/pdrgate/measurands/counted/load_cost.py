@@ -2,7 +2,7 @@
 
 Each is told when the program is loaded, and repeats exactly on one kernel: it is the program that changes it.
 A program that takes the verifier too long, or whose maps do not fit, does not load at all. Because nothing makes it
-scatter, a growth needs no interval: where a run asks for a tolerance, `load_changes` judges by the two numbers alone.
+scatter, a growth needs no interval: where a run asks for a tolerance, the two numbers alone decide.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers
+from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.observed import gained_by_places
+from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
+
+LOAD_TOLERANCE: Final = "load_tolerance"
+"""The option that says how much more a load may cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,11 @@ class _BothNumbers:
         return f"{said}, baseline {change.baseline:.0f} ({100 * change.change:+z.1f} %)"
 
 
+_ASKED = Tolerance(option=LOAD_TOLERANCE)
+
+
 @dataclass(frozen=True, slots=True)
-class _LoadCost(ToldByOthers):
+class _LoadCost(AsksNothing):
     """One of the numbers that the loader tells."""
 
     counter: ClassVar[str]
@@ -53,6 +60,29 @@ class _LoadCost(ToldByOthers):
         told = [found for one in loaded if (found := gained_by_places(one, "program", self.counter))]
         return float(median(told)) if told else None
 
+    @classmethod
+    def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
+        """The growth; None where no tolerance was asked for, or a build's number is not known.
+
+        A growth beyond the tolerance is a REGRESSION. What shrank makes no packet faster: it is a PASS.
+        """
+        tolerance, about = asked.get(LOAD_TOLERANCE), cls.about
+        old, new = (_of_most(side.values.get(about.name, ())) for side in (baseline, candidate))
+        if tolerance is None or not old or not new:
+            return None
+        grown = new / old - 1.0
+        return ChangeResult(
+            measurand=about.name, change=grown, lower=grown, upper=grown, confidence=1.0, tolerance=tolerance,
+            baseline=old, candidate=new, unit=about.unit, better=about.better,
+            verdict=Verdict.REGRESSION if grown > tolerance else Verdict.PASS,
+        )  # fmt: skip
+
+
+def _of_most(loads: Sequence[float]) -> float:
+    """The value of most loads; 0 where there is none. A stored result may hold any number."""
+    found = [value for value in loads if 0 < value < math.inf]
+    return median(found) if found else 0.0
+
 
 class VerifiedInstructions(_LoadCost):
     """Instructions that the verifier went through, over all ways through the program."""
@@ -62,7 +92,7 @@ class VerifiedInstructions(_LoadCost):
     about: ClassVar[Description] = Description(
         "verified instructions", Unit("instructions", metric="instructions", prefixed=False), "lower",
         "instructions that the kernel's verifier went through when the eBPF program was loaded",
-        role=MeasurandRole.TOLD, sentence=_BothNumbers("the verifier looks at {} instructions"),
+        rule=Rule.EXACT, tolerance=_ASKED, sentence=_BothNumbers("the verifier looks at {} instructions"),
     )  # fmt: skip
 
 
@@ -74,7 +104,7 @@ class VerifierStates(_LoadCost):
     about: ClassVar[Description] = Description(
         "verifier states", Unit("states", metric="states", prefixed=False), "lower",
         "states that the kernel's verifier kept when the eBPF program was loaded",
-        role=MeasurandRole.TOLD, sentence=_BothNumbers("the verifier keeps {} states"),
+        rule=Rule.EXACT, tolerance=_ASKED, sentence=_BothNumbers("the verifier keeps {} states"),
     )  # fmt: skip
 
 
@@ -86,7 +116,7 @@ class ProgramSize(_LoadCost):
     about: ClassVar[Description] = Description(
         "program size", Unit("bytes", metric="program_bytes", prefixed=False), "lower",
         "machine code that the kernel made of the eBPF program",
-        role=MeasurandRole.TOLD, sentence=_BothNumbers("the program has {} bytes of machine code"),
+        rule=Rule.EXACT, tolerance=_ASKED, sentence=_BothNumbers("the program has {} bytes of machine code"),
     )  # fmt: skip
 
 
@@ -98,7 +128,7 @@ class MapMemory(_LoadCost):
     about: ClassVar[Description] = Description(
         "map memory", Unit("bytes", metric="map_bytes", prefixed=False), "lower",
         "memory of the eBPF program's maps, as the kernel accounts for it",
-        role=MeasurandRole.TOLD, sentence=_BothNumbers("the program's maps take {} bytes"),
+        rule=Rule.EXACT, tolerance=_ASKED, sentence=_BothNumbers("the program's maps take {} bytes"),
     )  # fmt: skip
 
 
@@ -108,35 +138,3 @@ LOAD_COSTS: Final[tuple[type[_LoadCost], ...]] = (VerifiedInstructions, Verifier
 def load_values(told: Mapping[str, int]) -> dict[str, float]:
     """What the loader told, by measurand; without what the kernel does not tell, which is 0."""
     return {one.about.name: float(told[one.counter]) for one in LOAD_COSTS if told.get(one.counter)}
-
-
-def load_changes(
-    baseline: Mapping[str, Sequence[float]], candidate: Mapping[str, Sequence[float]], tolerance: float | None
-) -> tuple[ChangeResult, ...]:
-    """How what a load costs changed; nothing where no tolerance was asked for, or a build's is not known.
-
-    A growth beyond the tolerance is a REGRESSION. What shrank makes no packet faster: it is a PASS.
-
-    Args:
-        baseline: values of its loads, by measurand.
-        candidate: the same.
-    """
-    if tolerance is None:
-        return ()
-    known = [(one.about, _one(baseline, one), _one(candidate, one)) for one in LOAD_COSTS]
-    return tuple(_change(about, old, new, tolerance) for about, old, new in known if old and new)
-
-
-def _one(values: Mapping[str, Sequence[float]], kind: type[_LoadCost]) -> float:
-    """The value of most loads; 0 where there is none. A stored result may hold any number."""
-    found = [value for value in values.get(kind.about.name, ()) if 0 < value < math.inf]
-    return median(found) if found else 0.0
-
-
-def _change(about: Description, old: float, new: float, tolerance: float) -> ChangeResult:
-    grown = new / old - 1.0
-    return ChangeResult(
-        measurand=about.name, change=grown, lower=grown, upper=grown, confidence=1.0, tolerance=tolerance,
-        baseline=old, candidate=new, unit=about.unit, better=about.better,
-        verdict=Verdict.REGRESSION if grown > tolerance else Verdict.PASS,
-    )  # fmt: skip

@@ -16,10 +16,11 @@ from statistics import median
 from typing import ClassVar, Final, Self
 
 from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
 from pdrgate.measurands.functions.function_changes import explained_by_batches
 from pdrgate.measurands.functions.more_by_function import MoreByFunction, share_of
 from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.function_names import branches_by, returns_by
 from pdrgate.record.trial import Trial
@@ -33,7 +34,7 @@ _TOLD = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class OfThunks(ToldByOthers):
+class OfThunks(AsksNothing):
     """How often a packet goes through thunks of a kind: the median of the trials that tell the cost."""
 
     loss_ratio: float
@@ -52,6 +53,17 @@ class OfThunks(ToldByOthers):
         found = [sum(calls for name, (_, calls) in path.items() if self.counts(name)) for path in counted]
         return median(found) if found else None
 
+    @classmethod
+    def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
+        """What surely changed, by all replicates of both builds; a growth beyond the tolerance is a REGRESSION.
+
+        What is counted for each packet is compared, and nothing of a program that runs alone.
+        """
+        before, after = baseline.findings.cost, candidate.findings.cost
+        if before is None or after is None or any(one.each != "packet" or one.alone for one in (before, after)):
+            return None
+        return _change(cls, before, after)
+
     @staticmethod
     def counts(name: str) -> bool:
         """Whether a function is such a thunk."""
@@ -65,7 +77,7 @@ class ThunkBranches(OfThunks):
     least = 1.5
     about: ClassVar[Description] = Description(
         "branches by thunks", Unit("branches by thunks/packet", metric="thunk_branches_per_packet", prefixed=False),
-        "lower", "indirect jumps and calls of a packet that go through thunks", role=MeasurandRole.TOLD,
+        "lower", "indirect jumps and calls of a packet that go through thunks", rule=Rule.SURE,
         tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} indirect branches through thunks"),
         slows="A CPU stands still at each thunk; instructions do not show that.",
     )  # fmt: skip
@@ -79,7 +91,7 @@ class ThunkReturns(OfThunks):
     least = 10.0
     about: ClassVar[Description] = Description(
         "returns by thunks", Unit("returns by thunks/packet", metric="thunk_returns_per_packet", prefixed=False),
-        "lower", "returns of a packet that go through thunks", role=MeasurandRole.TOLD,
+        "lower", "returns of a packet that go through thunks", rule=Rule.SURE,
         tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} returns through thunks"),
         slows="A CPU stands still at each thunk; instructions do not show that.",
     )  # fmt: skip
@@ -87,17 +99,6 @@ class ThunkReturns(OfThunks):
 
 
 OF_THUNKS: Final[tuple[type[OfThunks], ...]] = (ThunkBranches, ThunkReturns)
-
-
-def thunk_changes(before: CostResult | None, after: CostResult | None) -> tuple[ChangeResult, ...]:
-    """What surely changed, by all replicates of both builds; a growth beyond the tolerance is a REGRESSION.
-
-    What is counted for each packet is compared, and nothing of a program that runs alone.
-    """
-    if before is None or after is None or any(one.each != "packet" or one.alone for one in (before, after)):
-        return ()
-    changes = (_change(kind, before, after) for kind in OF_THUNKS)
-    return tuple(one for one in changes if one is not None)
 
 
 def _change(kind: type[OfThunks], before: CostResult, after: CostResult) -> ChangeResult | None:

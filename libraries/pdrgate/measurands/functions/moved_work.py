@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pdrgate.measurands.functions.renamed import Neighbours, neighbours_of, renamed
 from pdrgate.observers.function_names import OTHERS, is_thunk
-from pdrgate.results.model import CostResult, MemoryFunction, MemoryResult
+from pdrgate.results.model import CostResult, Findings, MemoryFunction, MemoryResult
 
 _LEAST = 1.0
 """Instructions for a packet that a function must have lost or gained, for its work to have moved."""
@@ -65,6 +65,11 @@ def moved_work(
         taken |= fills
     found += _moved(costs.without(taken), _Relations.of(before, after, memory).related, costs)
     return tuple(found)
+
+
+def moved_between(baseline: Findings, candidate: Findings) -> tuple[MovedWork, ...]:
+    """The work of packets that moved between functions, by what was found of two builds."""
+    return moved_work(baseline.cost, candidate.cost, (baseline.memory, candidate.memory))
 
 
 def shown_by(work: Iterable[MovedWork]) -> dict[str, str]:

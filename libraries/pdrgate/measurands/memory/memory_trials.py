@@ -7,15 +7,12 @@ same instruction as one that reads 4 KiB.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
-from typing import ClassVar, Self
 
-from pdrgate.measurands.description import SelfDescribed
-from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
+from pdrgate.measurands.measurand import TOLD_IN, Ask
 from pdrgate.record.phase import Phase
-from pdrgate.record.stretch import MemoryCounts, MemorySeen
+from pdrgate.record.stretch import MemorySeen
 from pdrgate.record.trial import Trial
 
 MEMORY_TRIALS = 2
@@ -43,32 +40,3 @@ class MemoryTrials:
 def memory_of(trials: Sequence[Trial]) -> list[MemorySeen]:
     """What was seen of memory in those trials in which it was."""
     return [one.seen.memory for one in trials if one.seen.memory is not None and one.seen.memory.windows]
-
-
-@dataclass(frozen=True, slots=True)
-class OfMemory(SelfDescribed):
-    """A measurand that memory trials tell; they are asked for by the first of them."""
-
-    counted: ClassVar[str]
-    """The field of `MemoryCounts` that it is."""
-    least: ClassVar[float]
-    """What a packet may have more of, whatever share of all that is."""
-    of_lines: ClassVar[bool] = False
-    """Whether it counts the lines whose kinds are known."""
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self | None:
-        return cls() if setting.memory else None
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None
-
-    def value(self, trials: Sequence[Trial]) -> float | None:
-        found = [sum(self.by_function(one).values()) for one in memory_of(trials)]
-        return median(found) if found else None
-
-    @classmethod
-    def by_function(cls, seen: MemorySeen) -> Mapping[str, float]:
-        """The value of each function, for a packet."""
-        at = MemoryCounts._fields.index(cls.counted)
-        return {name: counts[at] / seen.windows for name, counts in seen.functions.items()}

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, SelfDescribed, Tolerance
+from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
 from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.self_described import BuildSeen, SelfDescribed
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import IN_LOCKSTEP, Phase
 from pdrgate.record.stretch import by_boot
@@ -49,7 +50,7 @@ class Scaling(SelfDescribed):
     about: ClassVar[Description] = Description(
         "scaling", Unit("x", metric="scaling", prefixed=False), "higher",
         "packets that all CPUs handle at saturation while one CPU handles one",
-        role=MeasurandRole.TOLD, tolerance=Tolerance(0.05, ""), sentence=TimesOfOne(),
+        rule=Rule.SURE, tolerance=Tolerance(0.05, ""), sentence=TimesOfOne(),
         slows="CPUs that wait for each other handle no more packets than fewer CPUs do.",
     )  # fmt: skip
 
@@ -63,6 +64,31 @@ class Scaling(SelfDescribed):
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = scalings(trials)
         return median(found) if found else None
+
+    @classmethod
+    def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
+        """The change, where both builds' guests of several CPUs show it; its interval is what trials lie apart.
+
+        It is a REGRESSION where each of the candidate's trials lies below each of the baseline's by more than the
+        tolerance, which is larger where the baseline's CPUs wait for each other already.
+        """
+        before, after = baseline.findings.several_cpus, candidate.findings.several_cpus
+        if before is None or after is None or before.cpus != after.cpus:
+            return None
+        old, new = (one.values.get(cls.about.name, ()) for one in (before, after))
+        if not old or not new:
+            return None
+        change, lower, upper = (
+            now / then - 1.0
+            for now, then in ((median(new), median(old)), (min(new), max(old)), (max(new), min(old)))
+        )  # fmt: skip
+        # How long CPUs wait for each other depends on which of them comes first, by chance.
+        tolerance = max(cls.about.tolerance.default, _OF_WAITING * (before.cpus - median(old)))
+        return ChangeResult(
+            measurand=cls.about.name, change=change, lower=lower, upper=upper, confidence=1.0, tolerance=tolerance,
+            baseline=median(old), candidate=median(new), unit=cls.about.unit, better=cls.about.better,
+            verdict=Verdict.REGRESSION if upper < -tolerance else Verdict.PASS,
+        )  # fmt: skip
 
 
 def tells_rate(trial: Trial) -> bool:
@@ -88,33 +114,6 @@ def scalings(trials: Sequence[Trial]) -> tuple[float, ...]:
         if rates[Phase.ONE_CPU]:
             found += [rate / median(rates[Phase.ONE_CPU]) for rate in rates[Phase.ALL_CPUS]]
     return tuple(found)
-
-
-def scaling_changes(before: MemoryResult | None, after: MemoryResult | None) -> tuple[ChangeResult, ...]:
-    """The change, where both builds' guests of several CPUs tell; its interval is what trials lie apart.
-
-    It is a REGRESSION where each of the candidate's trials lies below each of the baseline's by more than the
-    tolerance, which is larger where the baseline's CPUs wait for each other already.
-    """
-    if before is None or after is None or before.cpus != after.cpus:
-        return ()
-    old, new = (one.values.get(Scaling.name, ()) for one in (before, after))
-    if not old or not new:
-        return ()
-    change, lower, upper = (
-        now / then - 1.0
-        for now, then in ((median(new), median(old)), (min(new), max(old)), (max(new), min(old)))
-    )  # fmt: skip
-    about = Scaling.about
-    # How long CPUs wait for each other depends on which of them comes first, by chance.
-    tolerance = max(about.tolerance.default, _OF_WAITING * (before.cpus - median(old)))
-    return (
-        ChangeResult(
-            measurand=about.name, change=change, lower=lower, upper=upper, confidence=1.0, tolerance=tolerance,
-            baseline=median(old), candidate=median(new), unit=about.unit, better=about.better,
-            verdict=Verdict.REGRESSION if upper < -tolerance else Verdict.PASS,
-        ),
-    )  # fmt: skip
 
 
 _OF_WAITING = 1 / 3

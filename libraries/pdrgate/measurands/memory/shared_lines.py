@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, Tolerance
+from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
 from pdrgate.measurands.functions.more_by_function import MoreByFunction
 from pdrgate.measurands.measurand import Setting
-from pdrgate.measurands.memory.memory_trials import OfMemory
+from pdrgate.measurands.memory.of_memory import OfMemory
+from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
+from pdrgate.results.model import ChangeResult, Findings, MemoryResult
 
 _BY_CHANCE = "it depends on when the CPUs meet"
 
@@ -22,6 +24,10 @@ class OfSeveralCpus(OfMemory):
     def of(cls, setting: Setting) -> Self | None:
         return None
 
+    @staticmethod
+    def seen(findings: Findings) -> MemoryResult | None:
+        return findings.several_cpus
+
 
 class SharedLines(OfSeveralCpus):
     """Lines that another CPU touched shortly before, one of the two writing: hardware moves them between cores."""
@@ -33,7 +39,7 @@ class SharedLines(OfSeveralCpus):
     about: ClassVar[Description] = Description(
         "shared lines", Unit("shared lines/packet", metric="shared_lines_per_packet", prefixed=False), "lower",
         "cache lines of a packet that another CPU touched shortly before, one of the two writing",
-        role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
+        rule=Rule.SURE, tolerance=Tolerance(0.1, ""),
         sentence=MoreByFunction("touches {} {} lines that another CPU uses"),
         slows="A line that several CPUs use moves between them, which is slow where several handle packets.",
     )  # fmt: skip
@@ -47,9 +53,13 @@ class FalselySharedLines(OfSeveralCpus):
     least = 0.5
     about: ClassVar[Description] = Description(
         "falsely shared lines", Unit("falsely shared lines/packet", metric="falsely_shared_lines_per_packet",
-        prefixed=False), "lower", "shared lines of which the CPUs touch other bytes", role=MeasurandRole.TOLD,
+        prefixed=False), "lower", "shared lines of which the CPUs touch other bytes", rule=Rule.REPORT_ONLY,
         tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("touches {} {} lines that CPUs share falsely"),
     )  # fmt: skip
+
+    @classmethod
+    def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
+        return None  # they are among the shared lines
 
 
 class InterprocessorInterrupts(OfSeveralCpus):
@@ -60,9 +70,9 @@ class InterprocessorInterrupts(OfSeveralCpus):
     least = 0.5
     about: ClassVar[Description] = Description(
         "interprocessor interrupts", Unit("IPIs/packet", metric="ipis_per_packet", prefixed=False), "lower",
-        "interrupts that one of the SUT's CPUs sends another for a packet", role=MeasurandRole.TOLD,
+        "interrupts that one of the SUT's CPUs sends another for a packet", rule=Rule.REPORT_ONLY,
         tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} interprocessor interrupts"),
-        told_only=_BY_CHANCE,
+        report_only=_BY_CHANCE,
     )  # fmt: skip
 
 
@@ -74,8 +84,8 @@ class Wakeups(OfSeveralCpus):
     least = 0.5
     about: ClassVar[Description] = Description(
         "wakeups", Unit("wakeups/packet", metric="wakeups_per_packet", prefixed=False), "lower",
-        "tasks that the SUT's kernel wakes for a packet", role=MeasurandRole.TOLD,
-        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("wakes {} {} tasks"), told_only=_BY_CHANCE,
+        "tasks that the SUT's kernel wakes for a packet", rule=Rule.REPORT_ONLY,
+        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("wakes {} {} tasks"), report_only=_BY_CHANCE,
     )  # fmt: skip
 
 
@@ -88,8 +98,8 @@ class LockWaits(OfSeveralCpus):
     about: ClassVar[Description] = Description(
         "waiting for locks", Unit("instructions of waiting/packet", metric="lock_wait_instructions_per_packet",
         prefixed=False), "lower", "instructions of the SUT's CPUs for a packet while they wait for a lock",
-        role=MeasurandRole.TOLD, tolerance=Tolerance(0.1, ""),
-        sentence=MoreByFunction("waits {} {} instructions for locks"), told_only=_BY_CHANCE,
+        rule=Rule.REPORT_ONLY, tolerance=Tolerance(0.1, ""),
+        sentence=MoreByFunction("waits {} {} instructions for locks"), report_only=_BY_CHANCE,
     )  # fmt: skip
 
 
@@ -97,7 +107,3 @@ OF_SEVERAL_CPUS: Final[tuple[type[OfSeveralCpus], ...]] = (
     SharedLines, FalselySharedLines, InterprocessorInterrupts, Wakeups, LockWaits,
 )  # fmt: skip
 """What trials on several CPUs tell."""
-JUDGED_OF_SEVERAL_CPUS: Final[tuple[type[OfSeveralCpus], ...]] = (SharedLines,)
-"""Of them, what is judged; the falsely shared lines are among the shared ones."""
-TOLD_OF_SEVERAL_CPUS: Final[tuple[type[OfSeveralCpus], ...]] = (InterprocessorInterrupts, Wakeups, LockWaits)
-"""Of them, what is told where it surely changed; how long a CPU waits depends on when another one has the lock."""

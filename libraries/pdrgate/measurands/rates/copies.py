@@ -6,13 +6,14 @@ for has less to do. So each is judged by itself where the candidate alone does i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
 from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import SPECIAL, Phase
 from pdrgate.record.trial import Trial
@@ -36,7 +37,7 @@ class _PartOfAll:
         return f"{self.words.format(f'{change.candidate:.1%}')}, {change.baseline:.1%} of the baseline's"
 
 
-class _OfNumbers(ToldByOthers):
+class _OfNumbers(AsksNothing):
     """A part of the packets that is 0 for a sound SUT; then a boot has no value."""
 
     __slots__ = ()
@@ -44,6 +45,28 @@ class _OfNumbers(ToldByOthers):
     @classmethod
     def of(cls, setting: Setting) -> Self:
         return cls()
+
+    @classmethod
+    def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
+        """The part of the candidate's packets; None where it is none, and where the baseline has some too."""
+        about = cls.about
+        old, new = (side.values.get(about.name, ()) or _NO_VALUE for side in (baseline, candidate))
+        if max(old) > _NONE or cls.surely(new) <= about.tolerance.default:
+            return None
+        before, after, whole = mean(old), mean(new), max(mean(old), _NONE)
+        return ChangeResult(
+            measurand=about.name, change=(after - before) / whole, lower=(min(new) - max(old)) / whole,
+            upper=(max(new) - min(old)) / whole, confidence=1.0, tolerance=about.tolerance.default / whole,
+            baseline=before, candidate=after, unit=about.unit, better=about.better, verdict=Verdict.REGRESSION,
+        )  # fmt: skip
+
+    @staticmethod
+    def surely(parts: Sequence[float]) -> float:
+        """The part that a build surely has, from those of its boots."""
+        raise NotImplementedError
+
+
+_NO_VALUE = (0.0,)
 
 
 class PacketsTwice(_OfNumbers):
@@ -53,7 +76,7 @@ class PacketsTwice(_OfNumbers):
 
     about: ClassVar[Description] = Description(
         "packets twice", Unit("", metric="packets_twice_ratio"), "lower", "packets that come back twice, of all",
-        role=MeasurandRole.TOLD, tolerance=Tolerance(_NONE, ""),
+        rule=Rule.SURE, tolerance=Tolerance(_NONE, ""),
         sentence=_PartOfAll("{} of the packets come back twice"),
     )  # fmt: skip
 
@@ -61,6 +84,10 @@ class PacketsTwice(_OfNumbers):
         plain = [one for one in trials if one.occasion.phase not in SPECIAL]
         twice, offered = sum(one.aside.twice for one in plain), sum(one.offered for one in plain)
         return twice / offered if twice and offered else None
+
+    @staticmethod
+    def surely(parts: Sequence[float]) -> float:
+        return mean(parts)  # a packet that comes twice in one boot is no chance
 
 
 class PacketsNever(_OfNumbers):
@@ -73,7 +100,7 @@ class PacketsNever(_OfNumbers):
 
     about: ClassVar[Description] = Description(
         "packets never", Unit("", metric="packets_never_ratio"), "lower",
-        "packets that never come back, of bursts that the SUT has room for", role=MeasurandRole.TOLD,
+        "packets that never come back, of bursts that the SUT has room for", rule=Rule.SURE,
         tolerance=Tolerance(0.005, ""), sentence=_PartOfAll("{} of the packets never come back"),
     )  # fmt: skip
 
@@ -81,39 +108,11 @@ class PacketsNever(_OfNumbers):
         lost = [one.loss_ratio for one in trials if one.occasion.phase == Phase.SATURATION and _in_bursts(one)]
         return median(lost) or None if lost else None
 
+    @staticmethod
+    def surely(parts: Sequence[float]) -> float:
+        return min(parts)  # a boot that others kept waiting may lose some
+
 
 def _in_bursts(trial: Trial) -> bool:
     """Whether nothing came back while it was sent, and nobody looked for it."""
     return bool(trial.offered and trial.forwarded) and trial.drained == trial.forwarded and not trial.under_way
-
-
-Values = Mapping[str, Sequence[float]]
-"""By measurand, a value of each boot."""
-_NO_VALUE = (0.0,)
-
-
-def copies_changes(baseline: Values, candidate: Values) -> tuple[ChangeResult, ...]:
-    """What of the candidate's packets comes twice or never, and of the baseline's does not.
-
-    Args:
-        baseline: values of its boots; 0 for a boot that has none, or nothing where no boot has one.
-        candidate: the same.
-    """
-    found = []
-    for kind in (PacketsTwice, PacketsNever):
-        about = kind.about
-        old, new = baseline.get(about.name, ()) or _NO_VALUE, candidate.get(about.name, ()) or _NO_VALUE
-        if max(old) > _NONE:
-            continue
-        # A packet that comes twice in one boot is no chance; a boot that others kept waiting may lose some.
-        least = mean(new) if kind is PacketsTwice else min(new)
-        if least > about.tolerance.default:
-            before, after, whole = mean(old), mean(new), max(mean(old), _NONE)
-            found.append(
-                ChangeResult(
-                    measurand=about.name, change=(after - before) / whole, lower=(min(new) - max(old)) / whole,
-                    upper=(max(new) - min(old)) / whole, confidence=1.0, tolerance=about.tolerance.default / whole,
-                    baseline=before, candidate=after, unit=about.unit, better=about.better, verdict=Verdict.REGRESSION,
-                )
-            )  # fmt: skip
-    return tuple(found)

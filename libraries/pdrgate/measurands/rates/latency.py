@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance, unresolved
+from pdrgate.measurands.description import Description, Tolerance, unresolved
 from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
+from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import SECONDS
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Latency
@@ -88,12 +89,12 @@ class _Title:
 
 
 @dataclass(frozen=True, slots=True)
-class MedianLatency(ToldByOthers):
+class MedianLatency(AsksNothing):
     """The median at half of the PDR, seconds."""
 
     about: ClassVar[Description] = Description(
         "median latency at 50% PDR", SECONDS, "lower", "the median of the probes at half of the PDR",
-        role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_LATENCY,
+        beside=True, tolerance=TOLERANCE_OF_LATENCY,
         sentence=_Title("the median latency at 50 % of the PDR"),
     )  # fmt: skip
 
@@ -110,7 +111,7 @@ class MedianLatency(ToldByOthers):
 
 
 @dataclass(frozen=True, slots=True)
-class TailLatency(ToldByOthers):
+class TailLatency(AsksNothing):
     """The 99th percentile at 90 % of the PDR, seconds: the least of some trials.
 
     What the machine does meanwhile only adds to it, and one stall of three milliseconds is a percent of a trial; what a
@@ -119,7 +120,7 @@ class TailLatency(ToldByOthers):
 
     about: ClassVar[Description] = Description(
         "p99 latency at 90% PDR", SECONDS, "lower", "the 99th percentile of the probes at 90 % of the PDR",
-        role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_LATENCY,
+        beside=True, tolerance=TOLERANCE_OF_LATENCY,
         sentence=_Title("the 99th percentile of latency at 90 % of the PDR"),
     )  # fmt: skip
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, SelfDescribed, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.self_described import AsksNothing, SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -60,7 +61,7 @@ class OverloadThroughput(SelfDescribed):
 
 
 @dataclass(frozen=True, slots=True)
-class LivelockThreshold(ToldByOthers):
+class LivelockThreshold(AsksNothing):
     """The load, packets/s, at which a SUT forwards half of the most that it can, for being offered so much.
 
     That is where f of PASTRAMI Eq. 4 is a half; between two loads the rate is taken to fall in a line, as in Eq. 5. A

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -33,7 +34,7 @@ class _Overtaken:
         return f"{after:.1%} of packets come out of their flow's order, was {before:.1%}"
 
 
-class PacketsInOrder(ToldByOthers):
+class PacketsInOrder(AsksNothing):
     """Packets that come back, divided by those of them that no later one of their flow came before (RFC 4737 section
     3.3). It is 1 where all are in order. It is known of chosen frames, which have a number.
     """
@@ -43,7 +44,7 @@ class PacketsInOrder(ToldByOthers):
     about: ClassVar[Description] = Description(
         "packets for each in order", Unit("", metric="ratio"), "lower",
         "packets that come back for each that no later one of its flow overtook (RFC 4737)",
-        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.005, option=""), sentence=_Overtaken(),
+        beside=True, tolerance=Tolerance(0.005, option=""), sentence=_Overtaken(),
     )  # fmt: skip
 
     @classmethod

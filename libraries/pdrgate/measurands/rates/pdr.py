@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, SelfDescribed, Tolerance
+from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting, rounded
 from pdrgate.measurands.rates.saturation import SaturationThroughput
+from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial

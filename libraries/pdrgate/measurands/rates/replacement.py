@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.observed import gained_by_places
+from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE
@@ -74,7 +75,7 @@ def _more_calls(one: FunctionChange) -> float:
     return (one.calls_after or 0.0) - (one.calls_before or 0.0)
 
 
-class ReplacementTime(ToldByOthers):
+class ReplacementTime(AsksNothing):
     """Seconds that the kernel takes for a replacement, of some trials.
 
     What it executes is the median, and what it makes the command wait is the least: a busy machine lengthens a wait.
@@ -85,7 +86,7 @@ class ReplacementTime(ToldByOthers):
     about: ClassVar[Description] = Description(
         "time of a replacement", SECONDS, "lower",
         "what the kernel takes to replace rules, sets or routes: its instructions at 1000 MIPS, and the wait",
-        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.1, option=""), sentence=_TakesLonger(),
+        beside=True, tolerance=Tolerance(0.1, option=""), sentence=_TakesLonger(),
         each="replacement",
     )  # fmt: skip
 
@@ -100,7 +101,7 @@ class ReplacementTime(ToldByOthers):
         return median(map(_instructions, found)) / _SPEED + min(map(_waited, found))
 
 
-class ReplacementLoss(ToldByOthers):
+class ReplacementLoss(AsksNothing):
     """Packets that are sent for each that is forwarded, while something is replaced."""
 
     __slots__ = ()
@@ -108,7 +109,7 @@ class ReplacementLoss(ToldByOthers):
     about: ClassVar[Description] = Description(
         "packets sent for each forwarded", Unit("", metric="ratio"), "lower",
         "packets sent for each that is forwarded, while rules, sets or routes are replaced",
-        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.005, option=""), each="replacement",
+        beside=True, tolerance=Tolerance(0.005, option=""), each="replacement",
     )  # fmt: skip
 
     @classmethod

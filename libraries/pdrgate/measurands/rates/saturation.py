@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.description import Description, SelfDescribed
+from pdrgate.measurands.description import Description
 from pdrgate.measurands.measurand import Ask, Setting, rounded
+from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import SPECIAL, Phase
 from pdrgate.record.trial import Trial

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, SelfDescribed, Tolerance
+from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial

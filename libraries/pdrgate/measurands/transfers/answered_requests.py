@@ -8,14 +8,15 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Tolerance
+from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.transfers.tcp import TransferSetting, kernel_instructions, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.observers.kernel_roles import GOES_IDLE, TICK
 from pdrgate.record.transfer import Transfer
 
 
-class _OfRequests(ToldByOthers):
+class _OfRequests(AsksNothing):
     """A measurand of transfers that are requests and their answers."""
 
     __slots__ = ()
@@ -32,7 +33,7 @@ class RequestRate(_OfRequests):
 
     about: ClassVar[Description] = Description(
         "request rate", Unit("requests/s"), "higher", "requests that are answered in a second, one after the other",
-        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.5, option=""),
+        beside=True, tolerance=Tolerance(0.5, option=""),
     )  # fmt: skip
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
@@ -50,7 +51,7 @@ class RequestLatency(_OfRequests):
 
     about: ClassVar[Description] = Description(
         "latency of a request", SECONDS, "lower", "from a request to its answer, the median",
-        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.5, option=""),
+        beside=True, tolerance=Tolerance(0.5, option=""),
     )  # fmt: skip
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
@@ -70,7 +71,7 @@ class RequestCost(_OfRequests):
 
     about: ClassVar[Description] = Description(
         "cost of a request", Unit("instructions/request"), "lower", "instructions of the SUT's kernel for each request",
-        role=MeasurandRole.BESIDE, tolerance=TOLERANCE_OF_COST,
+        beside=True, tolerance=TOLERANCE_OF_COST,
     )  # fmt: skip
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:

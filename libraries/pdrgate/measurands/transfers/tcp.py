@@ -13,8 +13,9 @@ from typing import ClassVar, Protocol, Self
 
 from pdrgate.data_paths.tcp_streams import Buffers
 from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST as COST_TOLERANCE
-from pdrgate.measurands.description import Description, MeasurandRole, SelfDescribed, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Compared, Described
+from pdrgate.measurands.self_described import AsksNothing, SelfDescribed
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE
@@ -107,7 +108,7 @@ class TcpThroughput(SelfDescribed):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedRoundTrip(ToldByOthers):
+class LoadedRoundTrip(AsksNothing):
     """The senders' smoothed round trip time while they send as fast as it goes, seconds: the median of the transfers'.
 
     By itself, and not over what a round trip takes at rest: that is a fraction of a millisecond, of which chance moves
@@ -116,7 +117,7 @@ class LoadedRoundTrip(ToldByOthers):
 
     about: ClassVar[Description] = Description(
         "round trip under load", SECONDS, "lower", "the senders' smoothed round trip time, the median",
-        role=MeasurandRole.BESIDE,
+        beside=True,
         tolerance=Tolerance(least=0.15),  # guests of constant speed: 2 to 5 % from boot to boot
     )  # fmt: skip
 
@@ -141,7 +142,7 @@ class AtRest:
 
 
 @dataclass(frozen=True, slots=True)
-class Transmissions(ToldByOthers):
+class Transmissions(AsksNothing):
     """Segments that are sent for each that arrives: 1 + the part of them that is sent again.
 
     So a change of it is a change of the retransmission ratio in points, which has a meaning also where nothing was sent
@@ -150,7 +151,7 @@ class Transmissions(ToldByOthers):
 
     about: ClassVar[Description] = Description(
         "transmissions per segment", Unit("", metric="ratio"), "lower", "segments sent for each that arrives",
-        role=MeasurandRole.BESIDE,
+        beside=True,
         # Of the segments, that may be sent again besides, whatever is accepted of the throughput.
         tolerance=Tolerance(0.005, option=""),
     )  # fmt: skip
@@ -178,7 +179,7 @@ class ByteCost(SelfDescribed):
 
     about: ClassVar[Description] = Description(
         "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
-        role=MeasurandRole.BESIDE, tolerance=COST_TOLERANCE,
+        beside=True, tolerance=COST_TOLERANCE,
     )  # fmt: skip
 
     @classmethod

@@ -12,7 +12,8 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, MeasurandRole, ToldByOthers, Tolerance
+from pdrgate.measurands.description import Description, Rule, Tolerance
+from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.transfers.tcp import TransferSetting, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.transfer import Look, Transfer
@@ -25,7 +26,7 @@ _GROWN = 0.25
 _SIZE = Tolerance(0.1, option="")
 
 
-class _Growth(ToldByOthers):
+class _Growth(AsksNothing):
     """A measurand of windows that are not fixed."""
 
     __slots__ = ()
@@ -42,7 +43,7 @@ class AdvertisedWindow(_Growth):
 
     about: ClassVar[Description] = Description(
         "advertised window", _KIB, "higher", "the largest window that a receiver advertised",
-        role=MeasurandRole.BESIDE, tolerance=_SIZE,
+        beside=True, tolerance=_SIZE,
     )  # fmt: skip
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
@@ -56,7 +57,7 @@ class UsedWindow(_Growth):
 
     about: ClassVar[Description] = Description(
         "used window", _KIB, "higher", "what senders have under way: what they send in a round trip",
-        role=MeasurandRole.BESIDE, tolerance=_SIZE,
+        beside=True, tolerance=_SIZE,
     )  # fmt: skip
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
@@ -84,7 +85,7 @@ class FullWindowTime(_OfKernelBuffers):
 
     about: ClassVar[Description] = Description(
         "time to a full window", SECONDS, "lower", "until a receiver advertised nine tenths of its largest window",
-        role=MeasurandRole.TOLD,
+        rule=Rule.REPORT_ONLY,
     )  # fmt: skip
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:
@@ -105,7 +106,7 @@ class GrowthBytes(_OfKernelBuffers):
 
     about: ClassVar[Description] = Description(
         "bytes to a grown window", _KIB, "lower", "what is sent until a quarter of the largest window was advertised",
-        role=MeasurandRole.BESIDE, tolerance=Tolerance(0.35, option=""),
+        beside=True, tolerance=Tolerance(0.35, option=""),
     )  # fmt: skip
 
     def value(self, transfers: Sequence[Transfer]) -> float | None:

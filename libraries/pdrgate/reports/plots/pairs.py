@@ -11,8 +11,8 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pdrgate.measurands import (
     AT_THE_KNEE,
-    MeasurandRole,
     PartialDropRate,
+    Rule,
     SaturationThroughput,
     agree_at_the_knee,
     described,
@@ -89,9 +89,7 @@ def _columns(scenario: ScenarioResult) -> list[_Column]:
     columns = []
     for name in names:
         found = _in_pairs(scenario.builds.boots, name)
-        if (
-            found and described(name).role is not MeasurandRole.TOLD
-        ):  # there is no room for what is compared with nothing
+        if found and described(name).rule is Rule.PAIRS:  # there is no room for what is compared with nothing
             numbers, baseline, candidate = zip(*found, strict=True)
             one = known.get(name)
             unit, better = (one.unit, one.better) if one else (described(name).unit, described(name).better)

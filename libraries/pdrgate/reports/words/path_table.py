@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.gate.run.slower_paths import searched_besides
-from pdrgate.measurands import DESCRIPTIONS, Cost, MeasurandRole, PartialDropRate, SaturationThroughput, described
+from pdrgate.measurands import DESCRIPTIONS, Cost, PartialDropRate, Rule, SaturationThroughput, described
 from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.costs import total_change
 from pdrgate.reports.words.measurands import change_told, tolerance_told
@@ -109,7 +109,7 @@ def _first_told(scenario: ScenarioResult) -> ChangeResult | None:
     worse = [one for one in changes if one.verdict is scenario.verdict is Verdict.REGRESSION]
     if worse and cost not in worse:
         return gravest_change(worse)
-    judged = [one for one in changes if described(one.measurand).role is not MeasurandRole.TOLD]
+    judged = [one for one in changes if described(one.measurand).rule is Rule.PAIRS]
     return cost or min(judged, key=lambda one: by_gravity(one.verdict), default=None)
 
 

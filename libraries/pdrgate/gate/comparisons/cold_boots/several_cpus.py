@@ -15,7 +15,7 @@ from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands.memory.memory_changes import memory_result
+from pdrgate.measurands.memory.memory_result import memory_result
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, tells_rate, with_scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS

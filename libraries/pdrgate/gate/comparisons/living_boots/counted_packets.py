@@ -25,8 +25,8 @@ from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.measurand import Described
-from pdrgate.measurands.memory.memory_changes import OF_MEMORY
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
+from pdrgate.measurands.memory.memory_result import OF_MEMORY
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
 from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.packet_order import PacketsInOrder

@@ -24,14 +24,13 @@ from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
 from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands.memory.memory_changes import memory_changes
+from pdrgate.measurands import BuildSeen, Rule, changes_by_rule
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import memory_of
-from pdrgate.measurands.memory.scaling import scaling_changes
-from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import MemoryResult, Side
+from pdrgate.results.model import ChangeResult, Findings, MemoryResult, Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Stands, Testbed
@@ -229,16 +228,20 @@ def _of(suts: Mapping[Side, OpenLoopSut]) -> TrialsOfBoth:
     return {side: list(sut.trials) for side, sut in suts.items()}
 
 
+_JUDGED = tuple(kind for kind in OF_SEVERAL_CPUS if kind.about.rule is Rule.SURE)
+
+
 def _doubtful(made: TrialsOfBoth) -> bool:
     before, after = (memory_of(made.get(side, ())) for side in SIDES)
-    if not before or not after or memory_may_have_changed(before[-1], after[-1], JUDGED_OF_SEVERAL_CPUS):
+    if not before or not after or memory_may_have_changed(before[-1], after[-1], _JUDGED):
         return True
-    found = seen_of_both(made, 1).results
-    changes = scaling_changes(found.get("baseline"), found.get("candidate"))
-    return any(2.0 * abs(one.change) > one.tolerance for one in changes)
+    return any(2.0 * abs(one.change) > one.tolerance for one in _changes(seen_of_both(made, 1).results))
 
 
 def _worse(found: Mapping[Side, MemoryResult]) -> bool:
-    both = found.get("baseline"), found.get("candidate")
-    changes = (*memory_changes(*both, (), JUDGED_OF_SEVERAL_CPUS), *scaling_changes(*both))
-    return any(one.verdict is Verdict.REGRESSION for one in changes)
+    return any(one.verdict is Verdict.REGRESSION for one in _changes(found))
+
+
+def _changes(found: Mapping[Side, MemoryResult]) -> tuple[ChangeResult, ...]:
+    before, after = (BuildSeen(findings=Findings(several_cpus=found.get(side))) for side in SIDES)
+    return changes_by_rule(before, after, {})

@@ -19,9 +19,9 @@ from pdrgate.gate.comparisons.packet_vectors.run_cost import whole
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.gate.verdicts.packet_cost import PathCost, functions_of
-from pdrgate.measurands import Cost
+from pdrgate.measurands import BuildSeen, Cost, changes_by_rule
 from pdrgate.measurands.counted.cost import PARTS_OF_COST
-from pdrgate.measurands.counted.load_cost import load_changes, load_values
+from pdrgate.measurands.counted.load_cost import LOAD_TOLERANCE, load_values
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.replication import Samples
 from pdrgate.results.model import ChangeResult, CostResult, FunctionChange, Side
@@ -134,7 +134,8 @@ class ComparedVectors:
     @cached_property
     def load_changes(self) -> tuple[ChangeResult, ...]:
         """How what a load costs changed, where that is judged."""
-        return load_changes(self.load_costs("baseline"), self.load_costs("candidate"), self.load_tolerance)
+        before, after = (BuildSeen(values=self.load_costs(side)) for side in SIDES)
+        return changes_by_rule(before, after, {LOAD_TOLERANCE: self.load_tolerance})
 
     def cost(self, side: Side) -> CostResult | None:
         """The cost of a packet by function; None where it was not counted."""

@@ -15,17 +15,15 @@ from pdrgate.gate.verdicts.baseline import differing_entries
 from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told
 from pdrgate.gate.verdicts.disturbance import Disturbance
+from pdrgate.measurands import BuildSeen, TolerancesAsked, changes_by_rule
 from pdrgate.measurands.counted.cost_by_function import decided_by_functions
 from pdrgate.measurands.counted.estimated_cycles import estimate_in_words
-from pdrgate.measurands.counted.thunks import thunk_changes
 from pdrgate.measurands.functions.function_changes import function_changes
-from pdrgate.measurands.functions.moved_work import MovedWork, moved_work
-from pdrgate.measurands.memory.memory_changes import memory_changes, told_changes
-from pdrgate.measurands.memory.scaling import scaling_changes
-from pdrgate.measurands.memory.shared_lines import JUDGED_OF_SEVERAL_CPUS, TOLD_OF_SEVERAL_CPUS
+from pdrgate.measurands.functions.moved_work import moved_between
+from pdrgate.measurands.self_described import Values
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
-from pdrgate.results.model import ChangeResult, ComparisonResult, Findings, Side, SideResult, SpikeInResult
+from pdrgate.results.model import ComparisonResult, Side, SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import StabilityVerdict as Stability
 
@@ -67,13 +65,23 @@ class PairsContext:
     """What else the machine did, in words."""
     remedy: str = ""
     """What a user can do where the machine disturbs."""
-    besides: Sequence[ChangeResult] = ()
-    """How what no packet costs changed, where that is judged; see `load_changes` and `idle_changes`."""
+    values: Mapping[Side, Values] = field(default_factory=dict)
+    """Values of the boots of each build."""
+    asked: TolerancesAsked = field(default_factory=dict)
+    """The tolerances that the run asks for."""
     planted: bool = False
-    """Whether something was planted to see whether it is found."""
+    """Whether something was planted to see whether it is found: it proves nothing of what has a rule of its own."""
     spike_in: SpikeInResult | None = None
     """Whether the comparison could have failed, where that was tried."""
     differing_configs_allowed: bool = False
+
+    @property
+    def seen(self) -> tuple[BuildSeen, BuildSeen]:
+        """What is known of both builds, for rules that ask for more than samples of pairs."""
+        baseline, candidate = (
+            BuildSeen(values=self.values.get(side, {}), findings=self.sides[side].findings) for side in SIDES
+        )
+        return baseline, candidate
 
     def veto(self, standing: Standing) -> Judgement | None:
         """Why the trials support no comparison; None when they do."""
@@ -116,9 +124,9 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     baseline, candidate = (context.sides[side] for side in SIDES)
     moved = moved_between(baseline.findings, candidate.findings)
     functions = function_changes(baseline.findings.cost, candidate.findings.cost, moved)
-    counted = () if context.planted else counted_changes(baseline.findings, candidate.findings, moved)
+    by_rule = () if context.planted else changes_by_rule(*context.seen, context.asked)
     rates = decided_by_functions(samples.rule.told(standing, samples.all, earlier.pairs), functions)
-    changes = (*rates, *context.besides, *counted)
+    changes = (*rates, *by_rule)
     builds = BuildPair.of(baseline.findings.environment, candidate.findings.environment)
     found = judged(changes, functions)
     veto = context.failure or context.veto(standing)
@@ -143,21 +151,3 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     passes = found.verdict is Verdict.PASS
     estimate = "" if passes else estimate_in_words(baseline.findings.memory, candidate.findings.memory)
     return accepted.remarked(estimate, *context.remarks(found.verdict), earlier.in_words()), change
-
-
-def moved_between(baseline: Findings, candidate: Findings) -> tuple[MovedWork, ...]:
-    """The work of packets that moved between functions."""
-    return moved_work(baseline.cost, candidate.cost, (baseline.memory, candidate.memory))
-
-
-def counted_changes(
-    baseline: Findings, candidate: Findings, moved: Sequence[MovedWork] = ()
-) -> tuple[ChangeResult, ...]:
-    """What surely changed that is counted by function: thunks, memory, and what several CPUs do to each other."""
-    return (
-        *thunk_changes(baseline.cost, candidate.cost),
-        *memory_changes(baseline.memory, candidate.memory, moved),
-        *memory_changes(baseline.several_cpus, candidate.several_cpus, moved, JUDGED_OF_SEVERAL_CPUS),
-        *scaling_changes(baseline.several_cpus, candidate.several_cpus),
-        *told_changes(baseline.several_cpus, candidate.several_cpus, moved, TOLD_OF_SEVERAL_CPUS),
-    )

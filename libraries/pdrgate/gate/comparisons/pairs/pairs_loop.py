@@ -109,7 +109,7 @@ class PairsLoop(Generic[AnyStretch]):
     @property
     def compared(self) -> tuple[Description, ...]:
         """What all boots have: the cost of a packet is not counted everywhere, and not judged wherever it is."""
-        asked = self._accepts()
+        asked = self.accepts()
         return self.found.everywhere([one for one in self._kind.compared if one.judged(asked)])
 
     @property
@@ -127,7 +127,7 @@ class PairsLoop(Generic[AnyStretch]):
 
     def _fresh(self, tolerance: float | None = None) -> list[Samples]:
         """The samples of this try's pairs."""
-        asked = self._accepts(tolerance)
+        asked = self.accepts(tolerance)
         return [
             Samples(
                 one.name, one.unit, one.better, one.tolerance.accepted(asked),
@@ -144,7 +144,7 @@ class PairsLoop(Generic[AnyStretch]):
         rule = PairsRule(most=plan.pairs, comparisons=plan.comparisons, affordable=affordable)
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if plan.whole else rule
 
-    def _accepts(self, tolerance: float | None = None) -> TolerancesAsked:
+    def accepts(self, tolerance: float | None = None) -> TolerancesAsked:
         asked = self._task.plan.tolerance if tolerance is None else tolerance
         return tolerances_asked(self._task.session.options, asked, self.replication.facts.cost_tolerance)
 
@@ -154,7 +154,7 @@ class PairsLoop(Generic[AnyStretch]):
     # --- What it tells and keeps ---
 
     def _begin_on(self, fingerprint: Mapping[str, str]) -> None:
-        asked = self._accepts()
+        asked = self.accepts()
         tolerances = {one.name: one.tolerance.accepted(asked) for one in self._kind.compared}
         tell_resolvable(self._task, fingerprint, tolerances)
 

@@ -9,24 +9,16 @@ small cache misses: the first level's misses are kept with the trials, and not j
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
-from typing import Final, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
-from pdrgate.measurands.counted.estimated_cycles import priced_of
-from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
+from pdrgate.measurands.description import Description
 from pdrgate.measurands.functions.more_by_function import share_of
 from pdrgate.measurands.functions.moved_work import MovedWork, shown_by
-from pdrgate.measurands.memory.atomics import Atomics
-from pdrgate.measurands.memory.cache_lines import CacheLines
-from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
-from pdrgate.measurands.memory.memory_trials import OfMemory
-from pdrgate.record.stretch import MemorySeen
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult, PartChange
 from pdrgate.results.verdict import Verdict
 
-OF_MEMORY: Final[tuple[type[OfMemory], ...]] = (CacheLines, SecondLevelMisses, LastLevelMisses, Atomics)
-"""What memory trials tell; the first asks for them."""
 _RANGES, _RANGES_OF_FEW = 3.0, 10.0
 """Times what trials of one build lie apart that a function must have changed by; more times where these are fewer than
 `_SEVERAL`, for two lie close together by chance."""
@@ -35,72 +27,34 @@ SURE = 0.15
 """The least that a function must have changed by, for a packet."""
 _NEEDED = 2
 """Trials of each build, for anything to be sure."""
-_LEAST = 0.02
-"""Of any of these for a packet, for a function to be told of."""
 
 
-def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = OF_MEMORY) -> MemoryResult | None:
-    """What a packet does with memory by all trials of a build; None where nobody saw it.
+class ByFunction(Protocol):
+    """A measurand that each function has a part of."""
 
-    Args:
-        told: the measurands that these trials tell.
-    """
-    if not seen:
-        return None
-    functions = []
-    for name in sorted({name for one in seen for name in one.functions}):
-        found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in told}
-        if max(map(max, found.values())) >= _LEAST:
-            values = {key: tuple(value) for key, value in found.items()}
-            writer = next((one.writers[name] for one in seen if name in one.writers), "")
-            fields = {line: text for one in seen for line, text in one.fields.get(name, {}).items()}
-            kinds = lines_by_kind(seen, name)
-            missed = {
-                kind.about.name: names
-                for kind in told
-                if not kind.of_lines and (names := names_of(seen, name, kind.counted))
-            }
-            fills = any(one.functions[name].fills_pages for one in seen if name in one.functions)
-            functions.append(
-                MemoryFunction(
-                    name=name, values=values, kinds=kinds, missed=missed, fields=fields, writer=writer,
-                    fills_pages=fills,
-                )
-            )  # fmt: skip
-    whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
-    return MemoryResult(
-        trials=len(seen), values=whole, functions=tuple(functions), cpus=seen[0].cpus,
-        priced=priced_of(seen)._asdict(), missing=tuple(dict.fromkeys(why for one in seen for why in one.missing)),
-    )  # fmt: skip
+    about: ClassVar[Description]
+    least: ClassVar[float]
+    """What a packet may have more of, whatever share of all that is."""
+    of_lines: ClassVar[bool]
+    """Whether it counts the lines whose kinds are known."""
 
 
-def memory_changes(
-    before: MemoryResult | None,
-    after: MemoryResult | None,
-    work: Sequence[MovedWork],
-    judged: Sequence[type[OfMemory]] = OF_MEMORY,
-) -> tuple[ChangeResult, ...]:
-    """What surely changed beyond doubt; a growth beyond the tolerance is a REGRESSION. What fell makes it a PASS.
+def surely_changed(
+    kind: type[ByFunction], before: MemoryResult | None, after: MemoryResult | None, work: Sequence[MovedWork] = ()
+) -> ChangeResult | None:
+    """What surely changed of a measurand; a growth beyond the tolerance is a REGRESSION. What fell makes it a PASS.
 
     Nothing is compared that was seen on SUTs of other numbers of CPUs.
 
     Args:
         work: the functions that are one, for work moved between them.
-        judged: the measurands to be compared.
     """
     if before is None or after is None or min(before.trials, after.trials) < _NEEDED or before.cpus != after.cpus:
-        return ()
-    pair = _Pair(before, after, _functions(before, after, work))
-    changes = (_change(kind, pair) for kind in judged)
-    return tuple(one for one in changes if one.parts)
-
-
-def told_changes(
-    before: MemoryResult | None, after: MemoryResult | None, work: Sequence[MovedWork], told: Sequence[type[OfMemory]]
-) -> tuple[ChangeResult, ...]:
-    """What surely changed, either way, by more than a packet may have more: told, and judged by nobody."""
-    found = memory_changes(before, after, work, told)
-    return tuple(replace(one, verdict=Verdict.NO_BASELINE) for one in found if abs(one.change) > one.tolerance)
+        return None
+    if not all(kind.about.name in one.values for one in (before, after)):
+        return None
+    change = _change(kind, _Pair(before, after, _functions(before, after, work)))
+    return change if change.parts else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +126,10 @@ def _sum(each: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return found
 
 
-def _change(kind: type[OfMemory], pair: _Pair) -> ChangeResult:
+def _change(kind: type[ByFunction], pair: _Pair) -> ChangeResult:
     name = kind.about.name
     base, candidate = (median(one.values[name]) for one in (pair.before, pair.after))
-    changed = [_surely_changed(kind, pair, one) for one in pair.functions]
+    changed = [_of_function(kind, pair, one) for one in pair.functions]
     found = sorted(filter(None, changed), key=lambda one: (-abs(one.part.change), one.part.function))
     by = sum(one.part.change for one in found)
     whole = share_of(base)
@@ -202,7 +156,7 @@ class _Changed(NamedTuple):
     is_judged: bool
 
 
-def _surely_changed(kind: type[OfMemory], pair: _Pair, one: _InBoth) -> _Changed | None:
+def _of_function(kind: type[ByFunction], pair: _Pair, one: _InBoth) -> _Changed | None:
     """How a function surely changed; None where trials of one build may be what those of the other are."""
     measurand = kind.about.name
     earlier, now = one.before.values[measurand], one.after.values[measurand]

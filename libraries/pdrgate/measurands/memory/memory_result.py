@@ -1,0 +1,55 @@
+"""What a packet does with memory, by all trials of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pdrgate.measurands.counted.estimated_cycles import priced_of
+from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
+from pdrgate.measurands.memory.atomics import Atomics
+from pdrgate.measurands.memory.cache_lines import CacheLines
+from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
+from pdrgate.measurands.memory.of_memory import OfMemory
+from pdrgate.record.stretch import MemorySeen
+from pdrgate.results.model import MemoryFunction, MemoryResult
+
+OF_MEMORY: Final[tuple[type[OfMemory], ...]] = (CacheLines, SecondLevelMisses, LastLevelMisses, Atomics)
+"""The measurands of memory trials; the first asks for them."""
+_LEAST = 0.02
+"""The least of any of these for a packet with which a function is in the result."""
+
+
+def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = OF_MEMORY) -> MemoryResult | None:
+    """What a packet does with memory by all trials of a build; None where nobody saw it.
+
+    Args:
+        told: the measurands that these trials tell.
+    """
+    if not seen:
+        return None
+    functions = []
+    for name in sorted({name for one in seen for name in one.functions}):
+        found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in told}
+        if max(map(max, found.values())) >= _LEAST:
+            values = {key: tuple(value) for key, value in found.items()}
+            writer = next((one.writers[name] for one in seen if name in one.writers), "")
+            fields = {line: text for one in seen for line, text in one.fields.get(name, {}).items()}
+            kinds = lines_by_kind(seen, name)
+            missed = {
+                kind.about.name: names
+                for kind in told
+                if not kind.of_lines and (names := names_of(seen, name, kind.counted))
+            }
+            fills = any(one.functions[name].fills_pages for one in seen if name in one.functions)
+            functions.append(
+                MemoryFunction(
+                    name=name, values=values, kinds=kinds, missed=missed, fields=fields, writer=writer,
+                    fills_pages=fills,
+                )
+            )  # fmt: skip
+    whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
+    return MemoryResult(
+        trials=len(seen), values=whole, functions=tuple(functions), cpus=seen[0].cpus,
+        priced=priced_of(seen)._asdict(), missing=tuple(dict.fromkeys(why for one in seen for why in one.missing)),
+    )  # fmt: skip

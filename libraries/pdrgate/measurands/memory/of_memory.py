@@ -1,0 +1,65 @@
+"""A measurand of memory trials: each function of the kernel has a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import ClassVar, Self
+
+from pdrgate.measurands.description import Rule, TolerancesAsked
+from pdrgate.measurands.functions.moved_work import moved_between
+from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.memory.memory_trials import memory_of
+from pdrgate.measurands.memory.surely_changed import surely_changed
+from pdrgate.measurands.self_described import BuildSeen, SelfDescribed
+from pdrgate.record.stretch import MemoryCounts, MemorySeen
+from pdrgate.record.trial import Trial
+from pdrgate.results.model import ChangeResult, Findings, MemoryResult
+from pdrgate.results.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class OfMemory(SelfDescribed):
+    """A measurand that memory trials tell; they are asked for by the first of them."""
+
+    counted: ClassVar[str]
+    """The field of `MemoryCounts` that it is."""
+    least: ClassVar[float]
+    """What a packet may have more of, whatever share of all that is."""
+    of_lines: ClassVar[bool] = False
+    """Whether it counts the lines whose kinds are known."""
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self | None:
+        return cls() if setting.memory else None
+
+    @classmethod
+    def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
+        """What surely changed, function by function. What is report-only has no verdict, and none below its tolerance.
+
+        Work that moved from one function to another is no change.
+        """
+        before, after = (cls.seen(side.findings) for side in (baseline, candidate))
+        change = surely_changed(cls, before, after, moved_between(baseline.findings, candidate.findings))
+        if change is None or cls.about.rule is not Rule.REPORT_ONLY:
+            return change
+        return replace(change, verdict=Verdict.NO_BASELINE) if abs(change.change) > change.tolerance else None
+
+    @staticmethod
+    def seen(findings: Findings) -> MemoryResult | None:
+        """Where it was seen of a build."""
+        return findings.memory
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        return None
+
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        found = [sum(self.by_function(one).values()) for one in memory_of(trials)]
+        return median(found) if found else None
+
+    @classmethod
+    def by_function(cls, seen: MemorySeen) -> Mapping[str, float]:
+        """The value of each function, for a packet."""
+        at = MemoryCounts._fields.index(cls.counted)
+        return {name: counts[at] / seen.windows for name, counts in seen.functions.items()}
