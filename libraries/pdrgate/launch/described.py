@@ -104,8 +104,7 @@ def scenario_named(name: str, suites: Sequence[Path] = SUITES) -> Scenario:
     if name.endswith(SCENARIO_FILES):
         return scenario_of(Path(name))
     by_tag = any(chooses(name, one.tags) for one in listed(suites))
-    tests = described(suites, (name,) if by_tag else (ALL,))
-    every = [one.scenario for one in tests]
+    every = [one.scenario for one in described(suites, (name,) if by_tag else (ALL,))]
     if not by_tag:
         every = [asked for one in every for asked in _as_asked(one) if asked.name == name]
     scenarios = {one.name: one for one in every}
@@ -131,14 +130,13 @@ def tag_named(name: str, suites: Sequence[Path]) -> str:
     if not _STORED.search(name) or any(chooses(name, one.tags) for one in listed(suites)):
         return name
     tests = described(suites)
-    found = next((one for one in tests if one.scenario.name == name), None)
-    if found is None:
-        return name
     uses = Counter(tag for one in tests for tag in one.tags)
-    tag = next((tag for tag in found.tags if uses[tag] == 1), None)
-    if tag is None:
-        raise UsageError(f"--scenario {name}: its test {found.name} has no tag of its own; give it one")
-    return tag
+    for one in (test for test in tests if test.scenario.name == name):
+        tag = next((tag for tag in one.tags if uses[tag] == 1), None)
+        if tag is None:
+            raise UsageError(f"--scenario {name}: its test {one.name} has no tag of its own; give it one")
+        return tag
+    return name
 
 
 def _as_asked(scenario: Scenario) -> Iterator[Scenario]:
