@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pdrgate.data_paths.catalogue import DATA_PATHS, UNDER_STEPS
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.launch.described import described
+from pdrgate.launch.described import described_tests
 from pdrgate.launch.path_files import PathFile, path_files
 
 _HOOKS = {"ingress": 0, "prerouting": 1, "input": 3, "forward": 3, "output": 3, "postrouting": 5}
@@ -30,7 +30,7 @@ _SOCKETS = {
 
 def paths_page() -> Iterator[str]:
     """The sections of docs/paths.md, a path each, by rank."""
-    scenarios = {tag: one.scenario for one in described(patterns=("path-*",)) for tag in one.tags}
+    scenarios = {tag: one.scenario for one in described_tests(patterns=("path-*",)) for tag in one.tags}
     paths = path_files()
     for rank in ("primary", "secondary"):
         yield from ("", f"## {rank.capitalize()}")

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.launch.described import described
+from pdrgate.launch.described import described_tests
 from pdrgate.launch.path_files import PathFile, path_files
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ REPLACED = "replaced with: "
 
 @cache
 def _scenarios() -> Mapping[str, Scenario]:
-    return {tag: one.scenario for one in described(patterns=("path-*",)) for tag in one.tags}
+    return {tag: one.scenario for one in described_tests(patterns=("path-*",)) for tag in one.tags}
 
 
 def scenario_of_path(name: str) -> Scenario:

@@ -309,7 +309,7 @@ def test_a_bad_file_is_one_line_and_exit_code_2(
         (["gate", "--suite", ""], "Invalid value for '--suite': it is empty"),
         (["gate", "--kernel", "", "--against", ""], "Invalid value for '--kernel': it is empty; name a file or a pack"),
         (["gate", "--boots", "2"], "Invalid value for '--boots': 2 is not in the range 3<=x<=500"),
-        (["gate", "--scenario", "smal-buffers"], "did you mean small-buffers or large-buffers?"),
+        (["gate", "--scenario", "smal-buffers"], "did you mean small-buffers or large-buffers or "),
     ],
 )
 def test_a_usage_error_is_one_line_and_exit_code_64(

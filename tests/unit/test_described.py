@@ -11,7 +11,7 @@ from pdrgate.cli import main
 from pdrgate.gate.run.measures import MEASURES, measure_of
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.launch import path_files as module
-from pdrgate.launch.described import SUITES, described, scenario_named, tag_named
+from pdrgate.launch.described import SUITES, described_tests, scenario_named, tag_named
 from pdrgate.launch.path_files import path_files
 from pdrgate.values.errors import UsageError
 
@@ -45,7 +45,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_test_describes_its_scenario_and_measures_nothing(mine: Path) -> None:
-    assert [(one.name, one.scenario.name) for one in described((mine,))] == [
+    assert [(one.name, one.scenario.name) for one in described_tests((mine,))] == [
         ("Small", "ipv4-routing-1cpu-4096-64B"), ("Large", "ipv4-routing-1cpu-4096-1518B"),
     ]  # fmt: skip
 

@@ -83,7 +83,7 @@ def bisect(
     from pdrgate.gate.run.profile import profile as named_profile
     from pdrgate.history.noise_file import NOISE_FILE, NoiseFile
     from pdrgate.launch import default_testbed
-    from pdrgate.launch.measuring import default_measure
+    from pdrgate.launch.measure_choice import default_measure
 
     beside = noise or output / NOISE_FILE
     builds = builds if bpf else commits_named(builds)

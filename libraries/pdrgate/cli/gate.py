@@ -199,7 +199,7 @@ def _asked(**given: Any) -> RunOptions:
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.launch.described import tag_named
     from pdrgate.launch.drawn_order import PORTFOLIO, new_order
-    from pdrgate.launch.measuring import measured
+    from pdrgate.launch.measure_choice import with_measure
     from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
@@ -248,7 +248,7 @@ def _asked(**given: Any) -> RunOptions:
         raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")
     if options.soak is not None and not options.soak:
         raise UsageError("--soak 0 s offers nothing; name a time such as 1 h, or leave it out")
-    options = measured(options)
+    options = with_measure(options)
     if options.scenario_file is None and options.scenarios == ("default",):
         options = dataclasses.replace(options, scenarios=(_default_tag(options),))
     tags = (tag_named(one, options.suites) for one in options.scenarios)

@@ -64,7 +64,7 @@ class _WithoutFixtures(SuiteVisitor):  # type: ignore[misc]  # Robot has no type
         suite.setup = suite.teardown = None
 
 
-def described(suites: Sequence[Path] = SUITES, patterns: Sequence[str] = (ALL,)) -> list[DescribedTest]:
+def described_tests(suites: Sequence[Path] = SUITES, patterns: Sequence[str] = (ALL,)) -> list[DescribedTest]:
     """The tests that the patterns choose, with their scenarios, in order; those that describe none are left out.
 
     Raises:
@@ -104,7 +104,7 @@ def scenario_named(name: str, suites: Sequence[Path] = SUITES) -> Scenario:
     if name.endswith(SCENARIO_FILES):
         return scenario_of(Path(name))
     by_tag = any(chooses(name, one.tags) for one in listed(suites))
-    every = [one.scenario for one in described(suites, (name,) if by_tag else (ALL,))]
+    every = [one.scenario for one in described_tests(suites, (name,) if by_tag else (ALL,))]
     if not by_tag:
         every = [asked for one in every for asked in _as_asked(one) if asked.name == name]
     scenarios = {one.name: one for one in every}
@@ -129,7 +129,7 @@ def tag_named(name: str, suites: Sequence[Path]) -> str:
     """
     if not _STORED.search(name) or any(chooses(name, one.tags) for one in listed(suites)):
         return name
-    tests = described(suites)
+    tests = described_tests(suites)
     uses = Counter(tag for one in tests for tag in one.tags)
     for one in (test for test in tests if test.scenario.name == name):
         tag = next((tag for tag in one.tags if uses[tag] == 1), None)

@@ -18,7 +18,7 @@ OVERLOAD = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class PathMeasure:
     """Something that is measured on a path."""
 
     name: MeasureName
@@ -40,23 +40,23 @@ class Measure:
         return ""
 
 
-MEASURES: Mapping[str, Measure] = {
+MEASURES: Mapping[str, PathMeasure] = {
     one.name: one
     for one in (
-        Measure(
+        PathMeasure(
             "cost", "what a packet, a byte or a request costs, in instructions, on guests that stay up", "both", (2,)
         ),
-        Measure("pdr", "the PDR, by a search; of two builds by pairs of boots", "open", (1, 2)),
-        Measure("transfer", "the throughput and the round trips of TCP at a fixed window", "closed", (1, 2)),
-        Measure("overload", f"the PDR, and what is handled of up to {OVERLOAD:g} times that", "open", (1, 2)),
-        Measure("windows", "the knee of TCP's window curve, and transfers", "closed", (1,)),
-        Measure("mrr", "the rate that is handled of all that the generator has", "open", (1,)),
-        Measure("soak", "what is lost at 90 % of the PDR for the time of --soak", "open", (1,)),
-        Measure("packets", "what eBPF programs do with each packet of the capture of --packets", "both", (2,)),
+        PathMeasure("pdr", "the PDR, by a search; of two builds by pairs of boots", "open", (1, 2)),
+        PathMeasure("transfer", "the throughput and the round trips of TCP at a fixed window", "closed", (1, 2)),
+        PathMeasure("overload", f"the PDR, and what is handled of up to {OVERLOAD:g} times that", "open", (1, 2)),
+        PathMeasure("windows", "the knee of TCP's window curve, and transfers", "closed", (1,)),
+        PathMeasure("mrr", "the rate that is handled of all that the generator has", "open", (1,)),
+        PathMeasure("soak", "what is lost at 90 % of the PDR for the time of --soak", "open", (1,)),
+        PathMeasure("packets", "what eBPF programs do with each packet of the capture of --packets", "both", (2,)),
     )
 }
 
 
-def measure_of(name: str | None, scenario: Scenario) -> Measure:
+def measure_of(name: str | None, scenario: Scenario) -> PathMeasure:
     """What a run measures on a path; where nobody says, the PDR, and of a closed loop its transfers."""
     return MEASURES[name or ("pdr" if scenario.streams is None else "transfer")]

@@ -20,7 +20,7 @@ def default_measure(testbed: Path, *, kernels: bool) -> MeasureName | None:
     return "cost" if kernels and testbed == default_testbed(builds=True)[0] else None
 
 
-def measured(options: RunOptions) -> RunOptions:
+def with_measure(options: RunOptions) -> RunOptions:
     """The options with what is measured, where they name something that only one measure has. Raises UsageError."""
     only: MeasureName | None = None
     if options.packets is not None:
