@@ -20,29 +20,36 @@ MEASURANDS = {
     "soak": [],
     "mrr": ["MRR"],
 }
-"""By scenario."""
+"""By what is measured."""
+
+
+ASKED = {"latency": ("--latency",), "soak": ("--soak", "20s"), "mrr": ("--measure", "mrr")}
+"""What a run of each is asked for."""
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    scenarios = [option for name in MEASURANDS for option in ("--scenario", f"{name}-ipv6" if name != "soak" else name)]
-    return simulated(tmp_path_factory.mktemp("all"), "--soak", "20s", "--profile", "smoke", *scenarios)
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+    return {
+        name: simulated(tmp_path_factory.mktemp(name), "--profile", "smoke", *asked) for name, asked in ASKED.items()
+    }
 
 
-def told(ended: Ended, scenario: str) -> dict:
-    """A scenario's part of the result."""
-    entries = dict(zip(("latency", "mrr", "soak"), ended.result["scenarios"], strict=True))
-    return entries[scenario]
+def told(ended: Ended) -> dict:
+    """The only scenario of the result."""
+    (entry,) = ended.result["scenarios"]
+    return entry
 
 
 @pytest.mark.parametrize("scenario", MEASURANDS)
-def test_each_is_in_the_result(ended, scenario):
+def test_each_is_in_the_result(runs, scenario):
+    ended = runs[scenario]
     assert ended.code == 0, ended.stdout + ended.stderr
-    assert [one["name"] for one in told(ended, scenario)["measurands"]] == MEASURANDS[scenario]
+    assert [one["name"] for one in told(ended)["measurands"]] == MEASURANDS[scenario]
 
 
-def test_latency_is_told_at_three_shares_of_the_pdr(ended):
-    entry = told(ended, "latency")
+def test_latency_is_told_at_three_shares_of_the_pdr(runs):
+    ended = runs["latency"]
+    entry = told(ended)
     assert [one["share"] for one in entry["latency"]] == [0.5, 0.9, 0.99]
     assert entry["name"].endswith("-latency")
     head, tail = "latency, median and 99 %: ", " at 90 % of the PDR ("
@@ -52,8 +59,9 @@ def test_latency_is_told_at_three_shares_of_the_pdr(ended):
         assert "90 % of the PDR" in (ended.folder / report).read_text(), report
 
 
-def test_a_soak_says_what_it_confirms(ended):
-    entry = told(ended, "soak")
+def test_a_soak_says_what_it_confirms(runs):
+    ended = runs["soak"]
+    entry = told(ended)
     assert entry["verdict"] == "PASS"
     assert entry["soak"]["slices"] == 20
     assert entry["losses"]["offered"] == entry["losses"]["forwarded"] == entry["soak"]["offered"]
@@ -64,8 +72,8 @@ def test_a_soak_says_what_it_confirms(ended):
     assert sentence in (ended.folder / "summary.html").read_text()
 
 
-def test_the_mrr_is_told_where_no_verdict_goes_by_it(ended):
-    entry = told(ended, "mrr")
+def test_the_mrr_is_told_where_no_verdict_goes_by_it(runs):
+    entry = told(runs["mrr"])
     assert (entry["verdict"], entry["comparison"]) == ("NO_BASELINE", None)
     assert entry["reason"].startswith("MRR ")
     assert entry["losses"]["forwarded"] < entry["losses"]["offered"] / 3
@@ -148,20 +156,19 @@ def test_a_sut_that_becomes_slower_is_found_by_a_soak(simulated_gate):
     assert ended.stdout.count(f"{ended.headline}\n") == 1
 
 
-def test_without_a_time_there_is_no_soak(simulated_gate):
-    ended = simulated_gate("--scenario", "soak", "--profile", "smoke")
-    assert "no test was run" in ended.stdout + ended.stderr or "no soak was asked for" in str(ended.robot_messages)
-
-
-def test_all_are_exported(ended):
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [("mrr", "pdrgate_mrr_packets_per_second"), ("latency", "pdrgate_p99_latency_at_90_pdr_seconds")],
+)
+def test_each_is_exported(runs, name, metric):
     done = subprocess.run(
-        (PDRGATE, "report", str(ended.folder), "--format", "openmetrics"), capture_output=True, text=True, check=True
-    )
-    names = {family.name for family in text_string_to_metric_families(done.stdout)}
-    assert {"pdrgate_mrr_packets_per_second", "pdrgate_p99_latency_at_90_pdr_seconds"} <= names
+        (PDRGATE, "report", str(runs[name].folder), "--format", "openmetrics"),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert metric in {family.name for family in text_string_to_metric_families(done.stdout)}
 
 
-def test_latency_of_any_scenario(simulated_gate, ended):
+def test_latency_of_any_scenario(simulated_gate):
     """By an option of the run; it is another question than without."""
     ended = simulated_gate("--latency", "--latency-tolerance", "50%", "--profile", "smoke")
     assert ended.result["scenarios"][0]["name"] == "ipv6-routing-1cpu-4096-64B-latency"

@@ -64,7 +64,7 @@ def test_the_pdr_of_a_program_that_drops_is_searched(folder: Path, tmp_path: Pat
         "name: acl\nfate: dropped\nebpf_program:\n  object: filter.o\n  program: drops\n  attach: xdp-generic\n"
         f"  maps: acl.yaml\n  rodata: [lookups={LOOKUPS}]\n"
     )
-    ended = gate(tmp_path, "--scenario-file", str(folder / "drop.yaml"))
+    ended = gate(tmp_path, "--scenario", str(folder / "drop.yaml"))
     found = only_scenario(ended)
     assert found["name"] == "ip-routing-program_filter.o_drops-set_up_acl-1cpu-4096-64B-dropped"
     assert found["fingerprint"]["program"].startswith("filter.o:drops (")
@@ -131,7 +131,7 @@ def test_a_loader_of_the_users_is_a_step_of_the_set_up(folder: Path, tmp_path: P
         "name: loader\nfate: handled\nfiles: [load.sh, filter.o]\nset_up:\n- run: ./load.sh\n"
         "  undo: for port in $IN $OUT; do ip link set dev $port xdpgeneric off; done\n"
     )
-    asked = ("--scenario-file", str(folder / "loader.yaml"))
+    asked = ("--scenario", str(folder / "loader.yaml"))
     if testbed == "guest":
         ended = forked(["gate", "--output", str(tmp_path), "--profile", "smoke", "--wait", "5 min", *asked], tmp_path)
     else:

@@ -201,7 +201,7 @@ def test_a_required_baseline_that_there_is_not(simulated_gate, tmp_path):
 
 def test_what_is_required_of_a_test_that_compares_nothing(simulated_gate, first_run):
     """It once was measured, NO_BASELINE and green, whatever had been named."""
-    ended = simulated_gate("--scenario", "mrr-ipv6", "--baseline", str(first_run.folder), "--require-baseline")
+    ended = simulated_gate("--measure", "mrr", "--baseline", str(first_run.folder), "--require-baseline")
     sentence = assert_all_agree(ended, "ERROR", 2)
     assert sentence.endswith("/result.json: no verdict goes by an MRR")
 

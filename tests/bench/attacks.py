@@ -327,12 +327,12 @@ def router() -> str:
 
 LONG_FRAMES = """*** Settings ***
 Resource          ROOT/resources/gate.resource
-Suite Setup       The Testbed Is Open For EBPF Programs
+Suite Setup       The Testbed Is Open
 Suite Teardown    Close Testbed
 
 *** Test Cases ***
 Routing Of Frames With A Payload
-    [Tags]    bpf-build-xdp
+    [Tags]    path-xdp-ipv6
     Given The SUT Routes IPv6 By XDP
     And Its Interrupts Are Pinned To    1 cpu
     And Its Receive Buffers Hold 4096 Packets

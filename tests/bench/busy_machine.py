@@ -27,8 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "libraries"))
 
 from pdrgate.history.results import read_result  # noqa: E402
-from pdrgate.launch.drawn_order import PORTFOLIO  # noqa: E402
-from pdrgate.launch.suites import listed  # noqa: E402
+from pdrgate.launch.path_files import path_files  # noqa: E402
 
 PDRGATE = ROOT / ".venv/bin/pdrgate"
 FAULT = 0.005
@@ -41,10 +40,7 @@ Values = Mapping[str, Mapping[str, Sequence[float]]]
 
 def portfolio() -> dict[str, str]:
     """The tags of all paths, by the name of their test."""
-    found = {}
-    for one in listed([ROOT / "robot/gate" / PORTFOLIO]):
-        found[one.test] = next(tag for tag in one.tags if tag.startswith("path-"))
-    return found
+    return {one.title: one.tag for one in path_files()}
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ def main() -> None:
         git(tree, "branch", "--force", "main", base)
         print(f"the tree is {base[:12]}; change 3 is {git(tree, 'rev-parse', 'HEAD~2')[:12]}")
         waits = ("--wait", "1 h", "--output", results)
-        gate = (pdrgate, "gate", "--quiet", "--scenario", "kernel-build", *waits)
+        gate = (pdrgate, "gate", "--quiet", "--scenario", "default", *waits)
         timed("gate", *gate, "--kernel", f"{tree}@topic{part}")
         timed("gate again", *gate, "--kernel", f"{tree}@topic{part}")
         timed("bisect --each", pdrgate, "bisect", "--each", *waits, f"{tree}@{base}..topic{part}")

@@ -4,9 +4,9 @@ different, and what it takes.
     sudo .venv/bin/python tests/bench/several_cpus.py BASELINE CANDIDATE RESULTS SCENARIO... [--times N] [--living]
         [--cpus 2|3|4]
 
-Builds are named as for `pdrgate gate --kernel`; a scenario is the name of a data path, or a YAML file as for
---scenario-file. Each comparison boots both builds anew, or with --living only where what they show is worse, and judges
-them as the gate does. All trials are kept in RESULTS.
+Builds are named as for `pdrgate gate --kernel`; a scenario is the name of a data path, or a scenario file in
+YAML. Each comparison boots both builds anew, or with --living only where what they show is worse, and judges them as
+the gate does. All trials are kept in RESULTS.
 """
 
 from __future__ import annotations

@@ -659,7 +659,7 @@ def test_shellcheck_finds_nothing() -> None:
         (["--kernel=builds/vmlinuz"], "--kernel: there is no file or folder builds/vmlinuz"),
         (["--testbed", "rack"], "there is no testbed file rack"),
         (["--bpf", "router.o:xdp"], "--bpf: there is no file router.o:xdp"),
-        (["--scenario-file", "mine.yaml"], "--scenario-file: there is no file or folder mine.yaml"),
+        (["--scenario", "mine.yaml"], "--scenario: there is no file mine.yaml"),
         (["--suite=mine.robot"], "--suite: there is no file or folder mine.robot"),
         (["--baseline", "old/result.json"], "--baseline: there is no file or folder old/result.json"),
         (["--output=elsewhere", "--resume", "20261127-000000"], "there is no run 20261127-000000 to resume"),

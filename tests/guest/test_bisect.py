@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_lef
 _TELLING = {Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION}
 
 CHECKOUT = Path(__file__).parents[2]
+PDRGATE = (sys.executable, "-m", "pdrgate.cli")
 
 
 def recipe() -> str:
@@ -42,7 +45,7 @@ def test_the_first_slow_build_of_a_list_is_found(cloud: KernelBuild, rt: KernelB
         names.append(str(link))
     environment = os.environ | {
         "GATE": str(CHECKOUT), "BUILDS": " ".join(names),
-        "OPTIONS": "--profile smoke --boots 3 --tolerance 5% --wait 600s",
+        "OPTIONS": "--measure pdr --profile smoke --boots 3 --tolerance 5% --wait 600s",
         "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b",
         "HOME": str(tmp_path), "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
     }  # fmt: skip
@@ -60,3 +63,19 @@ def test_the_first_slow_build_of_a_list_is_found(cloud: KernelBuild, rt: KernelB
     else:
         assert {result.verdict for result in results} - _TELLING <= UNDECIDED, done.stdout
         assert "The first bad commit could be any of" in done.stdout + done.stderr
+
+
+def test_the_first_slow_build_is_found_by_counting_a_path_that_is_named(
+    cloud: KernelBuild, rt: KernelBuild, tmp_path: Path
+) -> None:
+    """Counts do not waver with the machine, so that there is a verdict."""
+    command = (*PDRGATE, "bisect", cloud.source, cloud.source, rt.source, "--scenario", "path-ipv4-routing")
+    done = subprocess.run(
+        (*command, "--format", "json", "--wait", "900 s", "--output", str(tmp_path / "results")),
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT / "libraries")}, capture_output=True, text=True, timeout=1500,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert (found["good"], found["bad"], found["between"]) == (cloud.source, rt.source, [])
+    assert [(step["build"], step["verdict"]) for step in found["steps"]] == [(cloud.source, "PASS")]

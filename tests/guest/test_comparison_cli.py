@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_lef
 def arguments(build: KernelBuild, output: Path) -> list[str]:
     """Compares a build with itself in two pairs; a boot that is twice as slow is within the tolerance."""
     return [
-        *PDRGATE, "gate", "--kernel", build.source, "--against", build.source, "--profile", "smoke",
+        *PDRGATE, "gate", "--kernel", build.source, "--against", build.source, "--measure", "pdr", "--profile", "smoke",
         "--boots", "3", "--budget", "1 s", "--tolerance", "50%", "--wait", "900 s", "--output", str(output),
     ]  # fmt: skip
 
@@ -52,7 +52,7 @@ def test_a_suite_for_namespaces_runs_in_a_guest(cloud: KernelBuild, tmp_path: Pa
     testbed = tmp_path / "vm.yaml"
     testbed.write_text(text.replace("sut:\n", f"sut:\n  kernel: {cloud.source}\n"))
     done = subprocess.run(
-        [*PDRGATE, "gate", "--testbed", str(testbed), "--scenario", "xdp-ipv6",
+        [*PDRGATE, "gate", "--testbed", str(testbed), "--scenario", "path-xdp-ipv6",
          "--profile", "smoke", "--wait", "900 s", "--output", str(tmp_path / "out")],
         env=environment(), capture_output=True, text=True, timeout=1500, check=False,
     )  # fmt: skip

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 from applied_path import applied
-from portfolio_faults import FAULTS, REPLACED, USUAL
-from portfolio_paths import FILES, scenario_of_path
+from portfolio_paths import FILES, REPLACED, scenario_of_path
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import DataPath, SetUp
@@ -26,6 +25,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.probe import probe_path
 from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
+from pdrgate.launch.path_files import Fault
 from pdrgate.measurands.counted.cost import on_path, packet_cost
 from pdrgate.measurands.rates.replacement import per_replacement
 from pdrgate.observers.replacing_observer import ReplacingObserver
@@ -166,13 +166,13 @@ def at_saturation(testbed: VmTestbed, name: str, folder: Path, duration: float =
         return [on_path(trial(measurer)) for _ in range(COUNTED)]
 
 
-def with_fault(scenario: Scenario, fault: str) -> SetUp:
-    plain = scenario.set_up or SetUp(())
-    if fault.startswith(REPLACED):
+def with_fault(scenario: Scenario, fault: Fault) -> SetUp:
+    plain, (first, *_) = scenario.set_up or SetUp(()), fault.steps
+    if first.startswith(REPLACED):
         assert plain.replacement is not None
-        command = f"{plain.replacement.command} && {fault.removeprefix(REPLACED)}"
+        command = f"{plain.replacement.command} && {first.removeprefix(REPLACED)}"
         return replace(plain, replacement=replace(plain.replacement, command=command))
-    more = set_up_of(fault.splitlines())
+    more = set_up_of(fault.steps)
     return replace(plain, steps=(*plain.steps, *more.steps))
 
 
@@ -184,12 +184,10 @@ def test_its_packets_go_through_and_nothing_stays(used: Used) -> None:
 def test_a_fault_is_named_by_the_function_that_it_is_in(
     metered: VmTestbed, used: Used, name: str, folder: Path
 ) -> None:
-    scenario = used.scenario
-    if scenario.streams is not None:
-        pytest.skip("a closed loop has no packets to count")
-    if scenario.data_path.startswith("xdp"):
-        pytest.skip("packets pass no rule and no queue; tests of programs make these slower")
-    fault, function = FAULTS.get(name, USUAL)
+    scenario, fault = used.scenario, FILES[name].fault
+    if fault is None:
+        pytest.skip("a closed loop has no packets to count, and tests of programs make those of XDP slower")
+    function = fault.seen_in
     with applied(metered, scenario, with_fault(scenario, fault)) as path, generating(metered, path) as generator:
         generator.trial(LOAD, DURATION, scenario.frames)
         slower = executed(metered, path, generator, scenario, folder)

@@ -107,7 +107,6 @@ def test_of_what_is_handled_the_port_counts_too(alike: bool) -> None:
 def test_it_is_a_word_of_the_scenario() -> None:
     scenario = Scenario("xdp-ipv6-routing", fate="returned", alike=True)
     assert scenario.name == "xdp-ipv6-routing-1cpu-4096-64B-returned-alike"
-    assert Scenario.named(scenario.name) == scenario
     assert "packets of both builds alike" in scenario.title
     with pytest.raises(UsageError, match="no packet leaves of those that are dropped; leave out that they leave alike"):
         Scenario("xdp-ipv6-routing", fate="dropped", alike=True)

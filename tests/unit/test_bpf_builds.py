@@ -74,7 +74,7 @@ def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
             + program("cgroup_skb/egress", "two")
             + program("tracepoint/net/netif_rx", "three"),
             r"; --packets FILE runs those in cgroup_skb/egress on packets of a file; have a step .* in struct_ops/init"
-            r", tracepoint/net/netif_rx, and measure the path that calls them: --scenario-file FILE$",
+            r", tracepoint/net/netif_rx, and measure the path that calls them: --scenario FILE.yaml$",
         ),
         (program("cgroup/connect4"), r"have a step of a scenario's set-up load those in cgroup/connect4, and measure"),
         (program("cgroup/skb"), r"--packets FILE runs those in cgroup/skb on packets of a file$"),

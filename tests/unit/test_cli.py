@@ -22,6 +22,7 @@ from pdrgate.gate.run.options import FEWEST_BOOTS, RunOptions
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability.checks import Bounds
 from pdrgate.values.errors import DataError
+from pdrgate.values.units import Duration
 
 NO_FIELDS = ("output", "resume", "quiet", "form", "list_scenarios")
 """Options that are no part of what a run is asked for."""
@@ -308,7 +309,7 @@ def test_a_bad_file_is_one_line_and_exit_code_2(
         (["gate", "--suite", ""], "Invalid value for '--suite': it is empty"),
         (["gate", "--kernel", "", "--against", ""], "Invalid value for '--kernel': it is empty; name a file or a pack"),
         (["gate", "--boots", "2"], "Invalid value for '--boots': 2 is not in the range 3<=x<=500"),
-        (["gate", "--scenario", "smal-buffers"], "did you mean small-buffers or large-buffers?"),
+        (["gate", "--scenario", "smal-buffers"], "did you mean small-buffers or large-buffers or "),
     ],
 )
 def test_a_usage_error_is_one_line_and_exit_code_64(
@@ -481,13 +482,23 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
         (["--bpf", "a.o", "--kernel", "b", "--against", "c"], 2, "a.o: cannot read it"),
         (["--spike-in"], 64, "--spike-in slows the baseline of a comparison down; name one: --kernel BUILD --against"),
         (["--spike-in", "--kernel", "a", "--against", "b", "--tolerance", "0%"], 64, "twice 0% is none; ask for more"),
+        (["--kernel", "a", "--against", "b", "--tolerance", "1%"], 64, "--measure pdr (a cost has --cost-tolerance)"),
+        (
+            ["--kernel", "a", "--against", "b", "--traffic", "udp"],
+            64,
+            "name the path with --scenario, such as path-nat",
+        ),
+        (["--kernel", "a", "--against", "b", "--measure", "mrr"], 64, "--measure mrr is of one build: leave out --aga"),
+        (["--measure", "cost"], 64, "--measure cost is of two builds: --kernel BUILD --against BUILD"),
+        (["--measure", "soak"], 64, "--measure soak needs a time; name it with --soak TIME"),
+        (["--measure", "pdr", "--scenario", "path-tcp-requests"], 64, "is offered a load; ask for --measure transfer"),
+        (["--measure", "transfer"], 64, "none of the chosen paths is a closed loop; ask for --measure pdr"),
         (["--resume", "x", "--boots", "3"], 64, "leave out --boots"),
         (["--bpf", "none.o", "--against", "c"], 2, "none.o: cannot read it"),
         (["--bpf", "none.o", "--against", "c", "--program", "one"], 2, "none.o: cannot read it"),
         (["--maps", "a.yaml"], 64, "--maps is for eBPF objects; name one with --bpf OBJECT, or two"),
-        (["--bpf", "a.o", "--against", "c", "--beneath", "tcp-transfer"], 64, "there are ipv6-routing"),
         (
-            ["--bpf", "a", "--against", "c", "--maps", "none.yaml", "--beneath", "ipv6-routing"],
+            ["--bpf", "a", "--against", "c", "--maps", "none.yaml", "--scenario", "path-ipv6-routing"],
             64,
             "none.yaml: No such file or directory; name a",
         ),
@@ -530,11 +541,11 @@ def test_verdicts_as_git_bisect_takes_them() -> None:
 
 def test_scenarios_are_listed_as_text_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gate", "--list-scenarios", "--scenario", "srv6"]) == 0
-    head, row = capsys.readouterr().out.splitlines()
-    assert head.startswith("Srv6: How fast does this kernel end IPv6 segments")
-    assert row == "  One CPU, Large Buffers  srv6"
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    assert head == "Srv6 Encapsulation: Packets are put into others with a routing header."
+    assert row.split("  ") == ["", "Encapsulation In IPv6 Segments", "path-srv6-encapsulation portfolio srv6"]
     assert main(["gate", "--list-scenarios", "--format", "json"]) == 0
-    assert {"default", "kernel-build"} <= {tag for one in json.loads(capsys.readouterr().out) for tag in one["tags"]}
+    assert {"default", "path-nat"} <= {tag for one in json.loads(capsys.readouterr().out) for tag in one["tags"]}
     assert main(["gate", "--list-scenarios", "--scenario", "nothing"]) == 64
 
 
@@ -639,12 +650,15 @@ def test_a_usage_error_quotes_no_password(words: tuple[str, ...], capsys: pytest
     assert "cret" not in capsys.readouterr().err
 
 
-def test_two_kernels_are_compared_on_all_paths_unless_an_option_is_about_pairs(tmp_path: Path) -> None:
-    def chosen(**given: Any) -> tuple[str, ...]:
-        return _asked(testbed=Path("resources/testbeds/local-vm.yaml"), kernel="a", against="b", **given).scenarios
+def test_two_kernels_are_counted_on_all_paths_unless_something_else_is_to_be_measured(tmp_path: Path) -> None:
+    def chosen(**given: Any) -> tuple[str | None, tuple[str, ...]]:
+        asked = _asked(testbed=Path("resources/testbeds/local-vm.yaml"), kernel="a", against="b", **given)
+        return asked.measure, asked.scenarios
 
-    assert chosen() == ("portfolio",)
-    assert chosen(boots=8) == chosen(bisect=True) == chosen(latency=True) == ("kernel-build",)
-    assert chosen(scenarios=("tcp-build",)) == ("tcp-build",)
-    rack = _asked(testbed=tmp_path / "rack.yaml", kernel="a", against="b")
-    assert rack.scenarios == ("kernel-build",)
+    assert chosen() == chosen(profile="standard") == chosen(bisect=True) == ("cost", ("portfolio",))
+    assert chosen(measure="pdr", boots=8, latency=True) == ("pdr", ("default",))
+    assert chosen(scenarios=("path-nat",), traffic="udp") == ("cost", ("path-nat",))
+    rack = _asked(testbed=tmp_path / "rack.yaml", kernel="a", against="b", boots=8)
+    assert (rack.measure, rack.scenarios) == (None, ("default",))
+    soak = _asked(testbed=tmp_path / "rack.yaml", soak=Duration(90))
+    assert (soak.measure, soak.scenarios) == ("soak", ("default",))

@@ -51,7 +51,7 @@ _MAY_FAIL = {"assess", "compare", "trend", "merge"}
 
 _REAL = "acceptance/test_real_gate.py::test_the_default_scenario_end_to_end"
 _GUEST = "guest/test_comparison_cli.py::test_a_build_is_gated_against_itself"
-_BISECT = "unit/test_bisect_by_cost.py::test_what_the_command_prints_and_exits_with"
+_BISECT = "unit/test_bisection_steps.py::test_what_the_command_prints_and_exits_with"
 _BPF = "acceptance/test_data_paths.py::test_a_slower_program_is_a_regression"
 _FILLED = "datapath/test_filled_programs.py::test_a_program_forwards_by_what_its_maps_were_filled_with"
 _PAGE = "acceptance/test_program_pages.py::test_xdp_filter_with_rules"
@@ -64,7 +64,8 @@ MEASURED = {
     "gate": {
         "": "acceptance/test_real_gate.py::test_without_options_it_is_a_guest_of_constant_speed",
         "--profile": _REAL, "--testbed": _REAL, "--output": _REAL,
-        "--scenario": "acceptance/test_data_paths.py::test_a_suite_of_each_data_path",
+        "--scenario": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
+        "--measure": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
         "--baseline": "acceptance/test_verdicts.py::test_against_a_baseline",
         "--require-baseline": "acceptance/test_verdicts.py::test_a_required_baseline_that_there_is_not",
         "--resume": "acceptance/test_real_gate.py::test_ctrl_c_puts_everything_back_and_can_be_resumed",
@@ -78,7 +79,6 @@ MEASURED = {
         "--program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",
         "--maps": _FILLED, "--rodata": _FILLED, "--traffic": _PAGE, "--fate": _PAGE,
         "--packets": "guest/test_packet_vectors_guest.py::test_equal_programs_pass_and_a_lookup_more_is_named",
-        "--beneath": "datapath/test_filled_programs.py::test_what_a_program_lets_pass_is_right_with_a_path_beneath",
         "--afresh": _AFRESH,
         "--quiet": "acceptance/test_verdicts.py::test_it_runs_from_any_folder_and_finds_its_own_suites_quietly",
         "--bisect": "guest/test_bisect.py::test_the_first_slow_build_of_a_list_is_found",
@@ -96,9 +96,9 @@ MEASURED = {
         "--kernel": "guest/test_comparison_cli.py::test_a_build_is_gated_against_itself",
     },
     "bisect": {
-        "": _BISECT, "--ends": _BISECT, "--output": _BISECT,
-        "--bpf": "unit/test_bisect_by_cost.py::test_a_program_is_loaded_into_the_data_path_that_runs_it",
-        "--each": "unit/test_bisect_by_cost.py::test_in_a_series_each_build_is_judged_against_the_one_before",
+        "": _BISECT, "--scenario": _BISECT, "--output": _BISECT, "--measure": _BISECT,
+        "--bpf": "unit/test_bisection_steps.py::test_a_program_is_loaded_into_the_data_path_that_runs_it",
+        "--each": "unit/test_bisection_steps.py::test_in_a_series_each_build_is_judged_against_the_one_before",
     },
     "loads": {"": "guest/test_loads_guest.py::test_each_kernel_says_what_it_makes_of_a_program"},
     "build": {"": "unit/test_git_tree.py::test_a_revision_is_built_into_a_folder_for_another_machine"},
@@ -232,7 +232,7 @@ def test_the_command_line_takes_it(one: Documented, home: Path, monkeypatch: pyt
             del given[name]
         given["testbed"] = given["testbed"] or default_testbed(given["kernel"] is not None)[0]
         if given["bpf"]:
-            given["scenarios"] = ("all-bpf-builds",)  # else the object, which is not there, says which
+            given["scenarios"] = ("path-xdp-ipv4",)  # else the object, which is not there, says which
             given["packets"] = None  # nor is the capture
         _asked(**given)
     testbed = given.get("testbed")

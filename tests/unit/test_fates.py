@@ -82,7 +82,6 @@ def test_a_fate_is_part_of_the_question() -> None:
     plain, dropping = Scenario(), Scenario(fate="dropped")
     assert plain.name == Scenario(fate="forwarded").name == "ipv6-routing-1cpu-4096-64B"
     assert dropping.name == "ipv6-routing-1cpu-4096-64B-dropped"
-    assert Scenario.named(dropping.name) == dropping
     assert "packets that are dropped count" in dropping.title
     assert (plain.counts, dropping.counts, Scenario("udp-delivery").counts) == ("forwarded", "dropped", "delivered")
     assert [Scenario(fate=fate).frames.counted for fate in ("forwarded", "returned", "passed", "handled")] == [

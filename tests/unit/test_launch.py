@@ -57,6 +57,7 @@ ALL_SAID = RunOptions(
     bpf="a.o",
     against="b.o",
     boots=6,
+    measure="pdr",
     soak=Duration(90),
     budget=Duration(0.1),
     below_noise=True,
@@ -182,7 +183,17 @@ def test_the_resource_brings_what_the_options_are_by_themselves() -> None:
         dataclasses.replace(
             ALL_SAID, bpf="", baseline=None, require_baseline=False, kernel="a 'kernel' $(x).deb", soak=None
         ),
-        dataclasses.replace(ALL_SAID, kernel="", bpf="", against="", bisect=False, spike_in=False),
+        dataclasses.replace(
+            ALL_SAID,
+            kernel="",
+            bpf="",
+            against="",
+            bisect=False,
+            spike_in=False,
+            measure="soak",
+            boots=48,
+            below_noise=False,
+        ),
     ],
 )
 def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptions, tmp_path: Path) -> None:
@@ -212,7 +223,7 @@ def test_a_result_tells_the_commit_that_it_judges(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["default", "all", "*", "ipv6ANDsmall-buffers", "ipv9ORipv6", "ipv6NOTdefault", "NOTipv6", "IPv4", "xdp-*"],
+    ["default", "all", "*", "ipv6ANDsmall-buffers", "ipv9ORipv6", "ipv6NOTdefault", "NOTipv6", "IPv4", "path-xdp-*"],
 )
 def test_patterns_of_robot_that_some_test_matches(pattern: str) -> None:
     check(dataclasses.replace(OPTIONS, scenarios=(pattern,)))
@@ -272,8 +283,8 @@ def test_a_folder_that_takes_no_link_costs_the_link_only(tmp_path: Path) -> None
 
 def test_scenarios_are_listed_with_the_tags_that_choose_them() -> None:
     by_default = listed((Path("robot/gate"),), ("default",))
-    assert [(one.suite, one.test) for one in by_default] == [("Ipv6 Routing", "One CPU, Large Buffers")]
-    assert set(by_default[0].tags) == {"default", "ipv6", "large-buffers"}
+    assert [(one.suite, one.test) for one in by_default] == [("Ipv6 Routing", "IPv6 Routing")]
+    assert set(by_default[0].tags) == {"default", "ipv6", "large-buffers", "path-ipv6-routing", "portfolio"}
     every = listed((Path("robot/gate"),))
     assert len(every) > 12 and all(one.about and one.tags for one in every)
     assert len(listed((Path("robot/gate"),), ("ipv4", "srv6"))) == sum(
@@ -373,7 +384,7 @@ def test_an_order_is_drawn_for_each_run_of_the_portfolio_and_kept() -> None:
     assert len({one.order for one in asked}) > 1
     assert f"--order {asked[0].order}" in asked[0].command
     assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, order=7).order == 7
-    assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, tolerance=Ratio(0.07)).order is None
+    assert _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, measure="pdr").order is None
     again = _asked(kernel="a.deb", against="b.deb", testbed=asked[0].testbed, afresh=True)
     assert again.scenarios == ("portfolio",)
 

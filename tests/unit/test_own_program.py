@@ -81,8 +81,6 @@ def test_it_is_in_the_name_the_title_the_terms_and_the_record(several: Path) -> 
         "program one": f"of several.o, SHA-256 {digest}", "attached": "xdp-generic",
         "map vips": "filled by 2 entries", "variable port": "7",
     }  # fmt: skip
-    with pytest.raises(UsageError, match="has a program of its own, which its name does not tell"):
-        Scenario.named(scenario.name)
 
 
 def test_maps_are_filled_before_and_after_it_is_loaded(several: Path) -> None:

@@ -16,7 +16,6 @@ from pdrgate.data_paths.steps import Command, Step, SteppedPath
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.hosts.host import CommandError, Completed
 from pdrgate.keywords.describing import ScenarioKeywords
-from pdrgate.launch.suites import listed
 from pdrgate.values.errors import TestbedError
 
 SOURCES = Path(pdrgate.__file__).parent
@@ -40,7 +39,6 @@ def test_a_path_is_there_once_its_file_is(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(DATA_PATHS, added.name, added)
     scenario = Scenario(added.name)
     assert scenario.title.startswith("a bridge, 1 cpu, ")
-    assert Scenario.named(scenario.name) == scenario
     assert (scenario.frames.family, scenario.delivery, scenario.streams) == (4, None, None)
     assert data_path(added.name).family == 4
 
@@ -50,10 +48,6 @@ def test_what_is_said_of_a_path_stands_where_people_look(path: PathDescription) 
     document = ScenarioKeywords.set_data_path.__doc__ or ""
     assert f"| ``{path.name}`` | {path.help} |" in document.splitlines()
     assert path.help.endswith(".")
-    if path.tag:
-        tests = listed((ROOT / "robot/gate",), (path.tag,))
-        assert tests
-        assert re.search(rf"^\|.*`{path.tag}`.*\|.*\|$", (ROOT / "docs/reference.md").read_text(), re.MULTILINE)
     assert path.fate == "forwarded" or path.delivers != path.transfers
 
 
@@ -66,7 +60,7 @@ def test_no_module_knows_a_path_by_its_name(path: PathDescription) -> None:
         for file in SOURCES.rglob("*.py")
         if file.parent.name != "paths" and re.search(rf"""["']{path.name}\b""", file.read_text())
     }
-    choosing = {"gate/run/scenario.py", "doctor/traffic.py", "cli/calibrate.py"}
+    choosing = {"gate/run/scenario.py", "doctor/traffic.py"}
     assert knowing == (choosing if path.name == usual else set())
 
 

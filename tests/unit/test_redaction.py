@@ -20,7 +20,7 @@ MISTYPED = (
 COMMANDS: Sequence[Sequence[str]] = (
     ("gate", "--history", "URL"), ("gate", "--baseline", "URL"), ("gate", "--testbed", "URL"),
     ("gate", "--kernel", "URL", "--against", "URL"), ("gate", "--bpf", "URL", "--against", "URL"),
-    ("gate", "--scenario-file", "URL"), ("gate", "--suite", "URL"), ("gate", "--resume", "URL"),
+    ("gate", "--suite", "URL"), ("gate", "--resume", "URL"),
     ("report", "URL"), ("merge", "URL"), ("assess", "URL"),
     ("compare", "URL", "URL"), ("fetch", "URL"), ("trend", "URL"), ("trend", "--history", "URL"),
     ("history", "list", "--history", "URL"), ("history", "import", "URL"), ("bisect", "URL", "URL"), ("doctor", "URL"),

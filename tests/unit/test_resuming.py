@@ -14,13 +14,11 @@ import pytest
 
 from pdrgate.cli import gate as gate_command
 from pdrgate.cli import main
-from pdrgate.gate.comparisons.bisection import ENDS_FILE, BisectionEnds, BisectionRequest, End
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import OPTIONS_FILE, RunOptions
 from pdrgate.history.address import Address
 from pdrgate.history.seal import is_sealed, seal
 from pdrgate.launch import resumed_options
-from pdrgate.results.model import CostResult
 from pdrgate.this_process.cache import cache_folder
 from pdrgate.this_process.own_files import PACKAGE, beside_own, found, is_own
 from pdrgate.values.errors import UsageError
@@ -179,43 +177,3 @@ def test_options_that_name_no_commands_are_left_out_as_ever(tmp_path: Path, caps
     assert (
         json.loads((folder / OPTIONS_FILE).read_text())["boots"] == dataclasses.replace(RunOptions(testbed=NETNS)).boots
     )
-
-
-class TestEnds:
-    """`bisect --ends` goes on with the testbed file of a folder, too."""
-
-    def kept(self, folder: Path, testbed: str) -> Path:
-        folder.mkdir()
-        cost = CostResult(instructions=1.0, batch=None, trials=1, functions=())
-        end = End(build="a", boots=(1.0, 2.0), cost=cost)
-        BisectionEnds(
-            asked=BisectionRequest(testbed=testbed, scenario="ipv6-routing-1cpu-4096-64B", profile="quick", bpf=False),
-            good=end, bad=end, load=1.0, tolerance=0.01, fingerprint={},
-        ).keep(folder)  # fmt: skip
-        return folder
-
-    @pytest.mark.parametrize(
-        ("testbed", "ours", "words", "says"),
-        [
-            ("evil.yaml", False, (), "was not begun here; where its testbed file is yours, say --testbed evil.yaml"),
-            ("evil.yaml", False, ("--testbed", "other.yaml"), "leave out --testbed, or name evil.yaml"),
-            ("evil.yaml", False, ("--testbed", "evil.yaml"), "none/x: there is no such file"),
-            ("evil.yaml", True, (), "none/x: there is no such file"),
-            (str(NETNS), False, (), "none/x: there is no such file"),
-        ],
-    )  # fmt: skip
-    def test_a_strangers_testbed_is_not_opened(
-        self,
-        tmp_path: Path,
-        capsys: pytest.CaptureFixture[str],
-        testbed: str,
-        ours: bool,
-        words: tuple[str, ...],
-        says: str,
-    ) -> None:
-        folder = self.kept(tmp_path / "run", testbed)
-        if not ours:
-            (folder / f"{ENDS_FILE}.seal").unlink()
-        assert main(["bisect", "--ends", str(folder), "none/x", *words]) > 100
-        (line,) = capsys.readouterr().err.splitlines()
-        assert says in line

@@ -103,7 +103,7 @@ def test_different_questions_have_different_names() -> None:
 def test_a_name_is_one_question_in_every_profile() -> None:
     """Who asked for no width and who asked for 1 % once had one name, though standard searched to half of that."""
     for profile in PROFILES.values():
-        widths = [goals_of(profile, Scenario.named(name))[-1].width for name in (Scenario().name, FINER.name)]
+        widths = [goals_of(profile, one)[-1].width for one in (Scenario(), FINER)]
         assert widths == [max(asked, profile.finest_width) for asked in (0.01, FINER.width)]
 
 
@@ -132,48 +132,11 @@ def test_a_delivery_says_who_receives() -> None:
     assert Scenario().delivery is None
     batched = Scenario("udp-delivery", gro="off", wait=1000)
     assert batched.title.endswith("2 MiB, GRO off, ports that wait 1000 us for further packets")
-    assert Scenario.named(batched.name) == batched
-    assert Scenario.named(Scenario("tcp-transfer", gro="on", wait=50).name).wait == 50
 
 
 def test_the_goal_is_in_the_title_where_it_is_not_the_usual_one() -> None:
     assert Scenario(loss_ratio=0.1).title.endswith(", PDR@10.00%")
     assert Scenario(loss_ratio=1e-5).title.endswith(", PDR at 1e-05 loss")
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        Scenario(),
-        Scenario("xdp-ipv4-routing", "2 cpus", 512, "imix"),
-        Scenario("ipv4-routing", "unpinned", 512, 128, flows=7, directions=2, probe_rate=10),
-        Scenario("srv6-end", frame_size=1518, loss_ratio=0.1, width=0.05),
-        Scenario(overload=16, loss_ratio=0.1),
-        Scenario("udp6-delivery", receivers=4, socket_buffer=1024, call="recvmmsg", busy_poll=50),
-        Scenario(latency=True),
-        Scenario("udp-delivery", receivers=4, cpu_shares=(97, 1, 1, 1), background=2, overload=8),
-    ],
-    ids=lambda scenario: scenario.name,
-)
-def test_a_scenario_is_had_by_its_name(scenario: Scenario) -> None:
-    found = Scenario.named(scenario.name)
-    assert found.name == scenario.name
-    assert found.loss_ratio == pytest.approx(scenario.loss_ratio)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "default",
-        "ipv6-routing",
-        "ipv6-routing-1cpu-4096-64B-fast",
-        pytest.param(f"ipv6-routing-1cpu-{5000 * '9'}-64B", id="digits"),
-    ],
-)
-def test_names_of_no_scenario(name: str) -> None:
-    with pytest.raises(UsageError, match=r"take a name from a result, such as ipv6-routing-1cpu-4096-64B$"):
-        Scenario.named(name)
 
 
 def test_steps_of_a_scenario_on_ip_routing_are_not_called_ip_routing() -> None:

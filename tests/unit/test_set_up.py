@@ -84,8 +84,6 @@ def test_it_is_in_the_name_and_the_title_of_a_scenario() -> None:
     assert scenario.name == f"ip-routing-set_up_{plain.digest}-1cpu-4096-64B"
     assert ", set up by nft -f nat.nft" in scenario.title
     assert Scenario("ip-routing", set_up=named_set_up("nat", plain)).name == "ip-routing-set_up_nat-1cpu-4096-64B"
-    with pytest.raises(UsageError, match="has steps of its own, which its name does not tell; run its suite instead"):
-        Scenario.named(scenario.name)
     with pytest.raises(UsageError, match="a set-up cannot be called 'a-b'"):
         named_set_up("a-b", SetUp(()))
 

@@ -53,4 +53,4 @@ def test_the_table_has_a_line_for_each_path_and_a_sentence_for_the_search() -> N
     assert said_of_paths(result)[-1].startswith(
         "NAT by pairs of boots: REGRESSION: slower: PDR 5.25 kpps against 5 kpps"
     )
-    assert said_of_paths(made_results.result(*PATHS))[-1].endswith("--scenario kernel-build")
+    assert said_of_paths(made_results.result(*PATHS))[-1].endswith("--measure pdr")

@@ -61,7 +61,6 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("gate", "--resume", "FOLDER"),
     ("doctor", "FILE"),
     ("calibrate", "FILE", "--output", "INTO"),
-    ("bisect", "--ends", "FOLDER", "FILE", "--output", "INTO"),
     ("bisect", "FILE", "FILE", "--output", "INTO"),
 )
 NAMES = ("result.json", "trials.jsonl", "run.json", "ends.json", "pairs.jsonl", "transfers.jsonl", "fingerprints.json")

@@ -164,8 +164,6 @@ def test_scenarios_of_tcp_have_names_and_titles() -> None:
     assert other.title.endswith(
         "8 streams from the SUT with a window of 64 KiB by bbr, over a path of 10 ms and 0.1 % loss"
     )
-    assert Scenario.named(other.name) == other
-    assert Scenario.named(TCP.name) == TCP
 
 
 @pytest.mark.parametrize(
@@ -195,7 +193,6 @@ def test_every_word_about_streams_is_in_the_name() -> None:
         usual = TcpStreams(request=32) if name == "anew" else TcpStreams()
         changed = Scenario("tcp-transfer", tcp=dataclasses.replace(usual, **{name: value}))
         assert changed.name not in (TCP.name, dataclasses.replace(TCP, tcp=usual).name)
-        assert Scenario.named(changed.name) == changed
 
 
 def test_a_closed_loop_has_nothing_of_an_open_one() -> None:

@@ -139,11 +139,11 @@ class _Filler:
     def orders(self) -> Iterator[str]:
         if (sort := _OF_SOCKETS.get(self._kind.kind)) is not None:
             raise MisfitError(
-                f"a {sort} takes no elements from a file; fill it by a loader of your own, a step of --scenario-file"
+                f"a {sort} takes no elements from a file; fill it by a loader of your own, a step of a scenario file"
             )
         if max(self._kind.key_size, self._kind.value_size) > LARGEST:
             raise MisfitError(
-                f"has elements of more than {LARGEST} bytes; fill it by a loader of your own, a step of --scenario-file"
+                f"has elements of more than {LARGEST} bytes; fill it by a loader of your own, a step of a scenario file"
             )
         if self._filling.max_entries:
             yield f"size {self._filling.map} {self._filling.max_entries}\n"

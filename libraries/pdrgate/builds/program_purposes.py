@@ -38,7 +38,7 @@ def measured_otherwise(sections: Collection[str]) -> str:
     if elsewhere:
         told.append(
             f"have a step of a scenario's set-up load those in {', '.join(sorted(elsewhere))}, and measure the path "
-            "that calls them: --scenario-file FILE"
+            "that calls them: --scenario FILE.yaml"
         )
     return "; ".join(told)
 

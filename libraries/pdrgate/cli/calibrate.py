@@ -14,6 +14,7 @@ from pdrgate.cli.parameters import (
     echo_json,
     history_option,
     output_option,
+    scenario_option,
     text_or_json,
 )
 from pdrgate.cli.sentences import Sentences
@@ -26,13 +27,7 @@ from pdrgate.values.units import Duration
 @click.argument("testbed", metavar="[TESTBED]", required=False, type=PathType())
 @click.option("--kernel", metavar="BUILD", type=BuildType(), help="A kernel to boot; else the testbed file's own.")
 @click.option("--pairs", type=click.IntRange(2, 500), default=8, show_default=True, help="Of boots of that one build.")
-@click.option(
-    "--scenario",
-    metavar="NAME",
-    default="ipv6-routing-1cpu-4096-64B",
-    show_default=True,
-    help="What is measured, as results call it.",
-)
+@scenario_option()
 @declared("profile")
 @output_option
 @history_option(
@@ -46,6 +41,7 @@ def calibrate(
     kernel: str | None,
     pairs: int,
     scenario: str,
+    suites: tuple[Path, ...],
     profile: str,
     output: Path,
     history: Address | None,
@@ -63,14 +59,14 @@ def calibrate(
     from pdrgate.gate.comparisons.equal_builds import compare_with_itself
     from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.profile import profile as named_profile
-    from pdrgate.gate.run.scenario import Scenario
     from pdrgate.gate.verdicts.noise_floor import noise_floor
     from pdrgate.launch import default_testbed
+    from pdrgate.launch.described import scenario_named
     from pdrgate.measurands import DESCRIPTIONS, Rule
     from pdrgate.reports.words.headline import scenario_headline
     from pdrgate.reports.words.noise_words import noise_lines
 
-    asked = Scenario.named(scenario)
+    asked = scenario_named(scenario, suites)
     options = Options(profile=named_profile(profile).name, wait=wait, below_noise=True)
     where = history or Address.beside(output)
     console = Sentences(to_stderr=form == "json")

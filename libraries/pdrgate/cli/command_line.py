@@ -121,7 +121,7 @@ def _brief(name: object) -> str:
 
 
 def _is_bisect(words: Sequence[str]) -> bool:
-    return "--bisect" in words or any(word.startswith("--ends") for word in words)
+    return "--bisect" in words
 
 
 def _for_bisect(words: Sequence[str], code: int) -> int:

@@ -18,8 +18,9 @@ from pdrgate.cli.parameters import (
     output_option,
 )
 from pdrgate.gate.run.declaration import declarations
-from pdrgate.gate.run.options import RunOptions
+from pdrgate.gate.run.options import SCENARIO_FILES, RunOptions
 from pdrgate.history.address import Address
+from pdrgate.this_process.own_files import beside_own
 from pdrgate.values.errors import EXIT_PASS, UsageError
 
 
@@ -74,6 +75,7 @@ def gate(
         for option in context.command.params
         if option.name in asked and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
     }
+    _take_file(context, asked, given)
     if list_scenarios:
         _list(asked["suites"], asked["scenarios"] if "scenarios" in given else ("all",), form)
         return EXIT_PASS
@@ -113,33 +115,51 @@ def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
             click.echo(f"  {one.test:{width}s}  {' '.join(one.tags)}")
 
 
-_OF_PROGRAMS = ("attach", "replaces", "maps", "rodata", "beneath", "packets")
+def _take_file(context: click.Context, asked: dict[str, Any], given: dict[str, str]) -> None:
+    """Take a YAML file that --scenario names for what it is."""
+    files = [one for one in asked["scenarios"] if one.endswith(SCENARIO_FILES)]
+    if not files:
+        return
+    if len(asked["scenarios"]) > 1:
+        raise UsageError(f"--scenario {files[0]}: a scenario file is measured alone; leave the other ones out")
+    asked["scenario_file"] = beside_own(PathType().convert(files[0], None, context))
+    asked["scenarios"] = declarations(RunOptions)["scenarios"].default
+    given["scenario_file"] = given.pop("scenarios", "--scenario")
+
+
+_OF_PROGRAMS = ("attach", "replaces", "maps", "rodata", "packets")
 """Options of eBPF programs only."""
 _USUAL = RunOptions(testbed=Path())
 
 
-_OF_PAIRS = (
-    "tolerance", "boots", "budget", "latency", "fate", "traffic", "packets", "latency_tolerance", "spike_in", "bisect",
-    "below_noise", "profile",
-)  # fmt: skip
-"""Options that ask something of one path, whose boots are compared in pairs."""
+_OF_ONE_PATH = ("fate", "traffic")
+"""Options that say something of a path's packets, which is hardly meant for each path."""
 
 
-def _of_pairs(options: RunOptions) -> bool:
-    """Whether builds are compared on one path: elsewhere than in guests, or because an option is about that."""
-    from pdrgate.launch import default_testbed
-
-    if options.testbed != default_testbed(builds=True)[0]:
-        return True
-    return any(getattr(options, name) != getattr(_USUAL, name) for name in _OF_PAIRS)
+_OF_KINDS = {"xdp": "path-xdp-ipv6", "tc": "path-tc-redirect"}
+"""The path that programs of a kind are measured on."""
 
 
-def _check_beneath(name: str) -> None:
-    from pdrgate.data_paths.catalogue import DATA_PATHS
+def _default_tag(options: RunOptions) -> str:
+    """The tests of a run that names none."""
+    from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.builds.program_setup import ProgramSetup
+    from pdrgate.launch.drawn_order import PORTFOLIO
 
-    able = [path.name for path in DATA_PATHS.values() if path.program is None and not path.transfers]
-    if name not in able:
-        raise UsageError(f"--beneath {name}: no such data path can be beneath a program; there are {', '.join(able)}")
+    if options.packets is not None:
+        return "bpf-packets"
+    if options.bpf:
+        kind = bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces)).kind
+        tag = _OF_KINDS.get(kind)
+        if tag is None:
+            raise UsageError(f"no path of pdrgate's own runs a program of the kind {kind}; name one with --scenario")
+        return tag
+    if options.measure != "cost":
+        return "default"
+    for name in _OF_ONE_PATH:
+        if getattr(options, name) != getattr(_USUAL, name):
+            raise UsageError(f"--{name} is of a path's packets; name the path with --scenario, such as path-nat")
+    return PORTFOLIO
 
 
 def _pinned(options: RunOptions) -> RunOptions:
@@ -157,7 +177,7 @@ def _pinned(options: RunOptions) -> RunOptions:
 def _check_packets(options: RunOptions) -> None:
     from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
 
-    said = [f"--{name}" for name in ("beneath", "traffic", "fate", "spike_in") if getattr(options, name)]
+    said = [f"--{name}" for name in ("traffic", "fate", "spike_in") if getattr(options, name)]
     if said:
         raise UsageError(f"--packets sends nothing: leave out {said[0].replace('_', '-')}, or --packets")
     if not options.against:
@@ -175,11 +195,11 @@ def _asked(**given: Any) -> RunOptions:
     Raises:
         UsageError: options that do not go together.
     """
-    from pdrgate.builds.bpf_build import bpf_build
-    from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.gate.run.scenario_file import scenario_of
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
+    from pdrgate.launch.described import tag_named
     from pdrgate.launch.drawn_order import PORTFOLIO, new_order
+    from pdrgate.launch.measure_choice import with_measure
     from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
@@ -191,8 +211,6 @@ def _asked(**given: Any) -> RunOptions:
     said = [f"--{name}" for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]
     if said and not options.bpf:
         raise UsageError(f"{said[0]} is for eBPF objects; name one with --bpf OBJECT, or two with --against OBJECT")
-    if options.beneath:
-        _check_beneath(options.beneath)
     if options.program and not options.bpf:
         raise UsageError("--program names a program of eBPF objects; name one with --bpf OBJECT")
     if options.program:
@@ -221,30 +239,18 @@ def _asked(**given: Any) -> RunOptions:
         _check_packets(options)
     if options.traffic:
         chosen_traffic([options.traffic])  # told before anything is set up
-    if options.scenario_file is not None:
-        if scenario_of(options.scenario_file).program is not None and options.bpf:  # told before anything is set up
-            raise UsageError(f"--bpf is the program under test, and {options.scenario_file} loads one; leave one out")
-        options = dataclasses.replace(options, scenarios=("scenario-file",))
-    if (options.against or options.bpf) and options.scenarios == ("default",):
-        tag = "kernel-build" if _of_pairs(options) else PORTFOLIO
-        if options.packets is not None:
-            tag = "bpf-packets"
-        elif options.bpf:
-            kind = (
-                "beneath"
-                if options.beneath
-                else bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces)).kind
-            )
-            tag = f"bpf-{'build' if options.against else 'program'}-{kind}"
-        options = dataclasses.replace(options, scenarios=(tag,))
+    own = None if options.scenario_file is None else scenario_of(options.scenario_file)  # before anything is set up
+    if own is not None and own.program is not None and options.bpf:
+        raise UsageError(f"--bpf is the program under test, and {options.scenario_file} loads one; leave one out")
     if options.retis and options.against:
         raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")
     if options.soak is not None and not options.soak:
         raise UsageError("--soak 0 s offers nothing; name a time such as 1 h, or leave it out")
-    if options.soak is not None and options.against:
-        raise UsageError("--soak is of one build; leave out --against")
-    if options.soak is not None and options.scenarios == ("default",):
-        options = dataclasses.replace(options, scenarios=("soak",))
+    options = with_measure(options)
+    if options.scenario_file is None and options.scenarios == ("default",):
+        options = dataclasses.replace(options, scenarios=(_default_tag(options),))
+    tags = (tag_named(one, options.suites) for one in options.scenarios)
+    options = dataclasses.replace(options, scenarios=tuple(tags))
     if PORTFOLIO in options.scenarios and options.order is None:
         options = dataclasses.replace(options, order=new_order())
     return options

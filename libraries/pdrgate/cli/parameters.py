@@ -202,6 +202,20 @@ def declared_options(**complete: _Completion) -> Callable[[_Command], _Command]:
 
 
 output_option = click.option("--output", metavar="FOLDER", default="results", show_default=True, type=PathType())
+
+
+def scenario_option(default: str = "default") -> Callable[[_Command], _Command]:
+    """The options that name one scenario, and the suites that have it."""
+    named = click.option(
+        "--scenario",
+        metavar="NAME",
+        default=default or None,
+        show_default=bool(default),
+        help="The tag of its test, its name in results, or a YAML file.",
+    )
+    return lambda command: named(declared("suites")(command))
+
+
 PATIENT = Duration(_LONGEST)
 """A wait for `git bisect run`, where nobody says how long: whoever measures here is waited for, and no commit passed
 over."""

@@ -42,8 +42,6 @@ class PathDescription:
     make: Callable[[PathAsked], DataPath]
     frames: Frames
     """The frames that it takes. A scenario chooses their size, flows and directions."""
-    tag: str = ""
-    """The tag of the tests that measure it alone; empty: the gate's own suites have none."""
     fate: Fate = "forwarded"
     loop: Literal["open", "closed"] = "open"
     """Whether a generator offers a load, or the two ends of TCP decide what they send."""

@@ -101,7 +101,7 @@ class BuildKeywords:
         The first test boots two guests of each build; each test sets them up for its scenario, all at once, counts at
         saturation and at a light load, and puts them back. Two more of each are booted for what these do not decide, at
         most ``boots`` in all. A guest that dies costs its scenario, and is booted anew for the next. There is no PDR:
-        counts do not depend on how fast a guest is, and boots are needed as replicates only. `Cost Should Not Have
+        counts do not depend on how fast a guest is, and boots are needed as replicates only. `PDR Should Not Have
         Regressed` judges. What neither build can be set up for is left out: the test is skipped, with the reason.
 
         With ``several_cpus`` the packets are also seen on a guest of several CPUs of each build, which stays up as

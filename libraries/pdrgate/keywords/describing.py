@@ -136,7 +136,7 @@ class ScenarioKeywords:
 
     @keyword
     def read_scenario(self, file: Path) -> None:
-        """Takes the whole scenario from a YAML ``file``, as the option ``--scenario-file`` does.
+        """Takes the whole scenario from a YAML ``file``, as the option ``--scenario`` does.
 
         Its keys are those of docs/reference.md. Keywords that follow change what they name.
         """

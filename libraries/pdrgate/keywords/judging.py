@@ -96,23 +96,6 @@ class JudgingKeywords:
         return str(self.pdr_should_not_have_regressed(tolerance))
 
     @keyword
-    def cost_should_not_have_regressed(self) -> str:
-        """Compares the instructions that a packet costs; fails when they grew by over the run's ``cost_tolerance``.
-
-        Otherwise as `PDR Should Not Have Regressed`.
-        """
-        return str(self.pdr_should_not_have_regressed())
-
-    @keyword
-    def replacements_should_not_have_regressed(self) -> str:
-        """Compares what the kernel takes for a replacement, and the packets that are lost meanwhile.
-
-        Fails when the time grew by over 10 %, or half a percent more packets are lost. Otherwise as `PDR Should Not
-        Have Regressed`.
-        """
-        return str(self.pdr_should_not_have_regressed())
-
-    @keyword
     def soak_should_have_lost_at_most(self, loss: Ratio = Ratio(0.0)) -> None:  # noqa: B008 - a frozen number
         """Fails when the test's `Soak` lost more than ``loss`` of its packets. With 0 % its load is an NDR.
 

@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 from assertionengine import AssertionOperator
+from robot.api import SkipExecution
 from robot.api.deco import keyword
 
+from pdrgate.gate.run.measures import MeasureName, measure_of
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario, show_search
@@ -47,6 +49,19 @@ class MeasuringKeywords:
         lower = found.results[-1].lower
         assert lower is not None
         return Rate(lower)
+
+    @keyword
+    def measure_of_path(self, measure: MeasureName | None = None) -> str:
+        """Returns what is measured on the test's path: ``measure``, as ``--measure`` takes it.
+
+        Where it is none, that is the PDR, and of a closed loop its transfers. The test is skipped where its path has
+        none of it.
+        """
+        scenario = self._state.test.scenario
+        found = measure_of(measure, scenario)
+        if why := found.misfit(scenario):
+            raise SkipExecution(why)
+        return found.name
 
     @keyword
     def get_relevant_lower_bound(

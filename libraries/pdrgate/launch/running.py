@@ -17,7 +17,7 @@ from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.launch.first_failure import FirstFailure
 from pdrgate.launch.folders import give_history_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.stopping import StoppedError, Stopping
-from pdrgate.launch.suites import ALL
+from pdrgate.launch.suites import ALL, RUN_NAME
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.model import RunResult
 from pdrgate.this_process.interruption import interrupted_code
@@ -167,11 +167,11 @@ def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) 
     from pdrgate.launch.drawn_order import DrawnOrder
     from pdrgate.reports.pages.overview import STATISTICS
 
-    include = [] if ALL in options.scenarios else list(options.scenarios)
+    include = [] if ALL in options.patterns else list(options.patterns)
     code: int = run(
         *(str(found(suite)) for suite in options.suites),
         include=include,
-        name="pdrgate",
+        name=RUN_NAME,
         pythonpath=[str(PACKAGE.parent)],
         prerunmodifier=[] if options.order is None else [DrawnOrder(options.order)],
         variablefile=[variable_file(folder)],

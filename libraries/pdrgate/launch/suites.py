@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.gate.run.measures import MEASURES, MeasureName
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.this_process.checkout import FROM_CHECKOUT
 from pdrgate.this_process.own_files import found
@@ -16,6 +17,10 @@ from pdrgate.values.errors import UsageError
 
 ALL = "all"
 """The scenario that is every test."""
+CLOSED_LOOP = "closed-loop"
+"""The tag of tests whose path is a closed loop."""
+RUN_NAME = "pdrgate"
+"""Robot's name of the suite above all suites of a run."""
 
 
 def default_testbed(builds: bool) -> tuple[Path, str]:
@@ -91,7 +96,8 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
     for suite in options.suites:
         if not found(suite).exists():
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
-    listed(options.suites, options.scenarios)
+    tests = listed(options.suites, options.patterns)
+    check_paths(options.measure, tests)
     if options.baseline is not None:
         from pdrgate.gate.verdicts.baseline import baselines
 
@@ -106,7 +112,16 @@ class Listed:
     about: str
     """What the suite is for."""
     test: str
+    longname: str
+    """The test's name behind those of its suites, in a run of these suites."""
     tags: tuple[str, ...]
+
+
+def chooses(pattern: str, tags: Sequence[str]) -> bool:
+    """Whether a tag pattern of Robot matches these tags."""
+    from robot.model import TagPatterns  # type: ignore[import-untyped]
+
+    return bool(TagPatterns([pattern]).match(tags))
 
 
 def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Listed]:
@@ -117,14 +132,15 @@ def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Lis
     """
     from robot.api import TestSuite
     from robot.errors import DataError as NoSuite  # type: ignore[import-untyped]
-    from robot.model import TagPatterns  # type: ignore[import-untyped]
 
     try:
-        tests = list(TestSuite.from_file_system(*(found(suite) for suite in suites)).all_tests)
+        whole = TestSuite.from_file_system(*(found(suite) for suite in suites))
     except NoSuite as error:
         raise UsageError(f"{' and '.join(map(str, suites))}: {error}; name a suite with --suite") from error
+    whole.name = RUN_NAME
+    tests = list(whole.all_tests)
     for pattern in patterns:
-        if pattern != ALL and not any(TagPatterns([pattern]).match(test.tags) for test in tests):
+        if pattern != ALL and not any(chooses(pattern, tuple(test.tags)) for test in tests):
             tags = sorted({tag for test in tests for tag in test.tags})
             near = difflib.get_close_matches(pattern, tags, 3)
             meant = f"did you mean {' or '.join(near)}? " if near else ""
@@ -132,7 +148,19 @@ def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Lis
                 f"no test has the tag {pattern}; {meant}--list-scenarios tells the {len(tags)} that there are"
             )
     return [
-        Listed(test.parent.name, test.parent.doc, test.name, tuple(test.tags))
+        Listed(test.parent.name, test.parent.doc, test.name, test.full_name, tuple(test.tags))
         for test in tests
-        if ALL in patterns or TagPatterns(patterns).match(test.tags)
+        if ALL in patterns or any(chooses(pattern, tuple(test.tags)) for pattern in patterns)
     ]
+
+
+def check_paths(measure: MeasureName | None, tests: Sequence[Listed]) -> None:
+    """Raises UsageError where no path that is chosen has what is measured; of several, some may be left out."""
+    if measure is None or MEASURES[measure].loops == "both":
+        return
+    closed = [CLOSED_LOOP in test.tags for test in tests]
+    wanted = MEASURES[measure].loops == "closed"
+    if wanted not in closed:
+        others = "pdr" if wanted else "transfer"
+        kind = "a closed loop" if wanted else "offered a load"
+        raise UsageError(f"--measure {measure}: none of the chosen paths is {kind}; ask for --measure {others}")

@@ -1,9 +1,9 @@
 *** Settings ***
-Documentation     Does a packet cost as much as it did, on each of these paths? The same guests stay up for all of them.
+Documentation     Is each of these paths as fast as it was? A file is a path; ``--measure`` says what is measured.
 
 Resource          ../../../resources/gate.resource
 
-Suite Setup       The Testbed Is Open For Kernel Builds
+Suite Setup       The Testbed Is Open
 Suite Teardown    Close Testbed
 
 Test Tags         portfolio

@@ -1,5 +1,10 @@
 *** Settings ***
 Documentation    A container behind a pair of veths routes each packet back, and its port hands it on.
+Metadata         Rank    primary
+Metadata         Why    A container on a host is behind a pair of veths and a namespace of its own. Packets pass two
+...              more devices and a second routing decision on the way.
+Metadata         Fault    tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
 Resource         ../../../resources/gate.resource
 
@@ -17,4 +22,4 @@ A Container's Namespace
     ...    tc qdisc add dev gate0 clsact && ip neighbour add 192.0.2.2 lladdr 02:00:00:00:09:02 dev gate0
     ...    ip link set gate0 up && tc filter add dev gate0 ingress matchall action mirred egress redirect dev $OUT
     ...    for half in 0 128; do ip route add 198.18.$half.0/17 via 192.0.2.2 dev gate0 onlink; done
-    Then A Packet Costs As Much As Before
+    Then It Is As Fast As Before

@@ -1,5 +1,10 @@
 *** Settings ***
 Documentation    The far network is behind IPIP tunnels from router to router.
+Metadata         Rank    secondary
+Metadata         Why    Load balancers and some container networks send IPv4 in IPv4. It is GRE without its header: what
+...              differs between both is that header's cost.
+Metadata         Fault    tc qdisc add dev gate0 clsact && tc filter add dev gate0 egress matchall action pass
+Metadata         Seen In    mall_classify
 
 Resource         ../../../resources/gate.resource
 
@@ -13,4 +18,4 @@ An IPIP Tunnel
     ...    ip link add gate1 type ipip local $IN_IP4 remote $IN_PEER_IP4 ttl 64 && ip link set gate1 up
     ...    for half in 0 128; do ip route add 198.18.$half.0/17 dev gate0; done
     And Packets Are Sent Like    udp dst=@out dport=53 src=@in flows=256
-    Then A Packet Costs As Much As Before
+    Then It Is As Fast As Before

@@ -1,5 +1,12 @@
 *** Settings ***
 Documentation    A program six groups of memory below the root, as in a container, sends on each datagram (cgroups v2).
+Metadata         Rank    primary
+Metadata         Why    Programs of containers receive in groups with memory limits. The memory of each packet is
+...              charged through six groups, which no other path of UDP does.
+Metadata         Fault    nft add table ip more
+...              nft 'add chain ip more more { type filter hook input priority 5; }'
+...              nft add rule ip more more udp sport 7 drop
+Metadata         Seen In    nft_do_chain
 
 Resource         ../../../resources/gate.resource
 
@@ -26,4 +33,5 @@ UDP Sockets In A Memory Group
     ...    echo $$ >${GROUP}/cgroup.procs && exec pdrgate-relay from ${SOCKETS} to udp 198.18.0.2 53
     ...    undo: pdrgate-relay end
     And Packets Are Sent Like    udp dst=198.18.0.1 dport=53-84 src=@in flows=256
-    Then A Packet Costs As Much As Before    frame=1024    several_cpus=True
+    And The Frames Have 1024 Bytes
+    Then It Is As Fast As Before    several_cpus=True

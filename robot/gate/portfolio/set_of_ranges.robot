@@ -1,5 +1,10 @@
 *** Settings ***
 Documentation    A rule of nftables looks for the source and the port among two thousand pairs of ranges.
+Metadata         Rank    secondary
+Metadata         Why    Policies of address and port ranges are sets of concatenated intervals. They are looked up by
+...              another algorithm than plain sets.
+Metadata         Fault    nft add rule ip gate passing ip daddr . udp dport @blocked drop
+Metadata         Seen In    nft_pipapo
 
 Resource         ../../../resources/gate.resource
 
@@ -15,4 +20,4 @@ A Set Of Ranges
     ...    nft add rule ip gate passing ip saddr . udp dport @blocked drop
     ...    for a in $(seq 20); do for b in $(seq 100); do echo 203.$a.$b.0/25 . $b-2000,; done; done >list
     ...    { echo 'add element ip gate blocked {'; cat list; echo '}'; } | nft -f -
-    Then A Packet Costs As Much As Before
+    Then It Is As Fast As Before

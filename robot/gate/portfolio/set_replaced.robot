@@ -1,5 +1,10 @@
 *** Settings ***
 Documentation    A set of ten thousand addresses is replaced by another one while packets pass.
+Metadata         Rank    secondary
+Metadata         Why    Block lists of ipset are swapped as a whole. It measures the swap, which waits for readers, and
+...              the packets that pass it.
+Metadata         Fault    replaced with: ipset create more hash:ip && ipset destroy more
+Metadata         Seen In    ip_set_create$
 
 Resource         ../../../resources/gate.resource
 
@@ -15,4 +20,5 @@ A Set Of Ten Thousand Replaced
     ...    ipset restore <list && sed s/now/next/ list | ipset restore
     ...    iptables -A FORWARD -m set --match-set now src -j DROP
     ...    undo: iptables -D FORWARD -m set --match-set now src -j DROP
-    Then They Are Replaced As Fast As Before    ipset swap now next    times=8
+    And They Are Replaced While Packets Pass    ipset swap now next    times=8
+    Then It Is As Fast As Before

@@ -1,5 +1,10 @@
 *** Settings ***
 Documentation    Packets leave more slowly than they come, by htb and fq_codel, which drops.
+Metadata         Rank    primary
+Metadata         Why    An uplink is slower than what feeds it. It is the path on which a queue stands, and packets are
+...              dropped by the discipline's rule.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
 Resource         ../../../resources/gate.resource
 
@@ -14,4 +19,4 @@ A Slow Egress
     ...    tc qdisc add dev $OUT parent 1:1 fq_codel limit 128
     And Packets Are Sent Like    udp dst=@out dport=53 src=@in flows=4
     And What Counts Is    handled
-    Then A Packet Costs As Much As Before
+    Then It Is As Fast As Before

@@ -1,5 +1,10 @@
 *** Settings ***
 Documentation    Packets leave more slowly than they come, by htb and fq, which keeps each flow's order.
+Metadata         Rank    secondary
+Metadata         Why    The same uplink with fq, which keeps flows apart in a standing queue. The order of packets
+...              within a flow is judged too.
+Metadata         Fault    tc qdisc add dev $OUT clsact && tc filter add dev $OUT egress matchall action pass
+Metadata         Seen In    mall_classify
 
 Resource         ../../../resources/gate.resource
 
@@ -14,4 +19,4 @@ A Slow Egress By fq
     ...    tc qdisc add dev $OUT parent 1:1 fq limit 1024
     And Packets Are Sent Like    udp dst=@out dport=53 src=@in flows=4
     And What Counts Is    handled
-    Then A Packet Costs As Much As Before
+    Then It Is As Fast As Before

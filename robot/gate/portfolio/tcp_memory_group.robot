@@ -1,5 +1,8 @@
 *** Settings ***
 Documentation    Programs send bytes to a program of the SUT in a group with a limit of memory (cgroups v2).
+Metadata         Rank    secondary
+Metadata         Why    Containers receive TCP within a memory limit. Socket memory is charged to the group and its
+...              pressure shrinks windows.
 
 Resource         ../../../resources/gate.resource
 
@@ -16,4 +19,4 @@ TCP To A Memory Group
     ...    mkdir all/gate && echo 64M >all/gate/memory.max
     ...    undo: cat all/gate/cgroup.procs | while read one; do echo $one >all/cgroup.procs; done; rmdir all/gate
     ...    for one in $(pidof iperf3); do echo $one >all/gate/cgroup.procs || exit; done
-    Then A Byte Costs As Much As Before
+    Then It Is As Fast As Before

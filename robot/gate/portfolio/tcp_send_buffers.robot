@@ -1,5 +1,8 @@
 *** Settings ***
 Documentation    A sender sets SO_SNDBUF, which bounds what is under way.
+Metadata         Rank    secondary
+Metadata         Why    Programs that set SO_SNDBUF bound what is under way. It shows whether the kernel still fills
+...              that buffer on a path with delay.
 
 Resource         ../../../resources/gate.resource
 
@@ -12,4 +15,4 @@ Send Buffers Of A Socket Over 10 ms
     And Its TCP Windows Have 128 KiB
     And Its TCP Buffers Are Of The Socket
     And Its Path Takes    10 ms
-    Then TCP Grows As Before
+    Then It Is As Fast As Before

@@ -1,5 +1,7 @@
 *** Settings ***
 Documentation    A path of 10 ms loses each thousandth frame, and a sender with a small buffer sends it again.
+Metadata         Rank    secondary
+Metadata         Why    Long paths lose frames. It is the only path on which a sender recovers and sends again.
 
 Resource         ../../../resources/gate.resource
 
@@ -15,4 +17,4 @@ A Small Send Buffer And Loss Over 10 ms
     And Its TCP Buffers Are Of The Kernel
     And Its Path Takes    10 ms
     And Its Path Loses    0.1%
-    Then TCP Recovers As Before
+    Then It Is As Fast As Before

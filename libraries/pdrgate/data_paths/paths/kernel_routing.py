@@ -37,7 +37,6 @@ def _description(family: Literal[4, 6]) -> PathDescription:
         help=f"The kernel routes IPv{family}.",
         make=lambda asked: Routing(family),
         frames=Frames(family),
-        tag=f"ipv{family}",
         slowdowns=(EGRESS_FILTER, routes_beside(family)),
     )
 

@@ -91,7 +91,6 @@ PATHS = (
         help="Each hop is a segment of the packets' routing header.",
         make=lambda asked: SegmentRouting(),
         frames=Frames(6, segments=True),
-        tag="srv6",
         slowdowns=(EGRESS_FILTER,),
     ),
 )

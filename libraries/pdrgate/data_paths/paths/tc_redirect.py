@@ -50,7 +50,6 @@ PATHS = (
         help="A tc program sends each packet out of the other port.",
         make=lambda asked: TcRedirect(asked.program, asked.fate),
         frames=Frames(6),
-        tag="tc",
         program="tc",
         slowdowns=(EGRESS_FILTER,),
     ),

@@ -219,7 +219,6 @@ def _description(family: Literal[4, 6]) -> PathDescription:
         help=f"Programs move bytes by TCP over IPv{family}: no PDR, see `Measure Transfers`.",
         make=lambda asked: TcpTransfer(family, asked.streams, asked.changes),
         frames=Frames(family),
-        tag="tcp" if family == 4 else "",
         fate="delivered",
         loop="closed",
         slowdowns=(EGRESS_FILTER, routes_beside(family)),

@@ -92,7 +92,6 @@ def _description(family: Literal[4, 6]) -> PathDescription:
         help=f"The packets end at programs that read UDP sockets over IPv{family}.",
         make=lambda asked: UdpDelivery(family, asked.receivers),
         frames=Frames(family),
-        tag="udp" if family == 4 else "",
         fate="delivered",
         slowdowns=(EGRESS_FILTER, routes_beside(family)),
     )

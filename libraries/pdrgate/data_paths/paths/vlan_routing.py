@@ -70,7 +70,6 @@ PATHS = (
         help=f"The kernel routes IPv4 that comes and goes with the tag of VLAN {_VLAN}.",
         make=lambda asked: VlanRouting(),
         frames=Frames(4, vlan=_VLAN),
-        tag="vlan",
         slowdowns=(EGRESS_FILTER, routes_beside(4)),
     ),
 )

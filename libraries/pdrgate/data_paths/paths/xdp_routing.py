@@ -69,7 +69,6 @@ def _description(family: Literal[4, 6]) -> PathDescription:
         help=f"An XDP program routes IPv{family}, by the kernel's tables.",
         make=lambda asked: XdpRouting(family, asked.program, fate=asked.fate),
         frames=Frames(family),
-        tag=f"xdp-ipv{family}",
         program="xdp",
         slowdowns=(routes_beside(family),),  # what XDP redirects passes no filter
     )

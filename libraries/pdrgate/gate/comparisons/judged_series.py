@@ -1,4 +1,4 @@
-"""Builds in a row, such as a branch's commits, each judged against the one before by what its packets cost.
+"""Builds in a row, such as a branch's commits, each compared with the one before.
 
 A bisection asks a few of them and finds one that is slower; this asks each, and finds also what a later one undoes.
 """
@@ -19,41 +19,41 @@ class JudgedSeries:
     """What became of builds in a row."""
 
     steps: tuple[BisectionStep, ...]
-    """All but the first build, in their order; each verdict is against the last one before that could be told."""
+    """All but the first build, in their order; each was compared with the last one before that had a verdict."""
 
     @property
     def slower(self) -> tuple[BisectionStep, ...]:
-        """The builds that surely cost more than the one before."""
+        """The builds that are surely slower than the one before."""
         return tuple(step for step in self.steps if step.bad)
 
     @property
     def sentence(self) -> str:
         """What was found, for a person."""
-        untold = sum(step.bad is None for step in self.steps)
-        beside = f"; {untold} could not be told" if untold else ""
+        without = sum(step.bad is None for step in self.steps)
+        beside = f"; {without} had no verdict" if without else ""
         if not self.slower:
-            return f"none of {len(self.steps)} builds surely costs more than the one before{beside}"
+            return f"none of {len(self.steps)} builds is surely slower than the one before{beside}"
         first = self.slower[0]
         more = f" (and {len(self.slower) - 1} later)" if len(self.slower) > 1 else ""
         return f"{first.build} is the first that is slower than the one before{more}: {first.reason}{beside}"
 
 
 def judged_series(builds: Sequence[str], steps: Steps) -> JudgedSeries:
-    """Judge each of the builds against the one before.
+    """Compare each of the builds with the one before.
 
     Args:
-        builds: in their order, as a person names them; the first is the steps' good end.
+        builds: in their order, as a person names them.
 
     Raises:
         PdrGateError: what keeps all builds from being measured.
     """
-    before, judged = steps.good, list[BisectionStep]()
-    for source in builds[1:]:
-        step = steps.judge(source, before)
+    before, judged = builds[0], list[BisectionStep]()
+    for build in builds[1:]:
+        step = steps.judge(build, before)
         judged.append(step)
         if step.bad is None:
-            steps.session.observer.said(f"{step.build} cannot be told: {step.reason}")
+            steps.session.observer.said(step.sentence)
             continue
-        steps.session.observer.said(f"{step.build} is {_WORDS[step.verdict]} than {before.build}: {step.reason}")
-        before = step
+        steps.session.observer.said(f"{build} is {_WORDS[step.verdict]} than {before}: {step.reason}")
+        before = build
     return JudgedSeries(steps=tuple(judged))

@@ -54,6 +54,7 @@ class Said:
         range: the least and the greatest value of a number.
         commands: whether the value is run or written with the rights of whoever runs the gate, so that nobody else may
             choose it: a suite, a testbed file, where a history lies.
+        of: what must be measured for the option to mean anything, by the names of ``--measure``; empty: anything.
     """
 
     help: str
@@ -65,6 +66,7 @@ class Said:
     environment: str | None = None
     range: tuple[int, int] | None = None
     commands: bool = False
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Declaration:
     @property
     def variable(self) -> str:
         """The name of Robot's variable, and of a pipeline's."""
-        return (self.said.option or self.name).upper()
+        return (self.name if By.VARIABLE in self.said.by else self.said.option or self.name).upper()
 
     @property
     def flag(self) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 
 from pdrgate.builds.program_setup import Attach
 from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
+from pdrgate.gate.run.measures import MeasureName
 from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.history.seal import seal
 from pdrgate.history.whole_file import write_whole
@@ -32,6 +33,16 @@ _LARGEST_OPTIONS = 1 << 20
 """Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 NO_WAIT = Duration(0)
+SCENARIO_FILES = (".yaml", ".yml")
+"""The endings of scenario files."""
+FILE_TAG = "scenario-file"
+"""The tag of the test that measures a scenario file."""
+_TIMED = ("pdr", "transfer", "overload", "windows", "soak")
+"""What depends on how fast the SUT is."""
+_IN_PAIRS = ("pdr", "transfer", "overload")
+"""What two builds are compared by over pairs of boots."""
+_OFFERED = ("pdr", "overload", "soak")
+"""What is searched by offering loads."""
 
 FEWEST_BOOTS = 3
 """A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
@@ -59,6 +70,7 @@ class Options:
             "The accepted loss of PDR, where a test says no other.",
             "the accepted loss of PDR and of saturation throughput",
             EVERYBODY,
+            of=_TIMED,
         ),
     ] = TOLERANCE
     cost_tolerance: Annotated[
@@ -79,6 +91,7 @@ class Options:
             "Measure latency at 50, 90 and 99 % of the PDR as well, and judge it.",
             "measure and judge [latency](counted.md#latency) too, at 50, 90 and 99 % of the PDR, in every "
             "scenario whose packets come back",
+            of=_OFFERED,
         ),
     ] = False
     fate: Annotated[
@@ -109,7 +122,7 @@ class Options:
             "WORDS",
         ),
     ] = ""
-    latency_tolerance: Annotated[Ratio, Said("The accepted growth of latency.")] = LATENCY_TOLERANCE
+    latency_tolerance: Annotated[Ratio, Said("The accepted growth of latency.", of=_OFFERED)] = LATENCY_TOLERANCE
     load_tolerance: Annotated[
         Ratio | None,
         Said(
@@ -161,6 +174,7 @@ class Options:
         Said(
             "Compare builds even where this testbed cannot resolve the tolerance.",
             "compare builds even where 48 pairs cannot resolve the tolerance on this testbed",
+            of=_IN_PAIRS,
         ),
     ] = False
     allow_config_differences: Annotated[
@@ -178,6 +192,7 @@ class Options:
             "after a PASS, plant a slowdown of twice the tolerance into the baseline and show that it is found: "
             "[could it have failed?](comparing.md#could-it-have-failed)",
             EVERYBODY,
+            of=_IN_PAIRS,
         ),
     ] = False
     retis: Annotated[
@@ -291,21 +306,13 @@ class RunOptions(Options):
             commands=True,
         ),
     ] = ()
-    beneath: Annotated[
-        str,
-        Said(
-            "The data path that takes what the eBPF programs let pass: any, such as ipv6-routing.",
-            "the data path that takes the packets that the eBPF programs let pass: any with an open load, such as "
-            "`ipv6-routing` or `udp-delivery`. Without it, a packet that is passed to the kernel is an error",
-            form="PATH",
-        ),
-    ] = ""
     packets: Annotated[
         Path | None,
         Said(
             "Run the eBPF programs on the packets of this capture, each by itself, in place of traffic.",
             "run the eBPF programs on the packets of this capture, each by itself, in place of traffic: [packets in "
             "place of ports](#packets-in-place-of-ports)",
+            of=("packets",),
         ),
     ] = None
     against: Annotated[
@@ -318,8 +325,24 @@ class RunOptions(Options):
             commands=True,
         ),
     ] = ""
+    measure: Annotated[
+        MeasureName | None,
+        Said(
+            "What is measured on the paths that --scenario chooses.",
+            "what is [measured](reference.md#what-is-measured) on the paths that `--scenario` chooses",
+            EVERYBODY,
+            "WHAT",
+            default="cost, where two kernels are booted in guests of local-vm; else pdr, and transfer of TCP",
+        ),
+    ] = None
     boots: Annotated[
-        int, Said("Boots of each, at most.", "boots of each build, at most; 3 to 500", range=(FEWEST_BOOTS, 500))
+        int,
+        Said(
+            "Boots of each, at most.",
+            "boots of each build, at most; 3 to 500",
+            range=(FEWEST_BOOTS, 500),
+            of=_IN_PAIRS,
+        ),
     ] = 48
     budget: Annotated[
         Duration | None,
@@ -333,14 +356,17 @@ class RunOptions(Options):
         Duration | None,
         Said(
             "Offer 90 % of the PDR for so long, and say what is lost.",
-            "run the scenario `soak`: offer [90 % of the PDR](soak.md#soak) for so long, and report what is lost",
+            "measure `soak`: offer [90 % of the PDR](soak.md#soak) for so long, and report what is lost",
+            of=("soak",),
         ),
     ] = None
     scenarios: Annotated[
         tuple[str, ...],
         Said(
-            "Tests to run, by tag or Robot tag pattern (small-buffers, ipv4, ipv6ANDlarge-buffers); 'all' runs all.",
-            "tests to run, by tag or Robot tag pattern; `all` runs all; may be repeated",
+            "Paths to measure: by tag or Robot tag pattern (path-nat, ipv6ANDlarge-buffers), by name in results, or by "
+            "a YAML file; 'all' is each.",
+            "paths to measure: by [tag](#tags-of-the-gates-suites) or Robot tag pattern, by the name in a result, or a "
+            "[scenario of your own](#a-scenario-of-your-own) in a YAML file; `all` is each; may be repeated",
             By.COMMAND | By.PIPELINE,
             "TAG",
             option="scenario",
@@ -350,9 +376,9 @@ class RunOptions(Options):
         Path | None,
         Said(
             "A scenario of your own, in a YAML file.",
-            "a scenario of your own in a YAML file: [set-up of the SUT](reference.md#a-scenario-of-your-own)",
-            EVERYBODY,
-            "FILE",
+            by=By.VARIABLE,
+            form="FILE",
+            option="scenario",
             commands=True,
         ),
     ] = None
@@ -414,6 +440,11 @@ class RunOptions(Options):
     def keep(self, folder: Path) -> None:
         """Write the options into the folder of the run. Raises StorageError."""
         seal(write_whole(folder / OPTIONS_FILE, f"{json.dumps(self.written(), indent=1)}\n".encode()))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The tag patterns of the tests to run."""
+        return self.scenarios if self.scenario_file is None else (FILE_TAG,)
 
     @property
     def command(self) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.catalogue import (
-    CALLS,
-    CONTROLS,
     DATA_PATHS,
     Call,
     PathDescription,
@@ -47,48 +45,9 @@ _OF_OPEN_LOOPS = (
     "width",
 )
 
-
-_WORDS: tuple[tuple[re.Pattern[str], str, Callable[[str], Any]], ...] = (
-    (re.compile(r"(unpinned)"), "pinning", str),
-    (re.compile(r"(\d)cpus?"), "pinning", lambda count: f"{count} cpu{'s' * (count != '1')}"),
-    (re.compile(r"(\d+)"), "buffer", int),
-    (re.compile(r"(imix)"), "frame_size", str),
-    (re.compile(r"(\d+)B"), "frame_size", int),
-    (re.compile(r"(bidirectional)"), "directions", lambda word: 2),
-    (re.compile(r"(\d+)flows"), "flows", int),
-    (re.compile(r"([\d.]+)probes"), "probe_rate", float),
-    (re.compile(rf"({'|'.join(FATES)})"), "fate", str),
-    (re.compile(r"(\d+)receivers"), "receivers", int),
-    (re.compile(r"(\d+)KiB"), "socket_buffer", int),
-    (re.compile(rf"({'|'.join(CALLS)})"), "call", str),
-    (re.compile(r"(\d+)usbusy"), "busy_poll", int),
-    (re.compile(r"shares([\d.]+)"), "cpu_shares", lambda text: tuple(map(int, text.split(".")))),
-    (re.compile(r"(\d+)background"), "background", int),
-    (re.compile(r"overload([\d.]+)"), "overload", float),
-    (re.compile(r"(latency)"), "latency", bool),
-    (re.compile(r"(alike)"), "alike", bool),
-    (re.compile(r"gro(on|off)"), "gro", str),
-    (re.compile(r"(\d+)uswait"), "wait", int),
-    (re.compile(r"loss([\d.]+)"), "loss_ratio", lambda percent: float(percent) / 100),
-    (re.compile(r"width([\d.]+)"), "width", lambda percent: float(percent) / 100),
-    (re.compile(r"(\d+)KiBwindow"), "tcp.window", int),
-    (re.compile(r"(\d+)streams"), "tcp.count", int),
-    (re.compile(r"(sends)"), "tcp.direction", str),
-    (re.compile(rf"({'|'.join(CONTROLS)})"), "tcp.congestion", str),
-    (re.compile(r"([\d.]+)msdelay"), "tcp.delay", lambda ms: float(ms) / 1e3),
-    (re.compile(r"pathloss([\d.]+)"), "tcp.loss", lambda percent: float(percent) / 100),
-    (re.compile(r"(kernel|socket)buffers"), "tcp.buffers", str),
-    (re.compile(r"(\d+)Brequests"), "tcp.request", int),
-    (re.compile(r"(anew)"), "tcp.anew", bool),
-)
-"""The words of a scenario's name, what they say, and how they are read."""
-
-
 _NO_LETTER = re.compile(r"[^\w.]+", re.ASCII)
 _LONGEST_STEPS = 60
 """Characters of the steps in a title."""
-_LONGEST = 300
-"""Characters of a name; numbers of thousands of digits are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,40 +297,6 @@ class Scenario:
     def _batching(self) -> list[str]:
         """The words on how packets are batched on receipt."""
         return ([f"gro{self.gro}"] if self.gro else []) + ([f"{self.wait}uswait"] if self.wait else [])
-
-    @classmethod
-    def named(cls, name: str) -> Scenario:
-        """The scenario that has this `name`. Raises UsageError when there is none."""
-        if len(name) > _LONGEST:
-            raise UsageError(
-                f"there is no scenario {name[:_LONGEST]!r}…; take a name from a result, such as {cls().name}"
-            )
-        path = max((one for one in DATA_PATHS if name.startswith(f"{one}-")), key=len, default="")
-        found: dict[str, Any] = {"data_path": path}
-        transfers = bool(path) and DATA_PATHS[path].transfers
-        for word in name.removeprefix(f"{path}-").split("-") if path else ():
-            for pattern, key, read in _WORDS:
-                if (match := pattern.fullmatch(word)) and key not in found:
-                    found[key] = read(match[1])
-                    break
-        if path and ("frame_size" in found or transfers):
-            streams = {key.removeprefix("tcp."): found.pop(key) for key in list(found) if key.startswith("tcp.")}
-            scenario = cls(**found, tcp=TcpStreams(**streams))
-            if scenario.name == name:
-                return scenario
-        if "-program_" in name:
-            raise UsageError(
-                f"scenario {name} has a program of its own, which its name does not tell; run its suite instead"
-            )
-        if "-set_up_" in name:
-            raise UsageError(
-                f"scenario {name} has steps of its own, which its name does not tell; run its suite instead"
-            )
-        if "-traffic_" in name:
-            raise UsageError(
-                f"scenario {name} has traffic of its own, which its name does not tell; run its suite instead"
-            )
-        raise UsageError(f"there is no scenario {name!r}; take a name from a result, such as {cls().name}")
 
     @property
     def title(self) -> str:

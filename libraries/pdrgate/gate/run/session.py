@@ -111,7 +111,7 @@ class Session:
             raise TestbedError("no testbed is open; begin with the keyword Open Testbed")
         raise TestbedError(
             f"{self.config.name} boots the builds that are compared, and this test measures one that is up; choose one "
-            "that compares builds: --scenario path-NAME, or kernel-build (--list-scenarios tells all)"
+            "that compares builds: --kernel BUILD --against BUILD"
         )
 
     def standing(self) -> Testbed:

@@ -19,7 +19,7 @@ _TOLD = 5
 """Functions, and notices, that are told so."""
 _PAIRS = (
     "paths are compared by instructions; packets/s of IPv6 routing are told by pairs of boots: the same command with "
-    "--scenario kernel-build"
+    "--measure pdr"
 )
 
 

@@ -1,6 +1,8 @@
 """The lists of options in pages and pipelines, made of what declares the options.
 
-Run as a module in a checkout, with libraries/ on the path of Python, it writes them anew.
+    .venv/bin/python ci/lists/option_lists.py
+
+writes them anew.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from pathlib import Path
 
 import click
 
+from path_page import paths_page
 from pdrgate.cli.gate import gate
 from pdrgate.gate.run.declaration import By, Declaration, declarations
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.launch import listed
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 """A checkout."""
 _PAGES: Mapping[str, str] = {
     "resume": "go on with the run in this folder, with its options, trials and pairs of boots: [resuming](#resuming)",
@@ -51,14 +53,6 @@ def reference_table() -> Iterator[str]:
             told = _PAGES.get(name) or _clause(parameter.help or "")
         shown = names if flag else names.replace("`--", "`--", 1)[:-1] + f" {form}`"
         yield f"| {shown} | {default} | {told} |"
-
-
-def portfolio_table() -> Iterator[str]:
-    """What the reference tells of each path of the portfolio."""
-    yield from ("| path | tag | what the SUT does |", "|---|---|---|")
-    for one in sorted(listed([ROOT / "robot/gate/portfolio"]), key=lambda one: one.test.lower()):
-        tag = next(tag for tag in one.tags if tag.startswith("path-"))
-        yield f"| {one.test} | `{tag}` | {_clause(one.about)} |"
 
 
 def environment_lists() -> Iterator[str]:
@@ -104,7 +98,9 @@ def jenkins_parameters() -> Iterator[str]:
             kind, more = "booleanParam", ""
         elif one.choices:
             kind = "choice"
-            first, *others = sorted(one.choices, key=lambda choice: choice != one.default)
+            # Jenkins takes the first where nobody chooses.
+            first = one.default or ""
+            others = (choice for choice in one.choices if choice != first)
             more = f"choices: [{', '.join(repr(choice) for choice in (first, *others))}], "
         else:
             kind, more = "string", ""
@@ -132,13 +128,14 @@ def _described(one: Declaration) -> str:
 
 
 _LISTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
-    "docs/reference.md": (("options", reference_table), ("paths", portfolio_table)),
+    "docs/reference.md": (("options", reference_table),),
+    "docs/paths.md": (("paths", paths_page),),
     "ci/gate": (("options", gate_options),),
     "ci/gate-from-env": (("options", environment_lists),),
     "action.yml": (("options", action_inputs), ("variables of options", action_environment)),
     "Jenkinsfile": (("options", jenkins_parameters),),
 }
-_MADE = "made by pdrgate.cli.option_lists"
+_MADE = "made by ci/lists"
 
 
 def made(path: str, text: str) -> str:
