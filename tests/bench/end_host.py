@@ -39,7 +39,6 @@ from pdrgate.measurands.transfers.tcp import kernel_cost
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
-from pdrgate.record.transfer import Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
@@ -236,7 +235,7 @@ def shares_part(testbed: Testbed, where: str, options: argparse.Namespace) -> No
 
 
 @contextlib.contextmanager
-def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, float], Transfer]]:
+def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, float], Trial]]:
     """TCP set up on a testbed: makes a transfer at a window in KiB, and at bits/s or as fast as it goes."""
     path = TcpTransfer(4, streams)
     try:
@@ -244,7 +243,7 @@ def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, fl
         testbed.set_buffer(4096)
         testbed.pin("1 cpu")
 
-        def transfer(window: int, rate: float = 0.0) -> Transfer:
+        def transfer(window: int, rate: float = 0.0) -> Trial:
             with watching((*testbed.observers(shared=True), *counting_of(testbed))) as watch:
                 found = path.loop.transfer(window * 1024, 0.25 if rate else 1.0, rate)
             return changed(found, functions=watch.observation.functions)
@@ -254,7 +253,7 @@ def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, fl
         path.restore()
 
 
-def tcp_line(transfers: list[Transfer]) -> str:
+def tcp_line(transfers: list[Trial]) -> str:
     """What some equal transfers come to."""
     rtts = [one.senders.rtt for one in transfers if one.senders.rtt is not None]
     costs = [cost for one in transfers if (cost := kernel_cost(one)) is not None]

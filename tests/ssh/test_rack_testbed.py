@@ -367,9 +367,9 @@ with Session(load_testbed(file), options, record, Teller(), state=Path(state)) a
     subject = ScenarioRun(session, Scenario(buffer=777))
     subject.prepare()
     for _ in range(3):
-        subject.sut.measure(20e3, 0.1, "load")
+        subject.sut.measure(Ask(20e3, 0.1, Phase.LOAD))
     print("ready", flush=True)
-    subject.sut.measure(20e3, 60.0, "load")
+    subject.sut.measure(Ask(20e3, 60.0, Phase.LOAD))
 """
 
 

@@ -34,10 +34,7 @@ from pdrgate.measurands.registry import (
 from pdrgate.measurands.transfers.tcp import (
     AtRest,
     TcpThroughput,
-    TransferAsk,
-    TransferMeasurand,
     TransferSetting,
-    TransferStep,
 )
 from pdrgate.measurands.transfers.window_curve import WindowCurve
 
@@ -45,7 +42,7 @@ __all__ = [
     "AT_THE_KNEE", "DESCRIPTIONS", "LATENCY", "OF_TRANSFERS", "OF_TRIALS", "PAST_TRIALS", "RECEIVE_RATE", "Ask",
     "AtRest", "Compared", "Cost", "Description", "LatencyTrials", "Measurand", "MeasurandRole", "OverloadThroughput",
     "PartialDropRate", "ReplicateStep", "SaturationThroughput", "Setting", "Sweep", "TcpThroughput", "TolerancesAsked",
-    "TransferAsk", "TransferMeasurand", "TransferSetting", "TransferStep", "WindowCurve", "agree_at_the_knee",
+    "TransferSetting", "WindowCurve", "agree_at_the_knee",
     "compared_of", "described", "lower_is_better", "of_setting", "of_transfers", "replicate_of", "told_of",
     "told_once", "unit_of",
 ]  # fmt: skip

@@ -20,13 +20,15 @@ from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
-from pdrgate.gate.sut.prepared_sut import Identity, fingerprint_differences
+from pdrgate.gate.sut.fingerprinting import fingerprint_differences
+from pdrgate.gate.sut.load_search import goals_of
+from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.gate.verdicts.noise_floor import noise_floor
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.history.seal import seal
@@ -149,7 +151,7 @@ class BisectionEnds:
             ) from error
 
 
-def ends_of(comparison: BuildComparison, asked: BisectionRequest, *, each: bool = False) -> BisectionEnds | str:
+def ends_of(comparison: PairsComparison, asked: BisectionRequest, *, each: bool = False) -> BisectionEnds | str:
     """What a comparison of both ends has left for the steps between them; else why there is nothing to look for.
 
     Args:
@@ -199,7 +201,7 @@ def compare_ends(
     scenario = Scenario.named(asked.scenario)
     builds = {side: build_of(session, asked, side, source) for side, source in zip(SIDES, (good, bad), strict=True)}
     plan = Plan(PairsRule().most, None, tolerance, session.config.side_by_side)
-    comparison = BuildComparison(session, scenario, builds, plan)
+    comparison = comparison_of(session, scenario, builds, plan)
     return comparison.run(), ends_of(comparison, asked, each=each)
 
 
@@ -257,11 +259,11 @@ class Steps:
         """The trials of a boot."""
         session, profile = self.session, self.session.profile
         testbed = session.begin(build.start)
-        sut: OpenLoopSut | None = None
+        sut: PreparedSut | None = None
         try:
             session.ready(testbed, introduce=False)
             identity = Identity("candidate", build.label, number, f"{testbed.boot_id}-{number}", build.program)
-            sut = OpenLoopSut(session, self._scenario, testbed, identity, introduce=False)
+            sut = PreparedSut(session, self._scenario, testbed, identity, introduce=False)
             sut.prepare()
             self._check(sut)
             asks = [Ask(self.ends.load, profile.boot_trial, Phase.SATURATION)] * _TRIALS
@@ -273,7 +275,7 @@ class Steps:
                 sut.release(ending=True)
             session.leave([testbed])
 
-    def _check(self, sut: OpenLoopSut) -> None:
+    def _check(self, sut: PreparedSut) -> None:
         """Raises DataError where anything but the build is another."""
         told = fingerprint_differences(conditions(self.ends.fingerprint), conditions(sut.fingerprint))
         if told:

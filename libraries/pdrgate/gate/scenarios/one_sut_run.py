@@ -4,33 +4,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Generic, TypeVar
 
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.gate.verdicts.against_baseline import AgainstBaseline
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
 from pdrgate.gate.verdicts.interference import interference
-from pdrgate.record.stretch import Stretch
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import MeasurandResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
 
-AnySut = TypeVar("AnySut", bound=PreparedSut)  # type: ignore[type-arg]  # of any asks
 
-
-class OneSutRun(ABC, Generic[AnySut]):
+class OneSutRun(ABC):
     """One scenario on one SUT. Each step leaves what it found behind, so that one that ends early is reported.
 
     Args:
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
+        longname: what tells it from all other tests of the run; empty where its name does.
     """
 
-    def __init__(self, session: Session, sut: AnySut, baselines: BaselineSource | None, test: str) -> None:
+    def __init__(
+        self, session: Session, scenario: Scenario, baselines: BaselineSource | None, test: str, longname: str
+    ) -> None:
         self.session = session
-        self.sut = sut
+        self.sut = PreparedSut(
+            session, scenario, session.testbed, Identity(test=longname or test), told=self._told
+        )  # fmt: skip
         self.test = test
         self.measurands: tuple[MeasurandResult, ...] = ()
         self.judgement: Judgement | None = None
@@ -38,15 +40,19 @@ class OneSutRun(ABC, Generic[AnySut]):
         self.interference = ""
         self.disturbance = Disturbance()
         """Of the repeats."""
-        self._against = AgainstBaseline(sut, baselines)
+        self._against = AgainstBaseline(self.sut, baselines)
         self._failure: Judgement | None = None
         """Why there is nothing to compare."""
 
     @property
     def scenario(self) -> Scenario:
         """What is asked, by now."""
-        scenario: Scenario = self.sut.scenario
-        return scenario
+        return self.sut.scenario
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All so far."""
+        return self.sut.trials
 
     def finish(self, judgement: Judgement | None = None) -> Judgement:
         """Put the SUT back and record the scenario; ``judgement`` is for one that ended by an error."""
@@ -72,7 +78,7 @@ class OneSutRun(ABC, Generic[AnySut]):
         self.judgement = graver(self.judgement, judgement)
 
     def _explain(
-        self, failure: Judgement | None, made: Sequence[Stretch], repeats: Sequence[Stretch], beyond: str = ""
+        self, failure: Judgement | None, made: Sequence[Trial], repeats: Sequence[Trial], beyond: str = ""
     ) -> None:
         """Judge the repeats by what speaks against them, and by what the machine did meanwhile.
 
@@ -82,7 +88,7 @@ class OneSutRun(ABC, Generic[AnySut]):
             beyond: as `Disturbance.explained` takes it.
         """
         testbed = self.session.testbed
-        if not testbed.steady:  # else each stretch tells of it itself, where it mattered
+        if not testbed.steady:  # else each trial tells of it itself, where it mattered
             self.interference = interference(repeats, testbed.sut_cpus)
         self.disturbance = Disturbance.of([one for one in made if one.occasion.repeat], self.session.profile.patience)
         self._failure = self.disturbance.explained(failure, self.interference, remedy(testbed), beyond)
@@ -93,6 +99,10 @@ class OneSutRun(ABC, Generic[AnySut]):
     def _told_in_words(self, final: Judgement) -> Judgement:
         """The last judgement as its reader is told it."""
         return final
+
+    @abstractmethod
+    def _told(self, trial: Trial, replayed: bool) -> None:
+        """Show whoever watches a trial that was measured, or that is one of the run that is resumed."""
 
     @abstractmethod
     def _remember(self) -> None:

@@ -16,8 +16,7 @@ from pdrgate.gate.scenarios.receive_rates import check_count, receive_rate
 from pdrgate.gate.scenarios.replicate_samples import Measurands, Replicate, measure_in_turn, summaries
 from pdrgate.gate.scenarios.soaking import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.sut.dropped_packets import drop_tracer, look, lossy_load, traced_file
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
-from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.sut.load_search import LoadSearch, goals_of
 from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.baseline import BaselineSource
@@ -61,13 +60,16 @@ _WAVERING = 1.25
 """What repeats take at most, about, of what is planned for: a PDR takes as many trials as tell it."""
 
 
-class ScenarioRun(OneSutRun[OpenLoopSut]):
+class ScenarioRun(OneSutRun):
     """One scenario: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
 
     Args:
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
         longname: what tells it from all other tests of the run; empty where its name does.
+
+    Raises:
+        TestbedError: the scenario is a closed loop.
     """
 
     def __init__(
@@ -79,10 +81,12 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         test: str = "",
         longname: str = "",
     ) -> None:
-        asks = Identity(test=longname or test)
-        super().__init__(
-            session, OpenLoopSut(session, scenario, session.testbed, asks, told=self._told), baselines, test
-        )  # fmt: skip
+        if scenario.streams is not None:
+            raise TestbedError(
+                f"{scenario.data_path} has no PDR: a closed loop offers what it gets acknowledged; measure transfers"
+            )
+        super().__init__(session, scenario, baselines, test, longname)
+        self.loads = LoadSearch(self.sut)
         self.found: Search | None = None
         self.assessment: Assessment | None = None
         self.cost: CostResult | None = None
@@ -94,11 +98,6 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         """When the step that is going on ends, by the clock: at the earliest, at the latest."""
         self._after = 0.0
         """Seconds that the steps after it take at least."""
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All so far."""
-        return self.sut.trials
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
@@ -124,9 +123,9 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             asked = dataclasses.replace(asked, width=width)
         self.sut.ask(asked)
         self._against.find()
-        self.found = self.sut.search(goals_of(self.session.profile, self.scenario))
-        assert self.sut.calibration is not None
-        failure = search_failure(self.found, self.sut.calibration)
+        self.found = self.loads.search(goals_of(self.session.profile, self.scenario))
+        assert self.loads.calibration is not None
+        failure = search_failure(self.found, self.loads.calibration)
         if failure is not None:
             self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
         self._judged(self._failure)
@@ -136,7 +135,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
 
     def repeat(self) -> Assessment:
         """Measure the replicates around the PDR, and judge by PASTRAMI whether it can be trusted."""
-        profile, calibration = self.session.profile, self.sut.calibration
+        profile, calibration = self.session.profile, self.loads.calibration
         if self.found is None or calibration is None:
             raise TestbedError("there is no PDR to repeat trials around; search it first")
         result = self.found.results[-1]
@@ -208,7 +207,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         self._foresee(duration, duration)
         load, before = rounded(known * share), len(self.trials)
         for number, each in enumerate(times, start=1):
-            self.sut.measure(load, each, Phase.SOAK, repeat=number)
+            self.sut.measure(Ask(load, each, Phase.SOAK), repeat=number)
             self.soak = soaked(self.trials[before:], share, share_of, duration)
         assert self.soak is not None
         self.session.observer.said(self.soak.sentence())
@@ -233,7 +232,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         """
         check_count(count)
         self._against.find()
-        load = rounded(self.sut.calibrate().ceiling)
+        load = rounded(self.loads.calibrate().ceiling)
         self._foresee(count * duration, count * duration)
         found, failure = receive_rate(self.sut, load, duration, count)
         self._judged(failure)
@@ -279,7 +278,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             comparison=self._against.comparison,
             findings=dataclasses.replace(
                 result.findings,
-                calibration=self.sut.calibrated(),
+                calibration=self.loads.calibrated(),
                 search=searched(self.found) if self.found else None,
                 measurands=self.measurands,
                 assessment=self.assessment.result() if self.assessment else None,
@@ -309,7 +308,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         self._ends = now + least + then[0], now + most + then[1]
         self._after = then[0]
 
-    def _with_latency(self, measurands: Measurands, first: Replicate[Ask, Trial]) -> Measurands:
+    def _with_latency(self, measurands: Measurands, first: Replicate) -> Measurands:
         """With the loads at which latency is told, and the first repeat's trials there."""
         pdr = measurands.pdr.value(first.trials)
         found = dataclasses.replace(
@@ -331,11 +330,11 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         self.drops = look(self.sut, self._tracer, *lossy, self.session.profile.trial_duration, file)
         self.session.observer.said(self.drops.sentence())
 
-    def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:
+    def _summarise(self, measurands: Measurands, replicates: list[Replicate]) -> None:
         rates = [one for one in self.measurands if one.name == RECEIVE_RATE.name]
         self.measurands = (*summaries(measurands.all, replicates), *rates)
 
-    def _no_pdr(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> Judgement | None:
+    def _no_pdr(self, measurands: Measurands, replicates: list[Replicate]) -> Judgement | None:
         """Where most repeats came to no PDR there is none."""
         pdr = pdr_result_of(self.measurands)
         samples = self.measurands[0].samples if pdr else ()
