@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pdrgate.gate.comparisons.cold_boots.curve_boots import CurveBoots
 from pdrgate.gate.comparisons.cold_boots.transfer_boots import TransferBoots
 from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
-from pdrgate.gate.comparisons.living_boots.counted_measurands import counted_by
+from pdrgate.gate.comparisons.living_boots.counted_measurands import compared_by_counts
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
 from pdrgate.gate.comparisons.living_boots.counted_replacements import CountedReplacements
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
@@ -65,7 +65,7 @@ def living_comparison_of(
     closed = scenario.streams is not None
     kind = CountedBytes if closed else CountedReplacements if scenario.replaces else CountedPackets
     parts = ComparedBoots(
-        counted_by(scenario),
+        compared_by_counts(scenario),
         lambda told, known: LivingBoots(
             session, scenario, suts, kind(session, scenario, suts), told=told, known=known, test=task.longname
         ),

@@ -15,6 +15,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -165,34 +166,31 @@ def _tried(comparison: PairsComparison, known: Iterable[Slowdown], wanted: float
     """Size a slowdown in a boot of the baseline; None, and why, where that fails."""
     session, build = comparison.session, comparison.builds["baseline"]
     session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
-    testbed = session.begin(build.start)
-    sut: PreparedSut | None = None
     larger: list[Size] = []
     why: list[str] = []
-    try:
-        session.ready(testbed, introduce=False)
+    with session.booted(build.start) as testbed:
         # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
         boot_id = f"{testbed.boot_id}-sizing-{secrets.token_hex(4)}"
         identity = Identity("baseline", build.label, 1, boot_id, build.program, test=comparison.task.longname)
         sut = PreparedSut(session, comparison.scenario, testbed, identity, introduce=False)
-        sut.prepare()
-        work = _Work(sut, max(comparison.loads))
-        for one in known:
-            try:
-                steps, found = sized(lambda count, one=one: work(one, count), one.most, wanted)  # type: ignore[misc]
-            except CommandError as error:
-                why.append(f"the kernel does not take {Planted(one, 1)} ({error})")
-                continue
-            if _NEAR[0] * wanted <= found <= _NEAR[1] * wanted:
-                return Size(name=one.name, steps=steps, slowdown=found), ""
-            if found > wanted:
-                larger.append(Size(name=one.name, steps=steps, slowdown=found))
-            else:
-                why.append(f"{Planted(one, steps)}, as many as there can be, make {found:.1%} more work for a packet")
-    finally:
-        if sut is not None:
+        try:
+            sut.prepare()
+            work = _Work(sut, max(comparison.loads))
+            for one in known:
+                try:
+                    steps, found = sized(partial(work, one), one.most, wanted)
+                except CommandError as error:
+                    why.append(f"the kernel does not take {Planted(one, 1)} ({error})")
+                    continue
+                if _NEAR[0] * wanted <= found <= _NEAR[1] * wanted:
+                    return Size(name=one.name, steps=steps, slowdown=found), ""
+                if found > wanted:
+                    larger.append(Size(name=one.name, steps=steps, slowdown=found))
+                else:
+                    most = f"{Planted(one, steps)}, as many as there can be,"
+                    why.append(f"{most} make {found:.1%} more work for a packet")
+        finally:
             sut.release(ending=True)
-        session.leave([testbed])
     if larger:
         return min(larger, key=lambda one: one.slowdown), ""
     return None, f"{'; '.join(why)}; twice the tolerance is {wanted:.1%}"

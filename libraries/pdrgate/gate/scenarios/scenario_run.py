@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from pdrgate.gate.run.profile import TOP_TRIALS
-from pdrgate.gate.run.progress import Estimate, Progress
+from pdrgate.gate.run.progress import Progress
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, further_load, grid, is_highest, overloads, past_the_pdr, round_order
@@ -21,7 +21,6 @@ from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
-from pdrgate.gate.verdicts.change_verdict import check_tolerance
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Sweep
@@ -33,7 +32,6 @@ from pdrgate.record.trial import Trial
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
-    CostResult,
     GoalResult,
     LatencyResult,
     MeasurandResult,
@@ -89,15 +87,10 @@ class ScenarioRun(OneSutRun):
         self.loads = LoadSearch(self.sut)
         self.found: Search | None = None
         self.assessment: Assessment | None = None
-        self.cost: CostResult | None = None
         self.latency: tuple[LatencyResult, ...] = ()
         self.soak: SoakResult | None = None
         self.drops: DropsResult | None = None
         self._tracer: DropTracer | None = None
-        self._ends = (0.0, 0.0)
-        """When the step that is going on ends, by the clock: at the earliest, at the latest."""
-        self._after = 0.0
-        """Seconds that the steps after it take at least."""
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
@@ -240,29 +233,10 @@ class ScenarioRun(OneSutRun):
             self.measurands = (*self.measurands, found)
         return found
 
-    def judge(self, tolerance: float) -> Judgement:
-        """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
-        check_tolerance(tolerance)
-        if self.assessment is None:
-            raise TestbedError("there is nothing to judge; search the PDR and repeat trials around it first")
-        judgement = self._against.judge(
-            self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance, cost=self.cost,
-            losses=self._losses,
-        )  # fmt: skip
-        self._judged(judgement)
-        return judgement
-
     @property
     def lower_bound(self) -> float | None:
         """The search's relevant lower bound, packets/s, which is no PDR; None while there is none."""
         return self.found.results[-1].lower if self.found is not None else None
-
-    @property
-    def left(self) -> Estimate:
-        """What the scenario still takes, by what is known so far."""
-        now = time.monotonic()
-        least, most = (max(0.0, end - now) for end in self._ends)
-        return Estimate(max(self._after, least), max(self._after, most))
 
     def _told_in_words(self, final: Judgement) -> Judgement:
         """The last judgement; what was measured and not judged is told first."""
@@ -275,21 +249,17 @@ class ScenarioRun(OneSutRun):
             result,
             trials=len(self.trials),
             pdr=pdr_result_of(self.measurands),
-            comparison=self._against.comparison,
             findings=dataclasses.replace(
                 result.findings,
                 calibration=self.loads.calibrated(),
                 search=searched(self.found) if self.found else None,
-                measurands=self.measurands,
                 assessment=self.assessment.result() if self.assessment else None,
                 cost=self.cost,
                 latency=self.latency,
                 losses=self._losses,
                 arrivals=arrivals(trial for trial in self.trials if trial.occasion.repeat),
             ),
-            details=dataclasses.replace(
-                result.details, interference=self.interference, soak=self.soak, drops=self.drops
-            ),
+            details=dataclasses.replace(result.details, soak=self.soak, drops=self.drops),
         )
 
     # --- Steps of these ---
@@ -301,12 +271,6 @@ class ScenarioRun(OneSutRun):
         return total(
             [one for one in numbered if one.occasion.phase not in (Phase.SOAK, Phase.MRR)] or numbered or self.trials
         )
-
-    def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:
-        """Seconds that the step which begins now takes, and those after it."""
-        now = time.monotonic()
-        self._ends = now + least + then[0], now + most + then[1]
-        self._after = then[0]
 
     def _with_latency(self, measurands: Measurands, first: Replicate) -> Measurands:
         """With the loads at which latency is told, and the first repeat's trials there."""
@@ -347,9 +311,13 @@ class ScenarioRun(OneSutRun):
         theirs = [trial for trial in self.trials if trial.occasion.repeat in without]
         return Disturbance.of(theirs, self.session.profile.patience).weighed(failure, remedy(self.session.testbed))
 
-    def _remember(self) -> None:
-        if self.assessment is not None:
-            self._against.remember(self.measurands, self.trials)
+    @property
+    def _repeated(self) -> bool:
+        return self.assessment is not None
+
+    @property
+    def _first(self) -> str:
+        return "search the PDR and repeat trials around it"
 
     def _told(self, trial: Trial, replayed: bool) -> None:
         lower, upper = known_bounds(self.trials, self.scenario.loss_ratio)

@@ -7,7 +7,6 @@ stands a window that the scenario fixes, and repeats of it: are they one number,
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
@@ -15,13 +14,11 @@ from statistics import median
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.tcp_streams import Buffers, size
 from pdrgate.gate.run.profile import Profile
-from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.one_sut_run import OneSutRun
 from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn, summaries
 from pdrgate.gate.verdicts.baseline import BaselineSource
-from pdrgate.gate.verdicts.change_verdict import check_tolerance
 from pdrgate.measurands import (
     AtRest,
     Measurand,
@@ -66,6 +63,11 @@ def whole_seconds(duration: float) -> float:
     return float(max(1, math.ceil(duration)))
 
 
+def seconds_of(profile: Profile) -> float:
+    """What a transfer takes, with what programs and counters need."""
+    return whole_seconds(profile.trial_duration) + _EACH
+
+
 class TransferRun(OneSutRun):
     """One scenario: `prepare`, then `sweep` where a curve is wanted, `repeat` and `judge` in this order, then `finish`.
 
@@ -96,8 +98,6 @@ class TransferRun(OneSutRun):
         self.checks: tuple[StabilityCheck, ...] = ()
         """Of the repeats; empty before them."""
         self._curve: WindowCurve | None = None
-        self._ends = 0.0
-        """When the step that is going on ends, by the clock."""
 
     @property
     def window(self) -> int:
@@ -123,7 +123,7 @@ class TransferRun(OneSutRun):
         windows = _WINDOWS[:: profile.window_step]
         curve = self._curve = WindowCurve(windows, whole_seconds(profile.trial_duration))
         replicate: Replicate = Replicate(self.sut, (curve,))
-        self._foresee(2 * len(windows), profile)
+        self._foresee(*2 * (2 * len(windows) * seconds_of(profile),))
         measure_in_turn([replicate])
         found = curve.knee(replicate.trials)
         knees = ", ".join(map(size, curve.knees(replicate.trials)))
@@ -141,7 +141,7 @@ class TransferRun(OneSutRun):
             return self.checks
         profile, session = self.session.profile, self.session
         measurands = measured_transfers(self.window, profile.trial_duration, profile.transfers, buffers=self._buffers)
-        self._foresee(profile.repeats * profile.transfers + 1, profile)
+        self._foresee(*2 * ((profile.repeats * profile.transfers + 1) * seconds_of(profile),))
         replicates = [Replicate(self.sut, measurands, number) for number in range(1, profile.repeats + 1)]
         # At rest first, so that what load leaves behind is none of its round trips'.
         replicates[0].steps = (AtRest(self.window), *measurands)
@@ -158,42 +158,22 @@ class TransferRun(OneSutRun):
         session.say_once(station_limited(repeats))
         return self.checks
 
-    def judge(self, tolerance: float) -> Judgement:
-        """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
-        check_tolerance(tolerance)
-        if not self.checks:
-            raise TestbedError("there is nothing to judge; measure transfers first")
-        judgement = self._against.judge(
-            self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance
-        )  # fmt: skip
-        self._judged(judgement)
-        return judgement
+    @property
+    def _repeated(self) -> bool:
+        return bool(self.checks)
 
     @property
-    def left(self) -> Estimate:
-        """What the step that is going on still takes."""
-        left = max(0.0, self._ends - time.monotonic())
-        return Estimate(left, left)
-
-    def _remember(self) -> None:
-        if self.checks:
-            self._against.remember(self.measurands)
+    def _first(self) -> str:
+        return "measure transfers"
 
     def _detailed(self, result: ScenarioResult) -> ScenarioResult:
         return replace(
             result,
-            comparison=self._against.comparison,
-            findings=replace(result.findings, measurands=self.measurands),
             details=replace(
                 result.details,
-                interference=self.interference,
                 transfers=transfers_result(self.window, self.trials, self.checks, self._curve),
             ),
         )
-
-    def _foresee(self, transfers: int, profile: Profile) -> None:
-        """That so many transfers begin now."""
-        self._ends = time.monotonic() + transfers * (whole_seconds(profile.trial_duration) + _EACH)
 
     def _told(self, trial: Trial, replayed: bool) -> None:
         again = ", of the run that is continued" if replayed else ""

@@ -77,7 +77,7 @@ _LOSSY: Final = _deviating(
 """Over a path that loses frames: how fast senders recover, and what is sent again."""
 
 
-def counted_by(scenario: Scenario) -> ComparedBy:
+def compared_by_counts(scenario: Scenario) -> ComparedBy:
     """What a scenario's boots are compared by where they stay up."""
     if (streams := scenario.streams) is not None:
         return (
