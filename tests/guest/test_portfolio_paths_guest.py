@@ -107,7 +107,7 @@ def used(metered: VmTestbed, name: str, folder: Path) -> Used:
     before = NetworkState.of(hop.host)
     with applied(metered, scenario, scenario.set_up) as path:
         if path.loop is not None:
-            moved, functions = path.loop.transfer(65536, 0.2).delivered > 0, {}
+            moved, functions = path.loop.transfer(65536, 0.2).transfer.delivered > 0, {}
         else:
             with generating(metered, path) as generator:
                 probe_path(path, metered, generator, scenario.frames, scenario.counts)

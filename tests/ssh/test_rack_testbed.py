@@ -238,7 +238,7 @@ def test_tcp_between_the_sut_and_who_it_faces(
             path = TcpTransfer(6 if named else 4, streams, journal)
             path.apply(testbed.hops)
             try:
-                made = path.loop.transfer(64 << 10, 1.0)
+                made = path.loop.transfer(64 << 10, 1.0).transfer
                 assert made.delivered > 1 << 20
                 assert made.senders.advertised <= 64 << 10
                 assert made.senders.looks
