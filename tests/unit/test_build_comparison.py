@@ -44,7 +44,6 @@ from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.observers.watching import Observation
 from pdrgate.record.phase import Phase
-from pdrgate.record.trial import Trial
 from pdrgate.replication import NoiseFloor
 from pdrgate.replication.replicates import Replicates
 from pdrgate.reports.ci.markdown import run_markdown
@@ -1149,7 +1148,7 @@ def test_what_is_interrupted_leaves_what_it_has_measured(tmp_path: Path, pairs: 
     session, subject = comparison(tmp_path, [1e6], [0.9e6], Machine(), watcher=watcher)
     original = subject.loop.replication.next
 
-    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates[Trial]:
+    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         if number > pairs:
             raise ends
         return original(number, wanted=wanted)
@@ -1228,7 +1227,7 @@ def killed_after(pairs: int, subject: PairsComparison) -> None:
     """Measure until the process ends in the middle of the next pair."""
     original, left = subject.loop.replication.next, [pairs]
 
-    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates[Trial]:
+    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         if not left[0]:
             raise Killed
         left[0] -= 1
