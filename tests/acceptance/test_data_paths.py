@@ -158,5 +158,5 @@ def test_the_path_of_tcp_tells_throughput_and_round_trips(one_stream: Ended, kne
     assert swept["transfers"]["knees"]
     for ended in (one_stream, knee):
         assert ended.folder is not None
-        assert (ended.folder / "transfers.jsonl").stat().st_size
+        assert (ended.folder / "trials.jsonl").stat().st_size
         assert "TCP throughput" in (ended.folder / "summary.html").read_text()

@@ -39,7 +39,6 @@ from pdrgate.measurands.transfers.tcp import kernel_cost
 from pdrgate.observers.accounting import losses
 from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
-from pdrgate.record.transfer import Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
@@ -236,7 +235,7 @@ def shares_part(testbed: Testbed, where: str, options: argparse.Namespace) -> No
 
 
 @contextlib.contextmanager
-def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, float], Transfer]]:
+def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, float], Trial]]:
     """TCP set up on a testbed: makes a transfer at a window in KiB, and at bits/s or as fast as it goes."""
     path = TcpTransfer(4, streams)
     try:
@@ -244,7 +243,7 @@ def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, fl
         testbed.set_buffer(4096)
         testbed.pin("1 cpu")
 
-        def transfer(window: int, rate: float = 0.0) -> Transfer:
+        def transfer(window: int, rate: float = 0.0) -> Trial:
             with watching((*testbed.observers(shared=True), *counting_of(testbed))) as watch:
                 found = path.loop.transfer(window * 1024, 0.25 if rate else 1.0, rate)
             return changed(found, functions=watch.observation.functions)
@@ -254,14 +253,15 @@ def talking(testbed: Testbed, streams: TcpStreams) -> Iterator[Callable[[int, fl
         path.restore()
 
 
-def tcp_line(transfers: list[Transfer]) -> str:
+def tcp_line(transfers: list[Trial]) -> str:
     """What some equal transfers come to."""
-    rtts = [one.senders.rtt for one in transfers if one.senders.rtt is not None]
+    moved = [one.transfer for one in transfers]
+    rtts = [one.senders.rtt for one in moved if one.senders.rtt is not None]
     costs = [cost for one in transfers if (cost := kernel_cost(one)) is not None]
-    busy = [one.cpu.sut_busy for one in transfers if one.cpu.sut_busy is not None]
-    again = sum(one.senders.retransmitted for one in transfers) / max(1, sum(one.senders.segments for one in transfers))
+    busy = [one.cpu.sut_busy for one in moved if one.cpu.sut_busy is not None]
+    again = sum(one.senders.retransmitted for one in moved) / max(1, sum(one.senders.segments for one in moved))
     return (
-        f"{statistics.median(one.throughput for one in transfers) / 1e6:9.1f} Mbit/s"
+        f"{statistics.median(one.throughput for one in moved) / 1e6:9.1f} Mbit/s"
         f"{1e3 * statistics.median(rtts) if rtts else 0.0:10.3f} ms{again:10.4%} again"
         + (f"{statistics.median(costs):8.2f} instructions/byte" if costs else "")
         + (f"  SUT's CPU {statistics.median(busy):.0%} busy" if busy else "")
@@ -271,7 +271,7 @@ def tcp_line(transfers: list[Transfer]) -> str:
 def windows_part(testbed: Testbed, where: str, options: argparse.Namespace) -> None:
     for streams in (TcpStreams(), TcpStreams(direction="sends")):
         with talking(testbed, streams) as transfer:
-            rest = min(transfer(1024, 10e6).senders.rtt or 1.0 for _ in range(options.trials))
+            rest = min(transfer(1024, 10e6).transfer.senders.rtt or 1.0 for _ in range(options.trials))
             print(f"the SUT {streams.direction}; a round trip at rest takes {1e3 * rest:.3f} ms")
             for window in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
                 made = [transfer(window) for _ in range(options.trials)]

@@ -40,7 +40,7 @@ def comes_up(testbed: VmTestbed, name: str) -> str:
     try:
         with applied(testbed, scenario, scenario.set_up) as path:
             if path.loop is not None:
-                if not path.loop.transfer(65536, 0.2).delivered:
+                if not path.loop.transfer(65536, 0.2).transfer.delivered:
                     return "no byte of a transfer arrives"
             else:
                 generator = counted_by(path.arrivals, testbed.generator(path.family))

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.memory.memory_observer import MemoryObserver
@@ -29,6 +30,7 @@ from pdrgate.guests.metering.memory.naming.line_names import NamedLines, NamesLi
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.measurands import Ask
 from pdrgate.measurands.memory.memory_trials import SENT_AT_ONCE
 from pdrgate.observers.watching import Observation
 from pdrgate.record.phase import Phase
@@ -92,13 +94,17 @@ def measured(testbed: VmTestbed, name: str, trials: int, folder: Path) -> TimedE
         (memory,) = executed.memory()
         assert isinstance(memory, MemoryObserver)
         timed = TimedEnd(memory)
-        measurer = TrialMeasurer(
-            generator, Frames(path.family, 64), testbed.observers(), file, Belonging("naming", boot=testbed.boot_id),
-            counting=counting, seeing_memory=(timed,), busy=executed.busy,
-        )  # fmt: skip
-        measurer.measure(LOAD, DURATION, Phase.SATURATION)
+        measurer = Measurer(
+            OpenLoopTraffic(generator, Frames(path.family, 64), busy=executed.busy),
+            testbed.observers(),
+            file,
+            Belonging("naming", boot=testbed.boot_id),
+            counting=counting,
+            during={Phase.MEMORY: (timed,)},
+        )
+        measurer.measure(Ask(LOAD, DURATION, Phase.SATURATION))
         for _ in range(trials):
-            measurer.measure(LOAD, SENT_AT_ONCE / LOAD, Phase.MEMORY)
+            measurer.measure(Ask(LOAD, SENT_AT_ONCE / LOAD, Phase.MEMORY))
         return timed
     finally:
         generator.close()

@@ -21,12 +21,13 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.measurands import replicate_of
+from pdrgate.measurands import Ask, replicate_of
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging
@@ -62,14 +63,18 @@ def boot_and_measure(
         ).cost
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:
-            measurer = TrialMeasurer(
-                generator, Frames(6, 64), testbed.observers(), file, belonging, check=testbed.check,
-                counting=testbed.executed.counting(), busy=testbed.executed.busy,
-            )  # fmt: skip
+            measurer = Measurer(
+                OpenLoopTraffic(generator, Frames(6, 64), busy=testbed.executed.busy),
+                testbed.observers(),
+                file,
+                belonging,
+                check=testbed.check,
+                counting=testbed.executed.counting(),
+            )
             for _ in range(options.trials):
-                measurer.measure(OVERLOAD, options.duration, Phase.SATURATION)
+                measurer.measure(Ask(OVERLOAD, options.duration, Phase.SATURATION))
             while (ask := cost.next(measurer.made)) is not None:
-                measurer.measure(ask.load, ask.duration, ask.phase)
+                measurer.measure(ask)
         finally:
             generator.close()
             file.close()

@@ -22,9 +22,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.progress import Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
@@ -68,7 +69,7 @@ class Planted:
         return getattr(self.testbed, name)
 
 
-def compared(rules: int, options: argparse.Namespace, place: Path) -> BuildComparison:
+def compared(rules: int, options: argparse.Namespace, place: Path) -> PairsComparison:
     """One comparison, from boots to judgement."""
     asked = Options(profile="quick", wait=Duration(3600.0), cost_tolerance=options.cost_tolerance)
     config, kernel = load_testbed(FILE), named_build(options.kernel)
@@ -85,7 +86,7 @@ def compared(rules: int, options: argparse.Namespace, place: Path) -> BuildCompa
     builds = {side: build(side, planted) for side, planted in zip(SIDES, (0, rules), strict=True)}
     try:
         session.take()
-        comparison = BuildComparison(session, Scenario(), builds, Plan(48, None, options.tolerance))
+        comparison = comparison_of(session, Scenario(), builds, Plan(48, None, options.tolerance))
         comparison.measure()
         comparison.judge(options.tolerance)
         comparison.finish()

@@ -14,7 +14,8 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from pdrgate.gate.comparisons.counted_comparison import CountedTrials
+from pdrgate.gate.comparisons.living_boots.counted_measurands import compared_by_counts
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import Cost
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.results.verdict import Verdict, gravest_verdict
@@ -29,7 +30,7 @@ CHANGES = (0.0, 0.02, 0.03)
 
 def path(source: random.Random, deviation: float, change: float, rule: PairsRule) -> Verdict:
     """What a path comes to."""
-    known = CountedTrials.pairs_deviate[Cost.about.name]
+    known = compared_by_counts(Scenario()).pairs_deviate[Cost.about.name]
     samples = Samples(Cost.about.name, Cost.about.unit, Cost.about.better, float(COST_TOLERANCE), (), (), known)
     while True:
         for _ in range(AT_ONCE):

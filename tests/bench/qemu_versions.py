@@ -25,13 +25,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.guests.emulator.qemu import qemu_version
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.measurands import Ask
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging
 from pdrgate.record.trial import Trial
@@ -61,13 +63,17 @@ def held(build: KernelBuild, trials: int, journal: Journal, place: Path) -> tupl
         testbed.pin("1 cpu")
         generator, file = testbed.generator(6), TrialFile(place / "trials.jsonl")
         try:
-            measurer = TrialMeasurer(
-                generator, Frames(6), testbed.observers(), file, Belonging("bench", boot=testbed.boot_id, pair=1),
-                counting=testbed.executed.counting(), check=testbed.check, busy=testbed.executed.busy,
-            )  # fmt: skip
+            measurer = Measurer(
+                OpenLoopTraffic(generator, Frames(6), busy=testbed.executed.busy),
+                testbed.observers(),
+                file,
+                Belonging("bench", boot=testbed.boot_id, pair=1),
+                counting=testbed.executed.counting(),
+                check=testbed.check,
+            )
             for _ in range(trials):
-                measurer.measure(OVERLOAD, DURATION, Phase.SATURATION)
-            measurer.measure(0.0, DURATION, Phase.IDLE)
+                measurer.measure(Ask(OVERLOAD, DURATION, Phase.SATURATION))
+            measurer.measure(Ask(0.0, DURATION, Phase.IDLE))
         finally:
             generator.close()
             file.close()

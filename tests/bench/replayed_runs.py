@@ -31,7 +31,7 @@ from pdrgate.gate.run.run_record import FINGERPRINTS_FILE  # noqa: E402
 from pdrgate.history.results import RESULT_FILE, encoded, read_result  # noqa: E402
 from pdrgate.results.consistency import contradictions  # noqa: E402
 
-MEASURED = ("trials.jsonl", "transfers.jsonl")
+MEASURED = ("trials.jsonl",)
 
 EXPORTS = ("markdown", "benchstat", "openmetrics", "sentence")
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from rule_changes import several_cpus_changes
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.gate.comparisons.cold_boots.several_cpus import on_several_cpus
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import BootedOnce
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -111,7 +111,7 @@ def main() -> None:
             for side, kernel in zip(SIDES, kernels, strict=True)
         }
         suts = LivingSuts(session, builds)
-        told = suts.several_cpus.told if asked.living else on_several_cpus
+        told = suts.several_cpus.told if asked.living else BootedOnce().told
         for number in range(asked.times):
             for one in asked.scenarios:
                 begun, used = time.monotonic(), cpu_seconds()

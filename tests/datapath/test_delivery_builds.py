@@ -12,8 +12,9 @@ from machine_noise import UNDECIDED
 from pdrgate.data_paths.catalogue import TcpStreams
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.scenario import Scenario
+from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.results.verdict import Verdict
-from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
+from pdrgate.stability import read_trials
 from pdrgate.testbeds import Testbed as AnyTestbed
 
 pytestmark = pytest.mark.datapath
@@ -57,7 +58,7 @@ def test_a_configuration_that_transfers_less_by_tcp_is_a_regression(tmp_path: Pa
     baseline, candidate = (comparison.samples("TCP throughput", side) for side in SIDES)
     if baseline:
         assert sum(candidate) < 0.9 * sum(baseline)
-    transfers = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
+    transfers = read_trials(tmp_path / "run" / TRIALS_FILE)
     assert {(one.belonging.side, one.belonging.pair) for one in transfers} >= {(side, 1) for side in SIDES}
 
 

@@ -60,9 +60,9 @@ def main(folder, state, load):
         try:
             subject.prepare()
             for _ in range({TRIALS}):
-                subject.sut.measure(20e3, 0.1, "load")
+                subject.sut.measure(Ask(20e3, 0.1, Phase.LOAD))
             print("worker", subject.sut._generator.pid, flush=True)
-            subject.sut.measure(float(load), 60.0, "load")
+            subject.sut.measure(Ask(float(load), 60.0, Phase.LOAD))
         finally:
             subject.finish()
 

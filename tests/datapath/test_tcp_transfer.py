@@ -47,8 +47,8 @@ def transferring(testbed: NetnsTestbed, streams: TcpStreams, family: int = 4) ->
 def test_a_window_holds_back_what_is_under_way(testbed: NetnsTestbed, family: int, streams: TcpStreams) -> None:
     before = state(testbed)
     with transferring(testbed, streams, family) as loop:
-        large, small = loop.transfer(1024 * KIB, 1.0), loop.transfer(16 * KIB, 1.0)
-        rest = loop.transfer(1024 * KIB, 0.1, rate=10e6)
+        large, small = loop.transfer(1024 * KIB, 1.0).transfer, loop.transfer(16 * KIB, 1.0).transfer
+        rest = loop.transfer(1024 * KIB, 0.1, rate=10e6).transfer
     assert state(testbed) == before
     # What a reader that is slow has not taken yet is no part of what its window still has room for.
     assert 2 * small.senders.advertised < large.senders.advertised <= 1024 * KIB - 16
@@ -67,7 +67,7 @@ def test_what_a_kernel_lacks_is_told(testbed: NetnsTestbed) -> None:
     there = local_host().read("/proc/sys/net/ipv4/tcp_available_congestion_control").split()
     with transferring(testbed, TcpStreams(congestion="nv")) as loop:
         if "nv" in there:
-            assert loop.transfer(64 * KIB, 1.0).delivered
+            assert loop.transfer(64 * KIB, 1.0).transfer.delivered
         else:
             with pytest.raises(TestbedError, match=rf"congestion.*; the SUT's kernel has {there[0]}"):
                 loop.transfer(64 * KIB, 1.0)
@@ -77,7 +77,7 @@ def test_a_path_with_delay_takes_netem(testbed: NetnsTestbed) -> None:
     before = state(testbed)
     try:
         with transferring(testbed, TcpStreams(delay=0.01)) as loop:
-            assert (loop.transfer(64 * KIB, 1.0).senders.rtt or 0.0) >= 0.01
+            assert (loop.transfer(64 * KIB, 1.0).transfer.senders.rtt or 0.0) >= 0.01
     except TestbedError as error:
         assert "the kernel has no netem (sch_netem;" in str(error)
     assert state(testbed) == before

@@ -13,15 +13,15 @@ from fake_testbed import Watcher
 from machine_noise import UNDECIDED
 from wrong_routers import FAULTS, MARKS, RIGHT, SENDS_BACK, router
 
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
-from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.measurands.counted.load_cost import MapMemory, VerifiedInstructions
 from pdrgate.reports.words.frame_words import frames_tables
 from pdrgate.results.verdict import Verdict
@@ -43,13 +43,13 @@ def session(tmp_path: Path) -> Iterator[Session]:
     session.close()
 
 
-def compare(session: Session, baseline: Path, candidate: Path, family: Literal[4, 6]) -> BuildComparison:
+def compare(session: Session, baseline: Path, candidate: Path, family: Literal[4, 6]) -> PairsComparison:
     builds = {
         "baseline": Build("baseline", "before", session.make, baseline),
         "candidate": Build("candidate", "after", session.make, candidate),
     }
     scenario = Scenario(f"xdp-ipv{family}-routing")
-    comparison = BuildComparison(session, scenario, builds, Plan(2, None, 0.02))  # type: ignore[arg-type]
+    comparison = comparison_of(session, scenario, builds, Plan(2, None, 0.02))  # type: ignore[arg-type]
     comparison.run()
     return comparison
 
@@ -139,7 +139,7 @@ def test_builds_that_do_the_same_otherwise_are_compared_by_speed(session: Sessio
 def test_a_build_alone_is_refused_before_anything_is_measured(session: Session, tmp_path: Path) -> None:
     program = router(tmp_path, FAULTS["payload"].code, "wrong")
     scenario = Scenario("xdp-ipv6-routing", frame_size=128)
-    subject = OpenLoopSut(session, scenario, session.begin(session.make), Identity(program=program))
+    subject = PreparedSut(session, scenario, session.begin(session.make), Identity(program=program))
     try:
         with pytest.raises(SutError, match=r"^xdp-ipv6-routing makes wrong frames, \d of \d looked at: payload 0x55"):
             subject.prepare()

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from fake_testbed import Watcher
 
-from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options, ProfileName
 from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
@@ -63,7 +64,7 @@ def compared(
     profile: ProfileName = "smoke",
     observer: RunObserver | None = None,
     wait: str = "10 min",
-) -> AnyComparison:
+) -> PairsComparison:
     """A testbed after ``baseline``, or as it is, against the same after ``configure``."""
     config = load_testbed(testbed)
     options = Options(profile=profile, wait=Duration.parse(wait))

@@ -6,20 +6,27 @@ import dataclasses
 from typing import Any, TypeVar
 
 from pdrgate.record.parts import FlatPart
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.transfer import EndsCpu, Senders, Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.results.verdict import Verdict
 
-AValue = TypeVar("AValue", Trial, Transfer, ScenarioResult, SideResult)
+AValue = TypeVar("AValue", Trial, ScenarioResult, SideResult)
 
 
 def flat_trial(intended_load: float, intended_duration: float, offered: int, forwarded: int, **more: Any) -> Trial:
     return changed(Trial(intended_load, intended_duration, offered, forwarded), **more)
 
 
-def flat_transfer(window: int, streams: int, congestion: str, intended_duration: float, **more: Any) -> Transfer:
-    return changed(Transfer(window, streams, congestion, intended_duration), **more)
+def flat_transfer(window: int, streams: int, congestion: str, intended_duration: float, **more: Any) -> Trial:
+    """A trial of a closed loop, whose fields may be those of its senders and CPUs, too."""
+
+    def taken(kind: type[Any]) -> dict[str, Any]:
+        return {one.name: more.pop(one.name) for one in dataclasses.fields(kind) if one.name in more}
+
+    senders, cpu = Senders(**taken(Senders)), EndsCpu(**taken(EndsCpu))
+    moved = Transfer(window, streams, congestion, senders=senders, cpu=cpu, **taken(Transfer))
+    return changed(Trial.of_transfer(moved, intended_duration), **more)
 
 
 def flat_scenario(name: str, title: str, verdict: Verdict, reason: str, **more: Any) -> ScenarioResult:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdrgate.data_paths.catalogue import SetUp, data_path
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.history.trials import TrialFile
+from pdrgate.measurands import Ask
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging
 from pdrgate.record.trial import Trial
@@ -26,13 +28,16 @@ def guest_trials(
     path.apply(testbed.hops)
     generator, trials = testbed.generator(path.family), TrialFile(file)
     try:
-        measurer = TrialMeasurer(
-            generator, Frames(path.family, 64), testbed.observers(), trials,
-            Belonging("memory", boot=testbed.boot_id, pair=1), counting=testbed.executed.counting(),
-            seeing_memory=testbed.executed.memory(), busy=testbed.executed.busy,
-        )  # fmt: skip
+        measurer = Measurer(
+            OpenLoopTraffic(generator, Frames(path.family, 64), busy=testbed.executed.busy),
+            testbed.observers(),
+            trials,
+            Belonging("memory", boot=testbed.boot_id, pair=1),
+            counting=testbed.executed.counting(),
+            during={Phase.MEMORY: testbed.executed.memory()},
+        )
         return [
-            measurer.measure(OVERLOAD, PACKETS / OVERLOAD if phase == Phase.MEMORY else DURATION, phase)
+            measurer.measure(Ask(OVERLOAD, PACKETS / OVERLOAD if phase == Phase.MEMORY else DURATION, phase))
             for phase in phases
         ]
     finally:

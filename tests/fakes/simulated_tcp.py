@@ -18,7 +18,8 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.history.database.experience import Experience
-from pdrgate.record.transfer import Look, Transfer
+from pdrgate.record.transfer import Look
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import ScenarioResult
 
 SEGMENT = 1448
@@ -53,7 +54,7 @@ class SimulatedLoop:
     def describe(self) -> dict[str, str]:
         return {"name": "simulated", "engine": "tcp", "version": "1"}
 
-    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Transfer:
+    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Trial:
         self.calls.append((window, duration, rate))
         most = rate or min(8 * window / self.rtt, self.speed)
         speed = most * (1.0 + self._random.gauss(0.0, 0.0 if rate else self._scatter))

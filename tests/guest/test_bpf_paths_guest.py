@@ -33,7 +33,7 @@ def test_every_data_path_in_one_guest(shared_testbed, flavour: str, request: pyt
         try:
             path.apply(testbed.hops)
             if isinstance(path, TcpTransfer):
-                transfer = path.loop.transfer(WINDOW, 1.0)
+                transfer = path.loop.transfer(WINDOW, 1.0).transfer
                 assert (name, transfer.delivered > 0, transfer.senders.advertised <= WINDOW) == (name, True, True)
             else:
                 _carries(testbed, path, kind.frames, kind.program is not None)
@@ -92,7 +92,7 @@ def test_a_path_has_its_delay_where_the_guests_kernel_has_netem(shared_testbed, 
     path = TcpTransfer(4, TcpStreams(direction="sends", delay=0.02))
     try:
         path.apply(testbed.hops)
-        transfer = path.loop.transfer(WINDOW, 1.0)
+        transfer = path.loop.transfer(WINDOW, 1.0).transfer
     finally:
         path.restore()
     assert (transfer.senders.rtt or 0.0) >= 0.02

@@ -14,7 +14,7 @@ from portfolio_paths import scenario_of_path
 from vm_session import vm_session
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -54,7 +54,7 @@ def test_equal_kernels_cost_the_same_beside_busy_processes_and_without(cloud: Ke
             costs: dict[tuple[str, bool], list[float]] = {}
             for path in PATHS:
                 for busy in (False, True):
-                    made = CountedComparison(
+                    made = living_comparison_of(
                         session, scenario_of_path(path), suts, Plan(2, 600, 0.5), longname=f"{path} {busy}"
                     )
                     if busy:

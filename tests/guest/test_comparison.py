@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.progress import Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
@@ -100,7 +101,7 @@ def _comparison(
     pairs: int = 2,
     *,
     each: bool = False,
-) -> BuildComparison:
+) -> PairsComparison:
     """A comparison of a build with itself; ``spoil`` is done to a side's first guest that comes to its third trial,
     or to each of them."""
     config = load_testbed(VM_FILE)
@@ -121,7 +122,7 @@ def _comparison(
         return testbed
 
     builds = {side: Build(side, name, partial(boot, side)) for side, name in zip(SIDES, "ab", strict=True)}
-    return BuildComparison(run, SOON_EMPTY, builds, Plan(pairs, 600, 0.5))  # type: ignore[arg-type]
+    return comparison_of(run, SOON_EMPTY, builds, Plan(pairs, 600, 0.5))  # type: ignore[arg-type]
 
 
 def _crash(testbed: VmTestbed) -> None:

@@ -10,17 +10,18 @@ from hostile_driver import NoHeadersError, hostile_driver
 from vm_session import vm_session
 
 from pdrgate.builds.kernel_build import KernelBuild, kernel_build
-from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.results.verdict import Judgement, Verdict
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
 
-def judged_against(cloud: KernelBuild, source: str, tmp_path: Path) -> tuple[CountedComparison, Judgement]:
+def judged_against(cloud: KernelBuild, source: str, tmp_path: Path) -> tuple[PairsComparison, Judgement]:
     """The distribution's kernel with a driver of an attacker's, beside the same kernel as it is."""
     try:
         hostile = kernel_build(str(hostile_driver(tmp_path, cloud, source)))
@@ -32,7 +33,7 @@ def judged_against(cloud: KernelBuild, source: str, tmp_path: Path) -> tuple[Cou
             "candidate": Build("candidate", source, partial(session.boot, hostile, counted=True)),
         }
         # The tolerance of the cost is the run's.
-        made = CountedComparison(session, Scenario("ip-routing"), LivingSuts(session, builds), Plan(2, 600, 0.5))  # type: ignore[arg-type]
+        made = living_comparison_of(session, Scenario("ip-routing"), LivingSuts(session, builds), Plan(2, 600, 0.5))  # type: ignore[arg-type]
         return made, made.run()
 
 

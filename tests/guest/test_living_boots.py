@@ -16,10 +16,11 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.network_state import NetworkState
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, Planted
-from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds.vm.standing_guest import StandingGuest
@@ -46,9 +47,9 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
         }
         suts = LivingSuts(session, builds)
 
-        def counted(scenario: Scenario, longname: str) -> CountedComparison:
+        def counted(scenario: Scenario, longname: str) -> PairsComparison:
             # The tolerance of the cost is the run's; few pairs show what this is about.
-            made = CountedComparison(session, scenario, suts, Plan(2, 600, 0.5), longname=longname)
+            made = living_comparison_of(session, scenario, suts, Plan(2, 600, 0.5), longname=longname)
             made.run()
             return made
 
@@ -94,7 +95,7 @@ def test_paths_are_counted_one_after_the_other_on_the_same_guests(cloud: KernelB
     with vm_session(tmp_path, resume=True) as session:
         suts = LivingSuts(session, builds)
         for before, name in ((first, "first"), (nat, "second")):
-            after = CountedComparison(session, before.scenario, suts, Plan(2, 600, 0.5), longname=name)
+            after = living_comparison_of(session, before.scenario, suts, Plan(2, 600, 0.5), longname=name)
             after.run()
             assert after.boots == before.boots
             assert after.judgement == before.judgement
@@ -112,7 +113,7 @@ def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: K
             for side, name, program in zip(SIDES, "ab", (None, refused), strict=True)
         }
         suts = LivingSuts(session, builds)
-        made = CountedComparison(session, PROGRAM, suts, Plan(2, 600, 0.5), test=PROGRAM.name)
+        made = living_comparison_of(session, PROGRAM, suts, Plan(2, 600, 0.5), test=PROGRAM.name)
         made.run()
         assert made.judgement is not None
         assert made.judgement.verdict is Verdict.REGRESSION

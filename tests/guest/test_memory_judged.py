@@ -11,10 +11,11 @@ from touching_routers import FAR, NEAR, OF_EACH_CPU, SHARED, Touching, walk
 from vm_session import vm_session
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.by_scenario import living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
@@ -22,7 +23,7 @@ from pdrgate.results.verdict import Verdict
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
 PROGRAM = Scenario("xdp-ipv6-routing")
-Compare = Callable[[Touching, Touching], CountedComparison]
+Compare = Callable[[Touching, Touching], PairsComparison]
 
 
 @pytest.fixture
@@ -36,21 +37,21 @@ def compare(cloud: KernelBuild, tmp_path: Path) -> Iterator[Compare]:
         suts = LivingSuts(session, builds)
         taken = 0
 
-        def compared(before: Touching, after: Touching) -> CountedComparison:
+        def compared(before: Touching, after: Touching) -> PairsComparison:
             nonlocal taken
             taken += 1
             for side, touching in zip(SIDES, (before, after), strict=True):
                 program = touching.built(tmp_path / f"{side}{taken}", "router")
                 suts.builds[side] = Build(side, builds[side].label, builds[side].start, program)
             # The tolerance of the cost is the run's; few pairs show what this is about.
-            made = CountedComparison(session, PROGRAM, suts, Plan(2, 600, 0.5), longname=f"number {taken}")
+            made = living_comparison_of(session, PROGRAM, suts, Plan(2, 600, 0.5), longname=f"number {taken}")
             made.run()
             return made
 
         yield compared
 
 
-def changes(made: CountedComparison) -> dict[str, ChangeResult]:
+def changes(made: PairsComparison) -> dict[str, ChangeResult]:
     assert made.comparison is not None
     return {one.measurand: one for one in made.comparison.changes}
 

@@ -10,10 +10,12 @@ import pytest
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
 from pdrgate.data_paths.slowdowns import Planted
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.gate.verdicts.packet_cost import cost_result, notice_of_calls
 from pdrgate.history.trials import TrialFile
 from pdrgate.knobs import KnobSet
+from pdrgate.measurands import Ask
 from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.record.phase import Phase
@@ -34,24 +36,28 @@ def metered(shared_testbed, cloud: KernelBuild) -> VmTestbed:
 
 
 @pytest.fixture
-def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[TrialMeasurer]:
+def measurer(metered: VmTestbed, tmp_path: Path) -> Iterator[Measurer]:
     path = data_path("ipv6-routing")
     path.apply(metered.hops)
     metered.pin("1 cpu")
     generator, file = metered.generator(6), TrialFile(tmp_path / "trials.jsonl")
     belonging = Belonging("cost", boot=metered.boot_id, pair=1)
-    yield TrialMeasurer(
-        generator, Frames(6, 64), metered.observers(), file, belonging, counting=metered.executed.counting(),
-        tracing=metered.executed.tracing(), busy=metered.executed.busy,
-    )  # fmt: skip
+    yield Measurer(
+        OpenLoopTraffic(generator, Frames(6, 64), busy=metered.executed.busy),
+        metered.observers(),
+        file,
+        belonging,
+        counting=metered.executed.counting(),
+        during={Phase.PATH: metered.executed.tracing()},
+    )
     generator.close()
     file.close()
     path.restore()
 
 
 @pytest.fixture
-def saturate(measurer: TrialMeasurer) -> Callable[[], list[Trial]]:
-    return lambda: [measurer.measure(OVERLOAD, DURATION, Phase.SATURATION) for _ in range(3)]
+def saturate(measurer: Measurer) -> Callable[[], list[Trial]]:
+    return lambda: [measurer.measure(Ask(OVERLOAD, DURATION, Phase.SATURATION)) for _ in range(3)]
 
 
 def per_packet(trial: Trial, name: str) -> tuple[float, float]:
@@ -61,7 +67,7 @@ def per_packet(trial: Trial, name: str) -> tuple[float, float]:
 
 
 def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
-    metered: VmTestbed, measurer: TrialMeasurer, saturate: Callable[[], list[Trial]]
+    metered: VmTestbed, measurer: Measurer, saturate: Callable[[], list[Trial]]
 ) -> None:
     assert metered.executed.uncounted == ""
     first, second, third = saturate()
@@ -74,7 +80,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
             assert per_packet(trial, name)[1] == pytest.approx(1.0, abs=0.01)  # each packet once
 
     # Who called whom: all of it is told, and each packet's way leads from the poll to the port.
-    followed = measurer.measure(OVERLOAD, DURATION, Phase.PATH)
+    followed = measurer.measure(Ask(OVERLOAD, DURATION, Phase.PATH))
     assert sum(each for each, _ in followed.seen.stacks.values()) == pytest.approx(
         sum(each for name, (each, _) in first.seen.functions.items() if name != USER_SPACE) * followed.forwarded
         / first.forwarded, rel=0.03,
@@ -88,7 +94,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     assert -0.05 < each / per_packet(first, "ip6_forward")[0] - 1 < 0.06
     assert 0.95 < calls < 1.01
 
-    idle = measurer.measure(0.0, DURATION, Phase.IDLE)
+    idle = measurer.measure(Ask(0.0, DURATION, Phase.IDLE))
     assert idle.seen.functions[USER_SPACE][0] > 1_000_000  # a program had the CPU
     assert idle.seen.functions["update_process_times"][1] > 0
     assert "ip6_forward" not in idle.seen.functions
@@ -103,7 +109,7 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     plain, planted = cost_result([[first, second, third, idle]], LOSS), cost_result([[*slowed, idle]], LOSS)
     # Its program has come after the names were read, and is counted under somebody else's.
     assert any(one.change == pytest.approx(310, abs=15) for one in function_changes(plain, planted))
-    assert "__tcf_classify" not in measurer.measure(OVERLOAD, DURATION, Phase.SATURATION).seen.functions
+    assert "__tcf_classify" not in measurer.measure(Ask(OVERLOAD, DURATION, Phase.SATURATION)).seen.functions
 
     # The first rule takes routing off its fast path, the second is walked past by each packet.
     metered.guest.run("ip", "-6", "rule", "add", "fwmark", "77", "table", "main")
@@ -136,5 +142,5 @@ def test_functions_on_the_path_repeat_and_a_policy_rule_is_seen_where_it_is(
     assert notice_of_calls(function_changes(*halves)) == ""
 
 
-def test_other_trials_keep_no_functions(measurer: TrialMeasurer) -> None:
-    assert measurer.measure(5000.0, DURATION, Phase.REPEAT).seen.functions == {}
+def test_other_trials_keep_no_functions(measurer: Measurer) -> None:
+    assert measurer.measure(Ask(5000.0, DURATION, Phase.REPEAT)).seen.functions == {}

@@ -22,10 +22,12 @@ from pdrgate.data_paths.network_state import NetworkState
 from pdrgate.data_paths.replacing import Replaces
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.gate.sut.probe import probe_path
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
 from pdrgate.history.trials import TrialFile
 from pdrgate.launch.path_files import Fault
+from pdrgate.measurands import Ask
 from pdrgate.measurands.counted.cost import on_path, packet_cost
 from pdrgate.measurands.rates.replacement import per_replacement
 from pdrgate.observers.replacing_observer import ReplacingObserver
@@ -105,7 +107,7 @@ def used(metered: VmTestbed, name: str, folder: Path) -> Used:
     before = NetworkState.of(hop.host)
     with applied(metered, scenario, scenario.set_up) as path:
         if path.loop is not None:
-            moved, functions = path.loop.transfer(65536, 0.2).delivered > 0, {}
+            moved, functions = path.loop.transfer(65536, 0.2).transfer.delivered > 0, {}
         else:
             with generating(metered, path) as generator:
                 probe_path(path, metered, generator, scenario.frames, scenario.counts)
@@ -130,14 +132,17 @@ def generating(testbed: VmTestbed, path: DataPath) -> Iterator[Generator]:
 @contextmanager
 def measuring(
     testbed: VmTestbed, path: DataPath, generator: Generator, scenario: Scenario, folder: Path
-) -> Iterator[TrialMeasurer]:
+) -> Iterator[Measurer]:
     file = TrialFile(folder / "trials.jsonl")
     try:
-        yield TrialMeasurer(
-            generator, scenario.frames, testbed.observers(), file, Belonging("path", boot=testbed.boot_id, pair=1),
-            counting=testbed.executed.counting(), tracing=(), busy=testbed.executed.busy,
-            replacing=(ReplacingObserver(path.replace),) if isinstance(path, Replaces) else (),
-        )  # fmt: skip
+        yield Measurer(
+            OpenLoopTraffic(generator, scenario.frames, busy=testbed.executed.busy),
+            testbed.observers(),
+            file,
+            Belonging("path", boot=testbed.boot_id, pair=1),
+            counting=testbed.executed.counting(),
+            during={Phase.REPLACEMENT: (ReplacingObserver(path.replace),)} if isinstance(path, Replaces) else {},
+        )
     finally:
         file.close()
 
@@ -145,8 +150,8 @@ def measuring(
 def executed(testbed: VmTestbed, path: DataPath, generator: Generator, scenario: Scenario, folder: Path) -> Functions:
     with measuring(testbed, path, generator, scenario, folder) as measurer:
         if scenario.replaces:
-            return per_replacement(measurer.measure(LOAD / 8, DURATION, Phase.REPLACEMENT))
-        found = packet_cost([measurer.measure(LOAD, DURATION, Phase.COST)])
+            return per_replacement(measurer.measure(Ask(LOAD / 8, DURATION, Phase.REPLACEMENT)))
+        found = packet_cost([measurer.measure(Ask(LOAD, DURATION, Phase.COST))])
     assert found is not None
     return found.functions
 
@@ -154,8 +159,8 @@ def executed(testbed: VmTestbed, path: DataPath, generator: Generator, scenario:
 def at_saturation(testbed: VmTestbed, name: str, folder: Path, duration: float = DURATION) -> Sequence[Functions]:
     scenario = scenario_of_path(name)
 
-    def trial(measurer: TrialMeasurer) -> Trial:
-        return measurer.measure(OVERLOAD, duration, Phase.SATURATION)
+    def trial(measurer: Measurer) -> Trial:
+        return measurer.measure(Ask(OVERLOAD, duration, Phase.SATURATION))
 
     with (
         applied(testbed, scenario, scenario.set_up) as path,

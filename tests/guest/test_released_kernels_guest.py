@@ -10,8 +10,10 @@ import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import data_path
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.history.trials import TrialFile
+from pdrgate.measurands import Ask
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import LINES_OF_PAGE, Belonging
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
@@ -31,13 +33,16 @@ def test_each_role_has_a_function_and_code_tells_who_clears_pages_and_calls_whom
     path.apply(testbed.hops)
     generator, file = testbed.generator(path.family), TrialFile(tmp_path / "trials.jsonl")
     try:
-        measurer = TrialMeasurer(
-            generator, Frames(path.family, 64), testbed.observers(), file, Belonging("roles", boot=testbed.boot_id),
-            counting=testbed.executed.counting(), seeing_memory=testbed.executed.memory(),
-            busy=testbed.executed.busy,
-        )  # fmt: skip
+        measurer = Measurer(
+            OpenLoopTraffic(generator, Frames(path.family, 64), busy=testbed.executed.busy),
+            testbed.observers(),
+            file,
+            Belonging("roles", boot=testbed.boot_id),
+            counting=testbed.executed.counting(),
+            during={Phase.MEMORY: testbed.executed.memory()},
+        )
         first, last = [
-            measurer.measure(120_000.0, 2048 / 120_000.0 if phase == Phase.MEMORY else 0.1, phase)
+            measurer.measure(Ask(120_000.0, 2048 / 120_000.0 if phase == Phase.MEMORY else 0.1, phase))
             for phase in (Phase.SATURATION, Phase.MEMORY)
         ]
     finally:

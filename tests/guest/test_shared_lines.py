@@ -13,8 +13,8 @@ from touching_routers import FALSELY_SHARED, OF_EACH_CPU, OF_ODD_AND_EVEN_CPUS, 
 from vm_session import vm_session
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.gate.comparisons.cold_boots.several_cpus import on_several_cpus
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import BootedOnce
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -45,7 +45,7 @@ def seen(cloud: KernelBuild, folder: Path, cpus: int, *counters: Touching) -> tu
             for side, name, counter in zip(SIDES, "ab", counters, strict=True)
         }
         task = ComparisonTask(session, Scenario("xdp-ipv6-routing"), builds, Plan(2, 600, 0.5), "t")
-        found = on_several_cpus(task).results
+        found = BootedOnce().told(task).results
     before, after = (found[side] for side in SIDES)
     # Packets count only while all CPUs handle some.
     assert before.cpus == after.cpus == cpus

@@ -238,7 +238,7 @@ def test_tcp_between_the_sut_and_who_it_faces(
             path = TcpTransfer(6 if named else 4, streams, journal)
             path.apply(testbed.hops)
             try:
-                made = path.loop.transfer(64 << 10, 1.0)
+                made = path.loop.transfer(64 << 10, 1.0).transfer
                 assert made.delivered > 1 << 20
                 assert made.senders.advertised <= 64 << 10
                 assert made.senders.looks
@@ -367,9 +367,9 @@ with Session(load_testbed(file), options, record, Teller(), state=Path(state)) a
     subject = ScenarioRun(session, Scenario(buffer=777))
     subject.prepare()
     for _ in range(3):
-        subject.sut.measure(20e3, 0.1, "load")
+        subject.sut.measure(Ask(20e3, 0.1, Phase.LOAD))
     print("ready", flush=True)
-    subject.sut.measure(20e3, 60.0, "load")
+    subject.sut.measure(Ask(20e3, 60.0, Phase.LOAD))
 """
 
 

@@ -24,10 +24,11 @@ from known_noise import KnownNoise
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
 from pdrgate.crashes.faults import Crash
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.equal_builds import compare_with_itself
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.pairs_file import PAIRS_FILE
@@ -44,7 +45,6 @@ from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
 from pdrgate.observers.watching import Observation
 from pdrgate.record.phase import Phase
-from pdrgate.record.trial import Trial
 from pdrgate.replication import NoiseFloor
 from pdrgate.replication.replicates import Replicates
 from pdrgate.reports.ci.markdown import run_markdown
@@ -222,7 +222,7 @@ def comparison(
     asked: Options = QUICK,
     scenario: Scenario | None = None,
     record: RunRecord | None = None,
-) -> tuple[Session, BuildComparison]:
+) -> tuple[Session, PairsComparison]:
     record = record or RunRecord(tmp_path / "run", "quick", resume=resume)
     session = Session(
         CONFIG,
@@ -240,12 +240,12 @@ def comparison(
     }
     session.take()
     plan = Plan(pairs, budget, 0.02, together)
-    return session, BuildComparison(session, scenario or Scenario(), builds, plan, longname=test)
+    return session, comparison_of(session, scenario or Scenario(), builds, plan, longname=test)
 
 
 def compared(
     tmp_path: Path, baseline: Speeds, candidate: Speeds, machine: Machine | None = None, **options: Any
-) -> tuple[BuildComparison, RunResult, Machine]:
+) -> tuple[PairsComparison, RunResult, Machine]:
     machine = machine or Machine()
     session, subject = comparison(tmp_path, baseline, candidate, machine, **options)
     subject.measure()
@@ -689,7 +689,7 @@ def test_both_pdrs_their_intervals_and_the_boots_are_told_at_the_end(tmp_path: P
 # --- The noise of the testbed ---
 
 
-def noisy(tmp_path: Path, noise: KnownNoise, **options: Any) -> tuple[BuildComparison, RunResult, Watcher]:
+def noisy(tmp_path: Path, noise: KnownNoise, **options: Any) -> tuple[PairsComparison, RunResult, Watcher]:
     watcher = Watcher()
     subject, result, _ = compared(tmp_path, STEADY, STEADY, watcher=watcher, experience=noise, **options)
     return subject, result, watcher
@@ -1092,7 +1092,7 @@ def disturbed_from(boot: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ended_by_keyword(
-    session: Session, subject: BuildComparison, monkeypatch: pytest.MonkeyPatch
+    session: Session, subject: PairsComparison, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, RunResult]:
     """What Robot's keyword fails with, and what is stored after the test."""
     state = State(record=session.record)
@@ -1147,7 +1147,7 @@ def test_what_is_interrupted_leaves_what_it_has_measured(tmp_path: Path, pairs: 
     session, subject = comparison(tmp_path, [1e6], [0.9e6], Machine(), watcher=watcher)
     original = subject.loop.replication.next
 
-    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates[Trial]:
+    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         if number > pairs:
             raise ends
         return original(number, wanted=wanted)
@@ -1222,11 +1222,11 @@ def test_the_plans_tolerance_decides_where_a_suite_asks_by_none_of_its_own(tmp_p
 # --- Continued ---
 
 
-def killed_after(pairs: int, subject: BuildComparison) -> None:
+def killed_after(pairs: int, subject: PairsComparison) -> None:
     """Measure until the process ends in the middle of the next pair."""
     original, left = subject.loop.replication.next, [pairs]
 
-    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates[Trial]:
+    def measure(number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         if not left[0]:
             raise Killed
         left[0] -= 1

@@ -268,7 +268,7 @@ def test_a_limited_generator_is_a_testbed_fault(tmp_path: Path, capsys: pytest.C
         (b'[["a", 0], [1, 1]]', "{path}, line 1: the load is a text: a number of packets/s above 0 belongs there"),
         (b"{}", "{path}, line 1: Object missing required field `intended_load`; a trial belongs there"),
         (None, "{path}: no such file; name a file of trials, or a directory of such files"),
-        ("directory", "{path}: no trials.jsonl, transfers.jsonl or *.txt of PASTRAMI's in this directory; "
+        ("directory", "{path}: no trials.jsonl or *.txt of PASTRAMI's in this directory; "
          "name a file of trials"),
     ],
 )  # fmt: skip

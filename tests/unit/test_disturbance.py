@@ -12,7 +12,7 @@ from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher, gate, new_session
 from flat_values import changed, flat_trial
 from simulated_sut import Behaviour, Ceiling, RealisticCurve, SimulatedSut
 
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.run_record import RunRecord
@@ -315,7 +315,7 @@ def test_builds_whose_trials_are_all_lost_are_disturbed_before_a_suite_asks(tmp_
     session = Session(CONFIG, QUICK, RunRecord(tmp_path / "run", "quick"), Watcher(), state=tmp_path / "state")
     session.take()
     try:
-        comparison = BuildComparison(session, Scenario(), builds, Plan(12, None, 0.02))
+        comparison = comparison_of(session, Scenario(), builds, Plan(12, None, 0.02))
         comparison.measure()
         judgement = comparison.finish()
     finally:

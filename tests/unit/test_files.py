@@ -326,7 +326,5 @@ def test_a_directory_stands_for_the_trial_files_below_it(tmp_path: Path) -> None
 
 
 def test_a_directory_without_trials_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"no trials\.jsonl, transfers\.jsonl or \*\.txt of PASTRAMI's in this directory"
-    ):
+    with pytest.raises(DataError, match=r"no trials\.jsonl or \*\.txt of PASTRAMI's in this directory"):
         expand([tmp_path])

@@ -10,7 +10,7 @@ from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.gate.sut.open_loop_sut import goals_of
+from pdrgate.gate.sut.load_search import goals_of
 from pdrgate.measurands import Sweep
 from pdrgate.record.trial import STANDING, Trial
 from pdrgate.search.mlr import GoalOutcome, search

@@ -10,8 +10,9 @@ import math
 import numpy as np
 import pytest
 
-from pdrgate.gate.comparisons.counted_comparison import CountedTrials
+from pdrgate.gate.comparisons.living_boots.counted_measurands import compared_by_counts
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import Cost
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.results.verdict import Verdict
@@ -20,7 +21,7 @@ from pdrgate.stats.sequential import log_likelihood_ratio
 
 PATHS, RUNS = 26, 300
 MOST = 6
-KNOWN = CountedTrials.pairs_deviate[Cost.about.name]
+KNOWN = compared_by_counts(Scenario()).pairs_deviate[Cost.about.name]
 
 
 def _verdict(source: np.random.Generator, change: float, deviation: float) -> tuple[Verdict, int]:

@@ -12,6 +12,7 @@ from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.guests.guest import GuestError
 from pdrgate.results.verdict import Verdict
@@ -99,6 +100,8 @@ def test_a_baseline_that_dies_as_it_boots_has_not_come_up() -> None:
     assert not boots.baseline_came_up
 
 
-def _boots(session: BootsNothing) -> LivingBoots[Any, Any]:
-    counted = cast(Any, SimpleNamespace())
-    return LivingBoots(cast(Session, session), living(session), counted, told=lambda *_: None, known=lambda *_: None)
+def _boots(session: BootsNothing) -> LivingBoots:
+    counted = cast(Any, SimpleNamespace(frames={}))
+    return LivingBoots(
+        cast(Session, session), Scenario(), living(session), counted, told=lambda *_: None, known=lambda *_: None
+    )

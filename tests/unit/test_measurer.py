@@ -12,9 +12,11 @@ import pytest
 from causes import because
 from flat_values import changed
 
-from pdrgate.gate.run.resumed_run import EarlierStretches
-from pdrgate.gate.sut.trial_measurer import TrialMeasurer
+from pdrgate.gate.run.resumed_run import EarlierTrials
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.history.trials import TrialFile
+from pdrgate.measurands import Ask
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import CounterObserver, Observation
 from pdrgate.record.phase import Phase
@@ -58,16 +60,19 @@ MINE = Belonging("s", "Suite.Test", "f", "b", "candidate", "linux-b", 3)
 def measurer(
     generator: Generator,
     file: TrialFile,
-    earlier: Sequence[Trial] | EarlierStretches[Trial] = (),
+    earlier: Sequence[Trial] | EarlierTrials = (),
     on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
     belonging: Belonging = MINE,
-) -> TrialMeasurer:
+) -> Measurer:
     ticks = itertools.count(1)
-    return TrialMeasurer(
-        generator, Frames(size=128), [CounterObserver(lambda: {IN0_RX: 10 * next(ticks), IDLE: 0, FLAT: 7})], file,
-        belonging, earlier=earlier if isinstance(earlier, EarlierStretches) else EarlierStretches(earlier),
+    return Measurer(
+        OpenLoopTraffic(generator, Frames(size=128)),
+        [CounterObserver(lambda: {IN0_RX: 10 * next(ticks), IDLE: 0, FLAT: 7})],
+        file,
+        belonging,
+        earlier=earlier if isinstance(earlier, EarlierTrials) else EarlierTrials(earlier),
         told=on_trial,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("taken", "believed"), [(500, True), (499, False), (0, False)])
@@ -76,12 +81,12 @@ def test_no_guest_has_had_more_than_was_taken_from_the_queue_before_it(
 ) -> None:
     sent = itertools.count(1000, taken)
     tap = Counter(Place.interface("t0").of("tg"), "tx_packets")
-    subject = TrialMeasurer(Generator(), Frames(), [CounterObserver(lambda: {tap: next(sent)})], file, MINE)
+    subject = Measurer(OpenLoopTraffic(Generator(), Frames()), [CounterObserver(lambda: {tap: next(sent)})], file, MINE)
     if believed:
-        assert subject.measure(1000.0, 0.5, Phase.REPEAT).forwarded == 500
+        assert subject.measure(Ask(1000.0, 0.5, Phase.REPEAT)).forwarded == 500
     else:
         with pytest.raises(SutError, match=rf"500 packets of a trial, and {taken} were taken from the queues"):
-            subject.measure(1000.0, 0.5, Phase.REPEAT)
+            subject.measure(Ask(1000.0, 0.5, Phase.REPEAT))
         assert file.path.read_text() == ""  # what is not true, no run takes over
 
 
@@ -94,7 +99,7 @@ def test_a_trial_is_dressed_written_and_told_in_this_order(file: TrialFile) -> N
         told.append((trial, replayed))
 
     subject = measurer(generator, file, on_trial=on_trial)
-    trial = subject.measure(1000.0, 0.5, "search", goal="PDR", repeat=2)
+    trial = subject.measure(Ask(1000.0, 0.5, "search"), goal="PDR", repeat=2)
     assert generator.asked == [(1000.0, 0.5, Frames(size=128))]
     assert (trial.belonging.scenario, trial.belonging.fingerprint, trial.belonging.boot, trial.occasion.phase) == (
         "s",
@@ -128,7 +133,7 @@ def test_what_cannot_be_written_is_not_told(file: TrialFile, monkeypatch: pytest
     monkeypatch.setattr(file, "append", full)
     subject = measurer(Generator(), file, on_trial=never)
     with pytest.raises(StorageError):
-        subject.measure(1000.0, 0.5, "search")
+        subject.measure(Ask(1000.0, 0.5, "search"))
     assert subject.made == []
 
 
@@ -141,7 +146,7 @@ def test_a_generator_that_fails_leaves_no_trial(file: TrialFile, monkeypatch: py
     monkeypatch.setattr(generator, "trial", broken)
     subject = measurer(generator, file)
     with pytest.raises(GeneratorError):
-        subject.measure(1000.0, 0.5, "search")
+        subject.measure(Ask(1000.0, 0.5, "search"))
     assert (subject.made, file.path.read_bytes()) == ([], b"")
 
 
@@ -155,13 +160,13 @@ STEPS = [
 def test_earlier_trials_are_the_answers_while_the_questions_are_the_same(file: TrialFile, done: int) -> None:
     first = measurer(Generator(), file)
     for step in STEPS[:done]:
-        first.measure(*step)
+        first.measure(Ask(*step[:3]), *step[3:])
     earlier = first.made
     generator = Generator()
     told: list[bool] = []
     second = measurer(generator, file, earlier, lambda trial, replayed: told.append(replayed))
     for step in STEPS:
-        second.measure(*step)
+        second.measure(Ask(*step[:3]), *step[3:])
     assert second.made[:done] == earlier
     assert told == [True] * done + [False] * (len(STEPS) - done)
     assert [(load, duration) for load, duration, _ in generator.asked] == [step[:2] for step in STEPS[done:]]
@@ -173,11 +178,11 @@ def test_what_retis_looked_at_is_measured_anew_and_the_rest_is_not(file: TrialFi
     steps = (*STEPS, looked, (900.0, 1.0, "soak", "", 1))
     first = measurer(Generator(), file)
     for step in steps:
-        first.measure(*step)
+        first.measure(Ask(*step[:3]), *step[3:])
     generator = Generator()
     second = measurer(generator, file, first.made)
     for step in steps:
-        second.measure(*step)
+        second.measure(Ask(*step[:3]), *step[3:])
     assert [(load, duration) for load, duration, _ in generator.asked] == [looked[:2]]
 
 
@@ -195,11 +200,11 @@ def test_a_run_that_diverges_goes_its_own_way_from_there(
 ) -> None:
     first = measurer(Generator(), file)
     for step in STEPS:
-        first.measure(*step)
+        first.measure(Ask(*step[:3]), *step[3:])
     generator = Generator()
     second = measurer(generator, file, first.made)
     for step in (*STEPS[:2], other, *STEPS[3:]):
-        second.measure(*step)
+        second.measure(Ask(*step[:3]), *step[3:])
     assert second.made[:2] == first.made[:2]
     assert [(load, duration) for load, duration, _ in generator.asked] == [other[:2], *[step[:2] for step in STEPS[3:]]]
 
@@ -214,11 +219,11 @@ def test_a_run_that_diverges_goes_its_own_way_from_there(
 def test_trials_of_another_question_boot_build_or_test_are_no_answers(file: TrialFile, change: dict[str, Any]) -> None:
     first = measurer(Generator(), file, belonging=dataclasses.replace(MINE, **change))
     for step in STEPS:
-        first.measure(*step)
+        first.measure(Ask(*step[:3]), *step[3:])
     generator = Generator()
     second = measurer(generator, file, first.made)
     for step in STEPS:
-        second.measure(*step)
+        second.measure(Ask(*step[:3]), *step[3:])
     assert len(generator.asked) == len(STEPS)
 
 
@@ -226,13 +231,13 @@ def test_an_earlier_trial_answers_once(file: TrialFile) -> None:
     """A test that had never run once told the trials of the one before it as its own, and sent nothing."""
     first = measurer(Generator(), file)
     for step in (*STEPS, *STEPS[:2]):
-        first.measure(*step)
-    earlier = EarlierStretches(first.made)
+        first.measure(Ask(*step[:3]), *step[3:])
+    earlier = EarlierTrials(first.made)
     generator = Generator()
     for _ in range(3):
         again = measurer(generator, file, earlier)
         for step in STEPS:
-            again.measure(*step)
+            again.measure(Ask(*step[:3]), *step[3:])
     # Nothing of the first, what was begun of the second, all of the third.
     asked = [step[:2] for step in (*STEPS[2:], *STEPS)]
     assert [(load, duration) for load, duration, _ in generator.asked] == asked
@@ -246,7 +251,7 @@ def test_a_generators_own_counters_stay_beside_the_suts(file: TrialFile) -> None
                 trial, counters_before={"trex": {"queue_full": 1}}, counters_after={"trex": {"queue_full": 4}}
             )
 
-    trial = measurer(Counting(), file).measure(1000, 1, "search")
+    trial = measurer(Counting(), file).measure(Ask(1000, 1, "search"))
     assert trial.seen.counter_changes == {"trex": {"queue_full": 3}, "in0": {"rx": 10}}
 
 
@@ -256,7 +261,7 @@ def test_what_disturbed_a_generator_is_told(file: TrialFile, phase: Phase, told:
         def trial(self, load: float, duration: float, frames: Frames) -> Trial:
             return changed(super().trial(load, duration, frames), disturbed=because("the server was busy"))
 
-    assert measurer(Busy(), file).measure(1000, 1, phase).seen.disturbed == because(told)
+    assert measurer(Busy(), file).measure(Ask(1000, 1, phase)).seen.disturbed == because(told)
 
 
 def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> None:
@@ -268,9 +273,9 @@ def test_a_sut_that_died_is_told_and_not_what_went_with_it(file: TrialFile) -> N
         raise TestbedError("the guest crashed")
 
     for check, told in ((died, "the guest crashed"), (lambda: None, "t0 has gone")):
-        subject = TrialMeasurer(Portless(), Frames(), (), file, MINE, check=check)
+        subject = Measurer(OpenLoopTraffic(Portless(), Frames()), (), file, MINE, check=check)
         with pytest.raises(PdrGateError, match=told):
-            subject.measure(1000, 1, "search")
+            subject.measure(Ask(1000, 1, "search"))
     assert file.path.read_text() == ""
 
 
@@ -280,12 +285,12 @@ def test_what_leads_in_to_a_trial_is_sent_before_it_and_not_when_it_is_taken_ove
     def lead_in(load: float, phase: Phase) -> None:
         led.append((load, phase, len(generator.asked)))
 
-    fresh = TrialMeasurer(generator, Frames(6, 64), [], file, MINE, lead_in=lead_in)
-    trial = fresh.measure(1e3, 1.0, Phase.PDR)
+    fresh = Measurer(OpenLoopTraffic(generator, Frames(6, 64), lead_in=lead_in), [], file, MINE)
+    trial = fresh.measure(Ask(1e3, 1.0, Phase.PDR))
     assert led == [(1e3, Phase.PDR, 0)]
-    TrialMeasurer(generator, Frames(6, 64), [], file, MINE, earlier=EarlierStretches([trial]), lead_in=lead_in).measure(
-        1e3, 1.0, Phase.PDR
-    )
+    Measurer(
+        OpenLoopTraffic(generator, Frames(6, 64), lead_in=lead_in), [], file, MINE, earlier=EarlierTrials([trial])
+    ).measure(Ask(1e3, 1.0, Phase.PDR))
     assert len(led) == 1
     assert len(generator.asked) == 1
 
@@ -305,9 +310,9 @@ def test_callers_are_kept_of_the_first_trial_at_saturation_of_the_first_boot(
     file: TrialFile, pair: int, kept: bool
 ) -> None:
     belonging = dataclasses.replace(MINE, pair=pair)
-    subject = TrialMeasurer(Generator(), Frames(), (), file, belonging, counting=(_CallsSeen(),))
+    subject = Measurer(OpenLoopTraffic(Generator(), Frames()), (), file, belonging, counting=(_CallsSeen(),))
     phases = (Phase.COST, Phase.SATURATION, Phase.SATURATION)
-    made = [subject.measure(1000.0, 1.0, phase) for phase in phases]
+    made = [subject.measure(Ask(1000.0, 1.0, phase)) for phase in phases]
     told = {"find": ("receive",)} if kept else {}
     assert [one.seen.callers for one in made] == [{}, told, {}]
     assert all(one.seen.functions for one in made)

@@ -18,10 +18,11 @@ from known_noise import KnownNoise
 from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 
-import pdrgate.gate.sut.trial_measurer as trial_measurer
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
+import pdrgate.gate.sut.open_loop_traffic as open_loop_traffic
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import RunRecord
@@ -57,7 +58,9 @@ RT = PLAIN | {"migrate_enable": 130.0, "rt_spin_lock": 53.0, "__local_bh_enable_
 
 @pytest.fixture(autouse=True)
 def _rests_take_no_time(monkeypatch):
-    monkeypatch.setattr(trial_measurer, "_rest", lambda duration: flat_trial(0.0, duration, 0, 0, started=time.time()))
+    monkeypatch.setattr(
+        open_loop_traffic, "_rest", lambda duration: flat_trial(0.0, duration, 0, 0, started=time.time())
+    )
 
 
 def trial(path: dict[str, float], forwarded: int = 1000) -> Trial:
@@ -235,7 +238,7 @@ def compared(
     baseline: Callable[[Journal], FakeTestbed],
     candidate: Callable[[Journal], FakeTestbed],
     **options: float,
-) -> tuple[BuildComparison, RunResult, Watcher]:
+) -> tuple[PairsComparison, RunResult, Watcher]:
     watcher = Watcher()
     asked = Options(profile="quick", **options)  # type: ignore[arg-type]
     session = Session(CONFIG, asked, RunRecord(folder / "run", "quick"), watcher, state=folder / "state")
@@ -243,7 +246,7 @@ def compared(
         "baseline": Build("baseline", "linux-a", baseline), "candidate": Build("candidate", "linux-b", candidate),
     }  # fmt: skip
     session.take()
-    subject = BuildComparison(session, Scenario(), builds, Plan(12, 1e9, 0.02))
+    subject = comparison_of(session, Scenario(), builds, Plan(12, 1e9, 0.02))
     subject.measure()
     subject.judge(0.02)
     subject.finish()

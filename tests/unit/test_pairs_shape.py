@@ -12,9 +12,11 @@ from curves import EarlyLoss, Livelock
 from flat_values import changed, flat_trial
 from simulated_sut import Behaviour, IdealCurve, LoadLoss, SimulatedSut
 
-from pdrgate.gate.comparisons.counted_comparison import CountedTrials
+from pdrgate.gate.comparisons.living_boots.counted_measurands import compared_by_counts
+from pdrgate.gate.comparisons.pairs.compared_trials import ComparedTrials
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
 from pdrgate.gate.comparisons.pairs.tries import Earlier
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import OF_TRIALS, Cost, SaturationThroughput, compared_of
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -272,7 +274,7 @@ def test_loads_that_only_some_boots_were_offered_tell_nothing_within_boots() -> 
 
 
 def test_pairs_of_earlier_tries_count_on_living_boots_too() -> None:
-    kind = CountedTrials(cast(Any, None), cast(Any, None))  # what it measures with tells nothing of the shape
+    kind = ComparedTrials(cast(Any, None), compared_by_counts(Scenario()))  # what is asked tells nothing of the shape
     pairs = {Cost.name: ((1_000.0, 1_001.0),) * 4}
     before = Earlier((Try(run="before", when=1.0, verdict="PASS", pairs=pairs, afresh=False, resumed=False),))
     samples = {Cost.name: dict.fromkeys(SIDES, (1000.0, 1001.0))}

@@ -49,7 +49,7 @@ class Wanting:
     def __init__(self, pairs: int) -> None:
         self.pairs = pairs
         self.boots: list[BootResult] = []
-        self.stretches: list[int] = []
+        self.trials: list[int] = []
 
     def next_number(self) -> int | None:
         number = sum(not one.failure for one in self.boots) // 2 + 1
@@ -60,13 +60,13 @@ class Wanting:
 
     def measured(self, found: Replicates[int]) -> None:
         self.boots += found.results
-        self.stretches += found.stretches
+        self.trials += found.trials
 
 
 def test_pairs_are_measured_until_no_further_one_is_wanted() -> None:
     replication, asks = Counting(), Wanting(3)
     replicate(replication, asks)
-    assert asks.stretches == [1, 10, 2, 20, 3, 30]
+    assert asks.trials == [1, 10, 2, 20, 3, 30]
     assert replication.ahead == [True, True, False]
 
 
@@ -76,7 +76,7 @@ def test_a_pair_of_which_a_replicate_failed_is_asked_for_again() -> None:
     assert [(one.pair, one.failure) for one in asks.boots] == [
         (1, ""), (1, ""), (2, "it fell over"), (2, ""), (2, "")
     ]  # fmt: skip
-    assert asks.stretches == [1, 10, 2, 20]
+    assert asks.trials == [1, 10, 2, 20]
 
 
 def test_nothing_is_measured_where_nothing_is_wanted() -> None:

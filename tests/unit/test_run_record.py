@@ -15,7 +15,6 @@ from pdrgate.history.results import read_result
 from pdrgate.results.model import TestbedResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stability import read_trials
-from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.values.errors import DataError, StorageError
 
 TRIAL = flat_trial(1000.0, 1.0, 1000, 990, sending_time=1.0, scenario="s", boot="b")
@@ -48,7 +47,7 @@ def test_all_that_an_earlier_run_measured_is_put_aside_with_one_number(tmp_path:
     """Its pairs of boots once stayed, and stood in for those of the next run when that one was resumed."""
     for name in GOES_ON_FROM:
         (tmp_path / name).write_text("{}\n")
-    (tmp_path / "transfers-1.jsonl").touch()
+    (tmp_path / "pairs-1.jsonl").touch()
     record = RunRecord(tmp_path, "quick")
     record.close()
     left = {path.name for path in tmp_path.iterdir() if path.stat().st_size}
@@ -56,14 +55,12 @@ def test_all_that_an_earlier_run_measured_is_put_aside_with_one_number(tmp_path:
     assert record.put_aside == tmp_path / "trials-2.jsonl"
 
 
-def test_what_measures_nothing_but_pairs_or_transfers_is_put_aside_too(tmp_path: Path) -> None:
-    for number, name in enumerate((PAIRS_FILE, TRANSFERS_FILE), 1):
-        (tmp_path / name).write_text("{}\n")
-        record = RunRecord(tmp_path, "quick")
-        record.close()
-        assert record.put_aside == tmp_path / f"{Path(name).stem}-{number}.jsonl"
-        assert record.earlier_transfers.all == ()
-        assert record.pairs.take("", "s") == []
+def test_what_measures_nothing_but_pairs_is_put_aside_too(tmp_path: Path) -> None:
+    (tmp_path / PAIRS_FILE).write_text("{}\n")
+    record = RunRecord(tmp_path, "quick")
+    record.close()
+    assert record.put_aside == tmp_path / f"{Path(PAIRS_FILE).stem}-1.jsonl"
+    assert record.pairs.take("", "s") == []
 
 
 def test_a_run_is_told_from_those_that_lay_in_its_folder_also_when_it_is_resumed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, TcpStreams
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.sut.open_loop_sut import goals_of
+from pdrgate.gate.sut.load_search import goals_of
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.traffic.frames import Frames
 from pdrgate.values.errors import UsageError

@@ -159,7 +159,8 @@ PLAN = PROFILES["quick"]
 
 
 def test_the_time_that_is_left_follows_what_repeats_take(run_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pdrgate.gate.scenarios.scenario_run.time", SimpleNamespace(monotonic=lambda: 0.0))
+    for module in ("scenario_run", "one_sut_run"):
+        monkeypatch.setattr(f"pdrgate.gate.scenarios.{module}.time", SimpleNamespace(monotonic=lambda: 0.0))
     run_gate("first", sut(curve=EarlyLoss(1e6, begins=0.8)))
     left: dict[int, float] = {}
     for progress in run_gate.watcher.progress:

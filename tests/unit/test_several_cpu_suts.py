@@ -16,6 +16,7 @@ from trials_in_turns import in_turns, trial
 from pdrgate.gate.comparisons.living_boots import several_cpu_suts
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.measurands import Ask
 from pdrgate.measurands.memory.shared_lines import SharedLines
 from pdrgate.record.phase import IN_LOCKSTEP, Phase
 from pdrgate.record.stretch import MemoryCounts, MemorySeen, Seen
@@ -97,7 +98,8 @@ def _told(
 
         def abandon(self) -> None: ...
 
-        def measure(self, load: float, duration: float, phase: Phase) -> Trial:
+        def measure(self, ask: Ask) -> Trial:
+            phase = ask.phase
             if made is not None:
                 made.append(phase)
             seen = Seen() if phase in IN_LOCKSTEP else Seen(memory=self.memory())
@@ -117,7 +119,7 @@ def _told(
                 return None
             return MemorySeen(_PACKETS, 0, {"memcmp": MemoryCounts(shared=int(lines * _PACKETS))})
 
-    monkeypatch.setattr(several_cpu_suts, "OpenLoopSut", Sut)
+    monkeypatch.setattr(several_cpu_suts, "PreparedSut", Sut)
     builds = {side: SimpleNamespace(label=side, start=None, program=None) for side in SIDES}
     suts, found = SeveralCpuSuts(cast(Any, session), cast(Any, builds)), []
     for _ in range(scenarios):

@@ -301,7 +301,7 @@ def test_an_mrr_that_the_machine_kept_from_being_told_is_disturbed(
     with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
         run = ScenarioRun(session, Scenario())
         run.prepare()
-        run.sut.calibrate()
+        run.loads.calibrate()
         testbed.stalls.turns = turns
         found = run.measure_receive_rate(4, 1.0)
         assert len(found.samples if found else ()) == told
@@ -321,7 +321,7 @@ def test_an_mrr_needs_no_generator_that_reaches_its_ceiling_again(tmp_path: Path
     with new_session(testbed, tmp_path / "run", Watcher(), tmp_path / "state") as session:
         run = ScenarioRun(session, Scenario())
         run.prepare()
-        run.sut.calibrate()
+        run.loads.calibrate()
         testbed.sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=2, ceiling=Ceiling(3e6))
         before = len(run.trials)
         found = run.measure_receive_rate(4, 1.0)

@@ -19,10 +19,10 @@ from pdrgate.data_paths.catalogue import DATA_PATHS, PathDescription
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.run_record import SPIKE_IN_TRIALS, RunRecord
@@ -171,7 +171,7 @@ def compared(
     resume: bool = False,
     kill_after: int | None = None,
     test: str = "",
-) -> tuple[BuildComparison, RunResult, Watcher]:
+) -> tuple[PairsComparison, RunResult, Watcher]:
     """A build against another one, or against itself, as the keywords do it."""
     watcher = Watcher()
     record = RunRecord(tmp_path / "run", "quick", resume=resume)
@@ -181,7 +181,7 @@ def compared(
     }  # fmt: skip
     session.take()
     try:
-        comparison = BuildComparison(session, Scenario(), builds, Plan(24, 1e9, 0.02), longname=test)
+        comparison = comparison_of(session, Scenario(), builds, Plan(24, 1e9, 0.02), longname=test)
         comparison.measure()
         if kill_after is not None:
             pairs = itertools.count()
@@ -350,9 +350,9 @@ def test_why_a_path_of_the_portfolio_or_of_tcp_takes_none_is_said(streams: TcpSt
     passed = Judgement(Verdict.PASS, "not slower")
     comparison = SimpleNamespace(
         judgement=passed, session=None, builds={"baseline": None}, plan=Plan(2, 60, 0.02),
-        scenario=SimpleNamespace(streams=streams),
+        scenario=SimpleNamespace(streams=streams), parts=SimpleNamespace(stay_up=streams is None),
     )  # fmt: skip
-    found = spike_in(cast(CountedComparison, comparison))
+    found = spike_in(cast(PairsComparison, comparison))
     assert found is not None
     assert found.reason == why
     assert proven(passed, found).reason == f"not slower; no slowdown was planted: {why}"

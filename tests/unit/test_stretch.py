@@ -1,4 +1,4 @@
-"""What trials and transfers have in common: parts in the program, one flat line on disk."""
+"""The parts of a trial, which stand in one flat line on disk."""
 
 from __future__ import annotations
 
@@ -37,16 +37,20 @@ TRIAL = Trial(
     belonging=BELONGING,
     occasion=Occasion(3, "PDR", Phase.REPEAT, 1e9),
 )
-TRANSFER = Transfer(
-    65536,
-    2,
-    "cubic",
-    1.0,
-    intended_rate=1e6,
-    delivered=1000,
-    seconds=1.25,
-    senders=Senders(1100, 100, 2, (Look(0.5, 0.5, 600, 1, 1e-3, 1e-4, 20000, 65000),)),
-    cpu=EndsCpu(0.1, 0.2, 0.5, 0.6),
+TRANSFER = dataclasses.replace(
+    Trial.of_transfer(
+        Transfer(
+            65536,
+            2,
+            "cubic",
+            intended_rate=1e6,
+            delivered=1000,
+            seconds=1.25,
+            senders=Senders(1100, 100, 2, (Look(0.5, 0.5, 600, 1, 1e-3, 1e-4, 20000, 65000),)),
+            cpu=EndsCpu(0.1, 0.2, 0.5, 0.6),
+        ),
+        1.0,
+    ),
     seen=SEEN,
     belonging=BELONGING,
     occasion=Occasion(3, phase=Phase.CURVE, started=1e9),
@@ -63,42 +67,44 @@ LINE_OF_A_TRIAL = (
     '"started":1000000000.0}'
 )
 LINE_OF_A_TRANSFER = (
-    '{"window":65536,"streams":2,"congestion":"cubic","intended_duration":1.0,"intended_rate":1000000.0,'
-    '"delivered":1000,"seconds":1.25,"requests":0,"sent":1100,"segment":100,"retransmitted":2,'
-    '"looks":[{"end":0.5,'
-    '"seconds":0.5,"sent":600,"retransmitted":1,"rtt":0.001,"rtt_deviation":0.0001,"congestion_window":20000,'
-    '"advertised":65000}],"sut_cpu":0.1,"station_cpu":0.2,"sut_busy":0.5,"station_busy":0.6,'
-    '"counters_before":{"in0":{"rx":1}},"counters_after":{"in0":{"rx":8}},"functions":{"f":[170,10]},'
+    '{"intended_load":0.0,"intended_duration":1.0,"offered":0,"forwarded":0,"drained":0,"unsent":0,"refused":0,'
+    '"stray":0,"returned":0,"twice":0,"left":0,"numbered":0,"overtaken":0,"fate":"forwarded","looked_at":0,"frames":[],'
+    '"sending_time":0.0,"under_way":[],"transfer":{"window":65536,"streams":2,"congestion":"cubic",'
+    '"intended_rate":1000000.0,"delivered":1000,"seconds":1.25,"requests":0,"senders":{"sent":1100,"segment":100,'
+    '"retransmitted":2,"looks":[{"end":0.5,"seconds":0.5,"sent":600,"retransmitted":1,"rtt":0.001,'
+    '"rtt_deviation":0.0001,"congestion_window":20000,"advertised":65000}]},"cpu":{"sut_cpu":0.1,"station_cpu":0.2,'
+    '"sut_busy":0.5,"station_busy":0.6}},"latency":null,'
+    '"counters_before":{"in0":{"rx":1}},"counters_after":{"in0":{"rx":8}},"functions":{"f":[170,10]},"stacks":{},'
+    '"memory":null,"callers":{},"counted":0.0,'
     '"disturbed":[{"kind":"late","part":1.5,"words":"the machine was late"}],"scenario":"s","test":"S.T",'
-    '"fingerprint":"0f","boot":"b","side":"candidate","build":"linux-b","pair":2,"repeat":3,"phase":"curve",'
-    '"started":1000000000.0}'
-)
-"""As versions wrote them in which a trial and a transfer had no parts."""
-
-STRETCHES = pytest.mark.parametrize(
-    ("stretch", "line"), [(TRIAL, LINE_OF_A_TRIAL), (TRANSFER, LINE_OF_A_TRANSFER)], ids=["trial", "transfer"]
+    '"fingerprint":"0f","boot":"b","side":"candidate","build":"linux-b","pair":2,"repeat":3,"goal":"",'
+    '"phase":"curve","started":1000000000.0}'
 )
 
-
-@STRETCHES
-def test_a_line_on_disk_is_flat_and_as_it_always_was(stretch: Trial | Transfer, line: str) -> None:
-    assert stretch.to_json() == line
-
-
-@STRETCHES
-def test_a_line_gets_its_parts(stretch: Trial | Transfer, line: str) -> None:
-    assert type(stretch).from_mapping(json.loads(line)) == stretch
+KINDS = pytest.mark.parametrize(
+    ("trial", "line"), [(TRIAL, LINE_OF_A_TRIAL), (TRANSFER, LINE_OF_A_TRANSFER)], ids=["open loop", "closed loop"]
+)
 
 
-@STRETCHES
-def test_no_two_parts_have_a_field_of_one_name(stretch: Trial | Transfer, line: str) -> None:
-    own = [one.name for one in dataclasses.fields(stretch)]
-    parts = [value for name in own if isinstance(value := getattr(stretch, name), FlatPart)]
-    assert len(flattened(stretch)) == len(own) - len(parts) + sum(len(dataclasses.fields(part)) for part in parts)
+@KINDS
+def test_a_line_on_disk_is_flat(trial: Trial, line: str) -> None:
+    assert trial.to_json() == line
 
 
-@STRETCHES
+@KINDS
+def test_a_line_gets_its_parts(trial: Trial, line: str) -> None:
+    assert Trial.from_mapping(json.loads(line)) == trial
+
+
+@KINDS
+def test_no_two_parts_have_a_field_of_one_name(trial: Trial, line: str) -> None:
+    own = [one.name for one in dataclasses.fields(trial)]
+    parts = [value for name in own if isinstance(value := getattr(trial, name), FlatPart)]
+    assert len(flattened(trial)) == len(own) - len(parts) + sum(len(dataclasses.fields(part)) for part in parts)
+
+
+@KINDS
 @pytest.mark.parametrize("key", ["pair", "repeat", "started"])
-def test_a_part_is_checked_as_it_is_read(stretch: Trial | Transfer, line: str, key: str) -> None:
+def test_a_part_is_checked_as_it_is_read(trial: Trial, line: str, key: str) -> None:
     with pytest.raises(ValueError, match=f"{key} is -1"):
-        type(stretch).from_mapping(json.loads(line) | {key: -1})
+        Trial.from_mapping(json.loads(line) | {key: -1})

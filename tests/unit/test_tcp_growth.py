@@ -8,10 +8,11 @@ from flat_values import flat_transfer
 from pdrgate.measurands import TransferSetting, of_transfers
 from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindowTime, GrowthBytes, UsedWindow
 from pdrgate.record.phase import Phase
-from pdrgate.record.transfer import Look, Transfer
+from pdrgate.record.transfer import Look
+from pdrgate.record.trial import Trial
 
 
-def transfer(*windows: int) -> Transfer:
+def transfer(*windows: int) -> Trial:
     """One whose receiver advertises these windows, KiB, looked at ten times a second; its sender uses half of each."""
     looks = tuple(
         Look(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from flat_values import flat_transfer
 
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.gate.run.scenario import Scenario
@@ -12,14 +13,15 @@ from pdrgate.measurands import TransferSetting, of_transfers
 from pdrgate.measurands.counted.cost import with_pair_beside
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate
 from pdrgate.record.phase import Phase
-from pdrgate.record.stretch import USER_SPACE, Occasion, Seen
-from pdrgate.record.transfer import Look, Senders, Transfer
+from pdrgate.record.stretch import USER_SPACE
+from pdrgate.record.transfer import Look
+from pdrgate.record.trial import Trial
 from pdrgate.values.errors import UsageError
 
 ASKED = TcpStreams(request=64, buffers="kernel")
 
 
-def answered(requests: int, latency: float, instructions: float | None, ticks: int = 0, idle: int = 0) -> Transfer:
+def answered(requests: int, latency: float, instructions: float | None, ticks: int = 0, idle: int = 0) -> Trial:
     look = Look(
         end=0.5, seconds=0.5, sent=64 * requests, retransmitted=0, rtt=latency, rtt_deviation=0.0, congestion_window=0
     )
@@ -27,11 +29,19 @@ def answered(requests: int, latency: float, instructions: float | None, ticks: i
         "tcp_ack": (instructions, 1.0), USER_SPACE: (1e6, 0.0), "update_process_times": (100.0, ticks),
         "tick_nohz_idle_exit": (100.0, idle),
     }  # fmt: skip
-    return Transfer(
-        window=65536, streams=1, congestion="cubic", intended_duration=1.0, delivered=64 * requests, seconds=0.5,
-        requests=requests, senders=Senders(sent=64 * requests, looks=(look,)), seen=Seen(functions=functions),
-        occasion=Occasion(phase=Phase.REPEAT),
-    )  # fmt: skip
+    return flat_transfer(
+        65536,
+        1,
+        "cubic",
+        1.0,
+        delivered=64 * requests,
+        seconds=0.5,
+        requests=requests,
+        sent=64 * requests,
+        looks=(look,),
+        functions=functions,
+        phase=Phase.REPEAT,
+    )
 
 
 def test_a_scenario_of_requests_has_a_name_of_its_own() -> None:
@@ -84,7 +94,7 @@ def test_a_kernel_is_granted_no_more_waits_than_the_kernel_beside_it() -> None:
     assert RequestRate().value(with_pair_beside(honest, calls_at_will)) == RequestRate().value(honest)
 
 
-def by(transfer: Transfer, boot: str) -> Transfer:
+def by(transfer: Trial, boot: str) -> Trial:
     return replace(transfer, belonging=replace(transfer.belonging, boot=boot))
 
 

@@ -63,7 +63,7 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("calibrate", "FILE", "--output", "INTO"),
     ("bisect", "FILE", "FILE", "--output", "INTO"),
 )
-NAMES = ("result.json", "trials.jsonl", "run.json", "ends.json", "pairs.jsonl", "transfers.jsonl", "fingerprints.json")
+NAMES = ("result.json", "trials.jsonl", "run.json", "ends.json", "pairs.jsonl", "fingerprints.json")
 """What a folder of a run has."""
 
 

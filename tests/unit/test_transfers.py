@@ -7,13 +7,14 @@ import copy
 import dataclasses
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from causes import because
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
-from flat_values import changed, flat_transfer, flat_trial
+from flat_values import flat_trial
 from known_noise import OF_TCP, KnownNoise
 from made_results import scenario, written
 from simulated_sut import IdealCurve, SimulatedSut
@@ -25,7 +26,7 @@ from pdrgate.data_paths.iperf import check_believable, json_and_words, read_tran
 from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
-from pdrgate.gate.comparisons.transfer_comparison import TransferComparison
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
@@ -33,14 +34,16 @@ from pdrgate.gate.scenarios.transfer_run import TransferRun, station_limited
 from pdrgate.gate.verdicts.baseline import Baselines, BaselineSource, HistoryBaselines, name_in_history
 from pdrgate.history.address import Address
 from pdrgate.history.database.experience import Experience
+from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.measurands import TcpThroughput, WindowCurve
 from pdrgate.measurands.transfers.tcp import ByteCost, LoadedRoundTrip, Transmissions
 from pdrgate.record.phase import Phase
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.transfer import EndsCpu, Senders, Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.reports.pages.scenario_parts import fragments, pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
+from pdrgate.stability import read_trials
 from pdrgate.values.errors import DataError, SutError, TestbedError, UsageError
 
 TRIAL = flat_trial(1e3, 1.0, offered=1000, forwarded=1000, sending_time=1.0, phase=Phase.REPEAT)
@@ -78,7 +81,7 @@ FROM_SUT: dict[str, Any] = {"start": START, "intervals": [], "end": RECEIVED, "s
     ("told", "streams"), [(TO_SUT, TcpStreams(2)), (FROM_SUT, TcpStreams(2, direction="sends"))], ids=["to", "from"]
 )
 def test_what_the_sender_saw_and_what_the_receiver_read(told: dict[str, Any], streams: TcpStreams) -> None:
-    transfer = read_transfer(told, streams, window=65536, duration=1.0)
+    transfer = read_transfer(told, streams, window=65536)
     assert (transfer.delivered, transfer.seconds, transfer.throughput) == (14_000, 0.2, 560_000.0)
     assert (transfer.senders.sent, transfer.senders.segments, transfer.senders.retransmitted) == (14_480, 10, 3)
     assert [(look.end, look.sent, look.retransmitted) for look in transfer.senders.looks] == [
@@ -90,14 +93,13 @@ def test_what_the_sender_saw_and_what_the_receiver_read(told: dict[str, Any], st
     assert transfer.senders.advertised == 60_002
     assert transfer.congestion == "reno"  # which it really was
     assert (transfer.cpu.sut_cpu, transfer.cpu.station_cpu) == (pytest.approx(0.05), pytest.approx(0.1))
-    assert Transfer.from_mapping(json.loads(transfer.to_json())) == transfer
 
 
 def test_who_receives_at_the_sut_takes_no_less_time_than_was_sent_in() -> None:
     """Its seconds are its own word: half of them would be twice the throughput."""
     told = copy.deepcopy(TO_SUT)
     told["end"]["sum_sent"]["seconds"], told["end"]["sum_received"]["seconds"] = 0.2, 0.1
-    assert read_transfer(told, TcpStreams(2), window=65536, duration=1.0).seconds == 0.2
+    assert read_transfer(told, TcpStreams(2), window=65536).seconds == 0.2
 
 
 @pytest.mark.parametrize(
@@ -107,18 +109,20 @@ def test_who_receives_at_the_sut_takes_no_less_time_than_was_sent_in() -> None:
 def test_no_transfer_delivers_more_than_was_sent_or_seen_on_the_wire(
     delivered: int, sent: int, on_wire: int, sent_here: bool
 ) -> None:
-    found = flat_transfer(65536, 1, "cubic", 1.0, delivered=delivered, seconds=1.0, sent=sent)
+    found = Transfer(65536, 1, "cubic", delivered=delivered, seconds=1.0, senders=Senders(sent))
     with pytest.raises(SutError, match=r"iperf3 is said to have delivered 2000 bytes, and \d+ went over this side's"):
         check_believable(found, on_wire, sent_here=sent_here, where="iperf3")
     # What the SUT says that it sent bounds nothing.
-    check_believable(changed(found, sent=0 if not sent_here else 2000), 2000, sent_here=sent_here, where="iperf3")
+    check_believable(
+        replace(found, senders=Senders(2000 if sent_here else 0)), 2000, sent_here=sent_here, where="iperf3"
+    )
 
 
 def test_json_that_lacks_something_is_told() -> None:
     told = copy.deepcopy(TO_SUT)
     del told["end"]["sum_sent"]
     with pytest.raises(TestbedError, match=r"iperf3's JSON lacks what a transfer needs .*sum_sent"):
-        read_transfer(told, TcpStreams(), window=65536, duration=1.0)
+        read_transfer(told, TcpStreams(), window=65536)
 
 
 @pytest.mark.parametrize("value", [1.8446744073709552e19, -1, "1e400", 1e400, math.nan, None, [], "x"])
@@ -128,7 +132,7 @@ def test_counts_that_iperf3_does_not_know_are_not_taken_for_so_many(value: Any, 
     told = copy.deepcopy(TO_SUT)
     told["end"]["sum_sent"][place] = value
     with pytest.raises(TestbedError, match=r"^iperf3's JSON lacks what a transfer needs \("):
-        read_transfer(told, TcpStreams(), window=65536, duration=1.0)
+        read_transfer(told, TcpStreams(), window=65536)
 
 
 WHOLE = '{"start": {}, "intervals": [], "end": {}}'
@@ -205,16 +209,14 @@ def test_other_data_paths_have_no_streams() -> None:
         Scenario(tcp=TcpStreams(2))
 
 
-def transfers(
-    loop: SimulatedLoop, window: int, *, phase: str = "repeat", count: int = 1, **more: Any
-) -> list[Transfer]:
+def transfers(loop: SimulatedLoop, window: int, *, phase: str = "repeat", count: int = 1, **more: Any) -> list[Trial]:
     made = [loop.transfer(window, 1.0) for _ in range(count)]
-    return [Transfer.from_mapping({**json.loads(one.to_json()), "phase": phase, **more}) for one in made]
+    return [Trial.from_mapping({**json.loads(one.to_json()), "phase": phase, **more}) for one in made]
 
 
 def test_what_transfers_come_to() -> None:
     loop = SimulatedLoop(scatter=0.0, again=0.01)
-    rest = [Transfer.from_mapping({**json.loads(loop.transfer(1 << 20, 0.25, 10e6).to_json()), "phase": "rest"})]
+    rest = [Trial.from_mapping({**json.loads(loop.transfer(1 << 20, 0.25, 10e6).to_json()), "phase": "rest"})]
     made = rest + transfers(loop, 1 << 20, count=2)
     assert TcpThroughput(1 << 20, 1.0, 2).value(made) == pytest.approx(10.0)
     assert LoadedRoundTrip().value(made) == pytest.approx(8 * (1 << 20) / 10e9)
@@ -240,8 +242,8 @@ def test_a_disturbed_transfer_tells_nothing_and_is_made_good() -> None:
 WINDOWS = tuple(16384 << step for step in range(6))
 
 
-def swept(loop: SimulatedLoop, curve: WindowCurve) -> list[Transfer]:
-    made: list[Transfer] = []
+def swept(loop: SimulatedLoop, curve: WindowCurve) -> list[Trial]:
+    made: list[Trial] = []
     while (ask := curve.next(made)) is not None:
         made += transfers(loop, ask.window, phase=Phase.CURVE)
     return made
@@ -250,7 +252,7 @@ def swept(loop: SimulatedLoop, curve: WindowCurve) -> list[Transfer]:
 def test_a_knee_is_believed_once_two_sweeps_agree() -> None:
     curve = WindowCurve(WINDOWS, 1.0)
     made = swept(SimulatedLoop(), curve)  # 10 Gbit/s in 100 us: 125 kB
-    assert [one.window for one in made] == [*WINDOWS, *WINDOWS[::-1]]
+    assert [one.transfer.window for one in made] == [*WINDOWS, *WINDOWS[::-1]]
     assert curve.knees(made) == (131072, 131072)
     assert curve.knee(made) == 131072
 
@@ -315,7 +317,7 @@ def test_a_run_without_a_baseline_tells_what_it_measured(measure, tmp_path: Path
         "round trip under load",
         "transmissions per segment",
     ]
-    on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
+    on_disk = read_trials(tmp_path / "run" / TRIALS_FILE)
     assert len(on_disk) == len(result.details.transfers.transfers)
     assert {one.occasion.phase for one in on_disk} == {"rest", "curve", "repeat"}
     assert all(
@@ -333,12 +335,17 @@ def test_reports_have_the_curve_and_every_transfer(measure) -> None:
     assert "The throughput of the repeats" in told
 
 
+def busy(loop: SimulatedLoop, sut: float, station: float) -> list[Trial]:
+    (made,) = transfers(loop, 1 << 20)
+    return [replace(made, transfer=replace(made.transfer, cpu=EndsCpu(sut_busy=sut, station_busy=station)))]
+
+
 def test_who_is_slower_is_told() -> None:
     loop = SimulatedLoop()
-    assert station_limited(transfers(loop, 1 << 20, sut_busy=0.6, station_busy=1.0)) == (
+    assert station_limited(busy(loop, 0.6, 1.0)) == (
         "the other end's CPU was busy for 100% of the time, and the SUT's for 60%: a faster SUT would not show"
     )
-    assert station_limited(transfers(loop, 1 << 20, sut_busy=1.0, station_busy=1.0)) == ""
+    assert station_limited(busy(loop, 1.0, 1.0)) == ""
     assert station_limited(transfers(loop, 1 << 20)) == ""  # nobody knows
 
 
@@ -412,7 +419,7 @@ def test_stored_runs_of_transfers_are_assessed_compared_and_listed(
     monkeypatch.chdir(tmp_path)
     assert main(["assess", "first"]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("STABLE\n  source          first/transfers.jsonl\n  TCP throughput  10")
+    assert told.out.startswith("STABLE\n  source          first/trials.jsonl\n  TCP throughput  10")
     assert told.err == ""  # its empty trials.jsonl is nothing to speak of
     assert main(["assess", "first", "second", "--format", "json"]) == 0
     entries = json.loads(capsys.readouterr().out)["experiments"]
@@ -425,13 +432,13 @@ def test_stored_runs_of_transfers_are_assessed_compared_and_listed(
     assert main(["history", "import", "first", "--history", "h.db"]) == 0
     assert main(["history", "list", "--history", "h.db"]) == 0
     assert " 10.01 Gbit/s " in capsys.readouterr().out
-    path = tmp_path / "first" / TRANSFERS_FILE
+    path = tmp_path / "first" / TRIALS_FILE
     path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())  # some editors begin a file with it
     assert main(["assess", "first"]) == 0
     assert capsys.readouterr().out.startswith("STABLE\n")
     with path.open("a") as file:
         file.write('{"window": 1048576, "streams"')  # a kill while it was written
-    assert len(read_transfers(tmp_path / "first" / TRANSFERS_FILE)) == 2 * 9 + 6 * 2 + 1
+    assert len(read_trials(tmp_path / "first" / TRIALS_FILE)) == 2 * 9 + 6 * 2 + 1
     (tmp_path / "trials.jsonl").write_text(TRIAL.to_json() + "\n")
     assert main(["compare", "first", "trials.jsonl"]) == 2
     assert "first holds transfers and trials.jsonl trials; name two runs of one scenario" in capsys.readouterr().err
@@ -474,7 +481,7 @@ def test_each_test_of_a_closed_loop_goes_on_with_its_own_transfers(
     each = len(loop.calls)
     run(True, "One.Same Name", "Another.Same Name")
     assert len(loop.calls) == 2 * each
-    on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
+    on_disk = read_trials(tmp_path / "run" / TRIALS_FILE)
     assert [one.belonging.test for one in on_disk] == ["One.Same Name"] * each + ["Another.Same Name"] * each
 
 
@@ -505,7 +512,7 @@ def test_two_configurations_in_pairs(
             for side in SIDES
         }
         comparison = comparison_of(session, TCP, builds, Plan(12, None, 0.02))
-        assert isinstance(comparison, TransferComparison)
+        assert isinstance(comparison, PairsComparison)
         comparison.measure()
         comparison.judge(0.02)
         comparison.judge(0.9)  # the gravest stands
@@ -519,7 +526,7 @@ def test_two_configurations_in_pairs(
     assert [one.measurand for one in result.comparison.changes] == [  # type: ignore[union-attr]
         "TCP throughput", "round trip under load", "transmissions per segment",
     ]  # fmt: skip
-    on_disk = read_transfers(tmp_path / "run" / TRANSFERS_FILE)
+    on_disk = read_trials(tmp_path / "run" / TRIALS_FILE)
     assert {(one.belonging.side, one.belonging.pair) for one in on_disk} == {
         (boot.side, boot.pair) for boot in result.builds.boots
     }

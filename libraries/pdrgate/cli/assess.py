@@ -25,9 +25,9 @@ from pdrgate.values.units import Ratio
 def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None, eta: Ratio) -> int:
     """Say whether the PDR in each FILE can be trusted.
 
-    FILE is a trials.jsonl of pdrgate, a result file of PASTRAMI, or a directory: all of them below it. A
-    transfers.jsonl is of TCP, which has no PDR: what is asked then is whether its throughput is one number. An
-    experiment is one scenario and boot; where builds were compared, one build of one comparison over its boots.
+    FILE is a trials.jsonl of pdrgate, a result file of PASTRAMI, or a directory: all of them below it. An experiment of
+    TCP has no PDR: what is asked of it is whether its throughput is one number. An experiment is one scenario and boot;
+    where builds were compared, one build of one comparison over its boots.
 
     Exits with 0 when every experiment is STABLE, with 1 when one is not, with 2 when a FILE is no trials or the
     generator was the limit.
@@ -36,9 +36,8 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
     from pdrgate.stability.goal import goal_of
     from pdrgate.stability.text import render_assessments, render_transfers
     from pdrgate.stability.transfer_checks import assess_transfers
-    from pdrgate.stability.transfer_files import holds_transfers, read_transfer_experiments
 
-    found = expand(files, note)
+    found = [experiment for path in expand(files, note) for experiment in read_experiments(path)]
     assessments = [
         assess(
             experiment.trials,
@@ -48,16 +47,10 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
             source=experiment.source,
             notes=experiment.notes,
         )
-        for path in found
-        if not holds_transfers(path)
-        for experiment in read_experiments(path)
+        for experiment in found
+        if not experiment.closed_loop
     ]
-    loops = [
-        assess_transfers(experiment)
-        for path in found
-        if holds_transfers(path)
-        for experiment in read_transfer_experiments(path)
-    ]
+    loops = [assess_transfers(experiment) for experiment in found if experiment.closed_loop]
     if form == "json":
         echo_json({"experiments": [*(one.result() for one in assessments), *(one.result() for one in loops)]})
     else:

@@ -43,9 +43,9 @@ def compare(
 ) -> int:
     """Say whether the trials in CANDIDATE show a lower PDR or saturation throughput than those in BASELINE.
 
-    Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together. Two
-    transfers.jsonl are compared by TCP's throughput, round trips and retransmissions. Both hold one scenario. Each
-    holds one run, and at most one comparison of builds. --scenario, --build, --test or the name of a file chooses one
+    Each is a trials.jsonl, a result file of PASTRAMI, or a directory of one; all its repeats are taken together.
+    Trials of TCP are compared by its throughput, round trips and retransmissions. Both hold one scenario. Each holds
+    one run, and at most one comparison of builds. --scenario, --build, --test or the name of a file chooses one
     of several.
 
     BASELINE gives the baseline's trials of a comparison of builds, and CANDIDATE gives the candidate's. Name such a

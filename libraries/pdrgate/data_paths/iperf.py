@@ -19,8 +19,8 @@ from typing import Any, Literal
 from pdrgate.data_paths.contract import Station
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.hosts.host import Completed, Host, Running
-from pdrgate.record.stretch import Occasion
 from pdrgate.record.transfer import EndsCpu, Look, Senders, Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.this_process.checkout import how_to_install
 from pdrgate.values.errors import SutError, TestbedError
 
@@ -107,7 +107,7 @@ class Iperf:
     def describe(self) -> dict[str, str]:
         return {"name": "iperf3", "engine": "tcp", "version": self._version}
 
-    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Transfer:
+    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Trial:
         self._advertise(window)
         streams = self._streams
         cpus = ",".join(str(cpu) for cpu in (self._station.cpu, self._ends.sut_cpu) if cpu is not None)
@@ -136,10 +136,7 @@ class Iperf:
                 break
             time.sleep(_PAUSE)
         sut_busy, station_busy = map(_busy, before, self._idle())
-        found = read_transfer(
-            self._sound(told), streams, window=window, duration=duration, rate=rate, started=started,
-            busy=(sut_busy, station_busy),
-        )  # fmt: skip
+        found = read_transfer(self._sound(told), streams, window=window, rate=rate, busy=(sut_busy, station_busy))
         check_believable(found, self._on_wire() - wire, sent_here=not streams.sends, where=self._where)
         if found.congestion != streams.congestion:  # a server that lacks it goes on with another
             sut = f"{self._host.name} has {', '.join(self._controls())}"
@@ -152,7 +149,7 @@ class Iperf:
                 f"a window of {window} bytes was set, and receivers between {self._station.host.name} and "
                 f"{self._host.name} advertise {advertised}: this kernel does not keep to it; use a larger one"
             )
-        return found
+        return Trial.of_transfer(found, duration, started)
 
     def close(self) -> None:
         server, self._server = self._server, None
@@ -235,9 +232,7 @@ def read_transfer(
     streams: TcpStreams,
     *,
     window: int,
-    duration: float,
     rate: float = 0.0,
-    started: float = 0.0,
     busy: tuple[float | None, float | None] = (None, None),
 ) -> Transfer:
     """What the JSON of iperf3's client says of a transfer, with that of its server in it.
@@ -255,7 +250,6 @@ def read_transfer(
             window=window,
             streams=streams.count,
             congestion=str(end["sender_tcp_congestion"]),
-            intended_duration=duration,
             intended_rate=rate,
             delivered=_count(received["bytes"]),
             seconds=seconds,
@@ -271,7 +265,6 @@ def read_transfer(
                 sut_busy=busy[0],
                 station_busy=busy[1],
             ),
-            occasion=Occasion(started=started),
         )
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise TestbedError(

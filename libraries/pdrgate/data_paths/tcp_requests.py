@@ -17,8 +17,8 @@ from pdrgate.data_paths.iperf import Ends
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.hosts.host import CommandError, Host, Running
 from pdrgate.hosts.sent_program import sent
-from pdrgate.record.stretch import Occasion
 from pdrgate.record.transfer import Look, Senders, Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.traffic import native
 from pdrgate.values.errors import TestbedError
 
@@ -72,7 +72,7 @@ class TcpRequests:
     def describe(self) -> dict[str, str]:
         return {"name": "pdrgate-requests", "engine": "tcp"}
 
-    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Transfer:
+    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Trial:
         self._advertise(window)
         size, longest, anew = self._streams.request, _LONGEST * duration, self._streams.anew
         words = [
@@ -100,11 +100,11 @@ class TcpRequests:
             end=seconds, seconds=seconds, sent=bytes_, retransmitted=0, rtt=told.median / _NS,
             rtt_deviation=max(0, told.tail - told.median) / _NS, congestion_window=0,
         )  # fmt: skip
-        return Transfer(
-            window=window, streams=1, congestion=self._streams.congestion, intended_duration=duration,
-            intended_rate=rate, delivered=bytes_, seconds=seconds, requests=told.requests,
-            senders=Senders(sent=bytes_, looks=(look,)), occasion=Occasion(started=started),
+        moved = Transfer(
+            window=window, streams=1, congestion=self._streams.congestion, intended_rate=rate,
+            delivered=bytes_, seconds=seconds, requests=told.requests, senders=Senders(sent=bytes_, looks=(look,)),
         )  # fmt: skip
+        return Trial.of_transfer(moved, duration, started)
 
     def close(self) -> None:
         server, self._server = self._server, None

@@ -19,11 +19,11 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
-from pdrgate.gate.comparisons.by_scenario import AnyComparison, AnyLivingComparison, comparison_of, living_comparison_of
-from pdrgate.gate.comparisons.counted_comparison import LivingComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import spike_in
 from pdrgate.gate.run.options import FEWEST_BOOTS
 from pdrgate.gate.run.session import Session
@@ -112,7 +112,7 @@ class BuildKeywords:
         """
         session = self._state.current.session
 
-        def comparison(builds: Mapping[Side, Build], plan: Plan) -> AnyLivingComparison:
+        def comparison(builds: Mapping[Side, Build], plan: Plan) -> PairsComparison:
             living = self._state.living.get(session)
             if living is None or not living.are_of(builds):
                 if living is not None:
@@ -187,7 +187,7 @@ class BuildKeywords:
         boots: int,
         tolerance: Ratio | None,
         budget: Duration | None,
-        made: Callable[[Mapping[Side, Build], Plan], AnyComparison] | None = None,
+        made: Callable[[Mapping[Side, Build], Plan], PairsComparison] | None = None,
     ) -> None:
         """Compare the builds that are ``found`` by what a user calls them, the baseline's first."""
         session = self._state.current.session
@@ -214,7 +214,7 @@ class BuildKeywords:
             )  # fmt: skip
         test.measurement = comparison
         comparison.measure()
-        if isinstance(comparison, LivingComparison) and comparison.unable:
+        if comparison.unable:
             test.measurement = None
             session.observer.said(f"{test.name}: left out, {comparison.unable}")
             raise SkipExecution(comparison.unable)

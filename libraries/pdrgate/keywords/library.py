@@ -9,7 +9,7 @@ from robot.api import SkipExecution, logger
 from robotlibcore import DynamicCore
 
 from pdrgate import __version__
-from pdrgate.gate.comparisons.counted_comparison import CountedComparison
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import not_in_history
@@ -154,8 +154,10 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         if not judgement.verdict.passes and (result.failed or ended.verdict.passes):
             result.status = "FAIL"
             result.message = scenario_in_lines(measurement.session.record.scenarios[-1])
-        if isinstance(measurement, CountedComparison):
-            self._state.paths[measurement.scenario.name] = measurement.scenario
+        if isinstance(measurement, PairsComparison) and measurement.parts.stay_up:
+            scenario = measurement.scenario
+            if scenario.streams is None:
+                self._state.paths[scenario.name] = scenario
         show_run(measurement.session.record.result(), result.parent)
         self._tell(measurement.scenario.title, judgement)
 

@@ -13,7 +13,6 @@ from assertionengine import AssertionOperator, verify_assertion
 
 from pdrgate.builds.program_setup import ProgramSetup
 from pdrgate.data_paths.catalogue import UNDER_STEPS
-from pdrgate.gate.comparisons.by_scenario import AnyComparison
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
@@ -32,7 +31,7 @@ from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.values.errors import TestbedError, UsageError
 
 _Run = TypeVar("_Run", ScenarioRun, TransferRun)
-AnyMeasurement: TypeAlias = ScenarioRun | TransferRun | AnyComparison | VectorsComparison
+AnyMeasurement: TypeAlias = ScenarioRun | TransferRun | PairsComparison | VectorsComparison
 
 
 @dataclass(frozen=True, slots=True)

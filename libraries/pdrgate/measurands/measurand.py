@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from pdrgate.measurands.description import Description, TolerancesAsked
 from pdrgate.measurands.self_described import BuildSeen
@@ -26,16 +26,25 @@ PAST_TRIALS = 3, 3
 """Trials of a replicate at each load where receivers surely starve, where they do, and at each beyond."""
 _COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE, Phase.REPLACEMENT))
 
-_OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.PDR, Phase.PAST, Phase.OVERLOAD, Phase.MEMORY, *LATENCY}
+_OF_REPLICATES = _COUNTED | {Phase.REPEAT, Phase.REST, Phase.PDR, Phase.PAST, Phase.OVERLOAD, Phase.MEMORY, *LATENCY}
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A trial that is wanted: packets/s, seconds, and why."""
+    """A trial that is wanted: packets/s, or of a closed loop a window, seconds, and why."""
 
     load: float
     duration: float
     phase: Phase
+    window: int = 0
+    """Bytes that a receiver of a closed loop advertises to each stream."""
+    rate: float = 0.0
+    """Bits/s that a sender of a closed loop holds itself back to; 0: as fast as it goes."""
+
+    @classmethod
+    def of_window(cls, window: int, duration: float, phase: Phase, rate: float = 0.0) -> Self:
+        """A trial of a closed loop."""
+        return cls(0.0, duration, phase, window, rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +77,9 @@ class Setting:
     """Whether it can be told what functions of the kernel touch."""
 
 
+AnySetting = TypeVar("AnySetting", contravariant=True)
+
+
 class ReplicateStep(Protocol):
     """Part of a replicate."""
 
@@ -90,7 +102,7 @@ class Described(Protocol):
 
 
 class Compared(Protocol):
-    """What builds are compared by, of trials or of transfers."""
+    """What builds are compared by."""
 
     @property
     def name(self) -> str:
@@ -107,12 +119,16 @@ class Compared(Protocol):
 class Measurand(ReplicateStep, Described, Compared, Protocol):
     """A step that comes to a number."""
 
-    @classmethod
-    def of(cls, setting: Setting) -> Self | None:
-        """The measurand of a setting; None where it is not measured in it."""
-
     def value(self, trials: Sequence[Trial]) -> float | None:
         """The sample that a replicate's trials come to, in `unit`; None when they come to none."""
+
+
+class MeasuredIn(Measurand, Protocol[AnySetting]):
+    """A measurand that a setting has or has not."""
+
+    @classmethod
+    def of(cls, setting: AnySetting) -> Self | None:
+        """The measurand of a setting; None where it is not measured in it."""
 
 
 def is_counted(phase: Phase, replicate: int) -> bool:

@@ -15,7 +15,7 @@ from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.description import Description, Rule, TolerancesAsked
-from pdrgate.measurands.measurand import Described, Measurand, Setting
+from pdrgate.measurands.measurand import Described, Measurand, MeasuredIn, Setting
 from pdrgate.measurands.memory.atomics import Atomics
 from pdrgate.measurands.memory.cache_lines import CacheLines
 from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
@@ -36,7 +36,6 @@ from pdrgate.measurands.transfers.tcp import (
     ByteCost,
     LoadedRoundTrip,
     TcpThroughput,
-    TransferMeasurand,
     TransferSetting,
     Transmissions,
 )
@@ -44,7 +43,7 @@ from pdrgate.measurands.transfers.tcp_growth import AdvertisedWindow, FullWindow
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult
 
-OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
+OF_TRIALS: Final[tuple[type[MeasuredIn[Setting]], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
     CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS, Scaling,
@@ -52,13 +51,15 @@ OF_TRIALS: Final[tuple[type[Measurand], ...]] = (
     ReplacementLoss, PacketsInOrder, PacketsTwice, PacketsNever,
 )  # fmt: skip
 """Told by trials of an open loop, the one that a run is about first."""
-OF_TRANSFERS: Final[tuple[type[TransferMeasurand], ...]] = (
+OF_TRANSFERS: Final[tuple[type[MeasuredIn[TransferSetting]], ...]] = (
     TcpThroughput, LoadedRoundTrip, Transmissions, UsedWindow, AdvertisedWindow, GrowthBytes, FullWindowTime, ByteCost,
     RequestRate, RequestLatency, RequestCost,
 )  # fmt: skip
 """Told by transfers of a closed loop, the one that a run is about first."""
 
-DESCRIPTIONS: Final[tuple[Description, ...]] = (*(one.about for one in (*OF_TRIALS, *OF_TRANSFERS)), RECEIVE_RATE)
+DESCRIPTIONS: Final[tuple[Description, ...]] = (
+    *(one.about for one in OF_TRIALS), *(one.about for one in OF_TRANSFERS), RECEIVE_RATE,
+)  # fmt: skip
 _BY_NAME: Final = {one.name: one for one in DESCRIPTIONS}
 _UNITS: Final = {one.unit: one.quantity for one in DESCRIPTIONS}
 
@@ -68,7 +69,7 @@ def of_setting(setting: Setting) -> tuple[Measurand, ...]:
     return tuple(found for kind in OF_TRIALS if (found := kind.of(setting)) is not None)
 
 
-def of_transfers(setting: TransferSetting) -> tuple[TransferMeasurand, ...]:
+def of_transfers(setting: TransferSetting) -> tuple[Measurand, ...]:
     """The measurands of transfers that a setting has."""
     return tuple(found for kind in OF_TRANSFERS if (found := kind.of(setting)) is not None)
 
@@ -85,7 +86,8 @@ def told_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
 
 def changes_by_rule(baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> tuple[ChangeResult, ...]:
     """The changes that measurands find by rules of their own, in the order of the registry; see `Rule`."""
-    found = (kind.changed(baseline, candidate, asked) for kind in (*OF_TRIALS, *OF_TRANSFERS))
+    kinds: tuple[type[Described], ...] = (*OF_TRIALS, *OF_TRANSFERS)
+    found = (kind.changed(baseline, candidate, asked) for kind in kinds)
     return tuple(change for change in found if change is not None)
 
 

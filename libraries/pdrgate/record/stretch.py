@@ -1,15 +1,14 @@
-"""A stretch of traffic: what trials and transfers have in common, as they are handled and as their lines on disk are.
+"""The parts of a trial: whose it is, why and when it was made, and what observers saw of it.
 
-A stretch has what it measured as fields of its own, and the rest in parts: whose it is, why and when it was made, what
-observers saw of it. A line on disk is flat: the fields of the parts stand in it beside the stretch's own.
+A line on disk is flat: the fields of these parts stand in it beside the trial's own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -42,7 +41,7 @@ USER_SPACE = "user space"
 
 @dataclass(frozen=True, slots=True)
 class Belonging(FlatPart):
-    """Whom a stretch belongs to: what was asked, under which conditions, and which boot of which build answered."""
+    """Whom a trial belongs to: what was asked, under which conditions, and which boot of which build answered."""
 
     scenario: str = ""
     """Name of the scenario, goal included: everything that was asked."""
@@ -65,14 +64,14 @@ class Belonging(FlatPart):
 
 @dataclass(frozen=True, slots=True)
 class Occasion(FlatPart):
-    """Why a stretch was made, and when."""
+    """Why a trial was made, and when."""
 
     repeat: int = 0
     """Number of the repeat within its boot, from 1; 0 for what is no repeat."""
     goal: str = ""
     """The search goal that a trial served, such as ``PDR``."""
     phase: Phase = Phase.NONE
-    """Why it was made; of a transfer `Phase.REST`, `Phase.CURVE` or `Phase.REPEAT`."""
+    """Why it was made; of a closed loop `Phase.REST`, `Phase.CURVE` or `Phase.REPEAT`."""
     started: float = 0.0
     """Start, seconds since the epoch."""
 
@@ -180,7 +179,7 @@ class MemorySeen:
 
 @dataclass(frozen=True, slots=True)
 class Seen(FlatPart):
-    """What was seen of a stretch, by the generator's probes and by who watched it."""
+    """What was seen of a trial, by the generator's probes and by who watched it."""
 
     latency: Latency | None = None
     """Of a trial with probes."""
@@ -197,7 +196,7 @@ class Seen(FlatPart):
     counted: float = 0.0
     """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
     disturbed: tuple[Cause, ...] = ()
-    """What of the machine kept the stretch from telling anything of the SUT; empty for a sound one."""
+    """What of the machine kept the trial from telling anything of the SUT; empty for a sound one."""
 
     def __post_init__(self) -> None:
         no_negative_times(self, "counted")
@@ -208,34 +207,6 @@ class Seen(FlatPart):
         return changes(self.counters_before, self.counters_after)
 
 
-class Stretch(Protocol):
-    """What trials and transfers have in common: whose a stretch of traffic is, and whether it tells of the SUT."""
-
-    @property
-    def belonging(self) -> Belonging: ...
-
-    @property
-    def occasion(self) -> Occasion: ...
-
-    @property
-    def seen(self) -> Seen: ...
-
-    @property
-    def generator_limited(self) -> bool: ...
-
-    @property
-    def sound(self) -> bool: ...
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that it lasted."""
-
-    @property
-    def asked(self) -> tuple[object, ...]:
-        """What tells it from others that something else was asked of; equal for one that was measured again."""
-
-
-AnyStretch = TypeVar("AnyStretch", bound=Stretch)
 _Kind = TypeVar("_Kind", bound="DataclassInstance")
 
 
@@ -252,9 +223,9 @@ def unflattened(record: Mapping[str, Any], kind: type[_Kind]) -> _Kind:
         raise ValueError(without_value(error)) from error
 
 
-def line_of(stretch: DataclassInstance, without: Collection[str] = ()) -> str:
-    """The record that a file of stretches holds, a line of JSON; ``without`` what this kind of stretch never has."""
-    record = {name: value for name, value in flattened(stretch).items() if name not in without}
+def line_of(trial: DataclassInstance, without: Collection[str] = ()) -> str:
+    """The record that a file of trials holds, a line of JSON; ``without`` what this kind of trial never has."""
+    record = {name: value for name, value in flattened(trial).items() if name not in without}
     return msgspec.json.encode(record).decode()
 
 
@@ -291,12 +262,4 @@ def placed(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
     for full, value in counters.items():
         place, _, name = full.rpartition(".")
         found.setdefault(place, {})[name] = value
-    return found
-
-
-def by_boot(trials: Sequence[AnyStretch]) -> dict[str, list[AnyStretch]]:
-    """Trials, or transfers, by the boot they belong to, in the order in which boots began."""
-    found: dict[str, list[AnyStretch]] = {}
-    for trial in trials:
-        found.setdefault(trial.belonging.boot, []).append(trial)
     return found

@@ -1,31 +1,16 @@
-"""The Transfer: what some TCP streams moved in a while, and what their senders saw of the path meanwhile.
+"""The Transfer: what some TCP streams moved in a trial of a closed loop, and what their senders saw of the path.
 
-A closed loop: a sender offers what it gets acknowledged, so there is no offered load, no loss ratio and no PDR. What
+In a closed loop a sender offers what it gets acknowledged, so there is no offered load, no loss ratio and no PDR. What
 was asked for is a window, and what comes is a throughput, a round trip time and segments that were sent again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Self
 
-from pdrgate.record.parts import FlatPart
-from pdrgate.record.phase import Phase
-from pdrgate.record.stretch import (
-    Belonging,
-    Occasion,
-    Seen,
-    line_of,
-    no_negative_counts,
-    no_negative_times,
-    unflattened,
-)
-
-_OF_TRIALS = frozenset({"latency", "stacks", "memory", "callers", "counted", "goal"})
-"""What of the parts only a trial has."""
+from pdrgate.record.stretch import no_negative_counts, no_negative_times
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +36,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Senders(FlatPart):
+class Senders:
     """What a transfer's senders tell: what they sent, and TCP_INFO over time.
 
     Raises:
@@ -87,7 +72,7 @@ class Senders(FlatPart):
 
 
 @dataclass(frozen=True, slots=True)
-class EndsCpu(FlatPart):
+class EndsCpu:
     """What a transfer took of the CPUs of its two ends.
 
     Raises:
@@ -109,20 +94,19 @@ class EndsCpu(FlatPart):
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A transfer in one direction, between a program at the SUT and one at the station that it faces.
+    """What moved in one direction, between a program at the SUT and one at the station that it faces.
 
-    Times are seconds, sizes bytes.
+    Times are seconds, sizes bytes. A trial of an open loop has one without streams.
 
     Raises:
         ValueError: a number is negative, or not finite.
     """
 
-    window: int
+    window: int = 0
     """The most that a receiver advertises to each stream."""
-    streams: int
-    congestion: str
+    streams: int = 0
+    congestion: str = ""
     """The senders' congestion control."""
-    intended_duration: float
     intended_rate: float = 0.0
     """Bits/s that a sender that holds itself back is to send; 0: as fast as it goes."""
     delivered: int = 0
@@ -133,43 +117,12 @@ class Transfer:
     """Requests that were answered; 0: none was made, and bytes were moved."""
     senders: Senders = field(default_factory=Senders)
     cpu: EndsCpu = field(default_factory=EndsCpu)
-    seen: Seen = field(default_factory=Seen)
-    belonging: Belonging = field(default_factory=Belonging)
-    occasion: Occasion = field(default_factory=Occasion)
 
     def __post_init__(self) -> None:
-        no_negative_times(self, "intended_duration", "intended_rate", "seconds")
+        no_negative_times(self, "intended_rate", "seconds")
         no_negative_counts(self, "window", "streams", "delivered", "requests")
 
     @property
     def throughput(self) -> float:
         """Bits/s that the receiving program read, slow start included."""
         return 8.0 * self.delivered / self.seconds if self.seconds else 0.0
-
-    @property
-    def sound(self) -> bool:
-        """Whether it tells of the SUT."""
-        return not self.seen.disturbed
-
-    @property
-    def generator_limited(self) -> bool:
-        """Nothing was to be offered, so nothing fell short."""
-        return False
-
-    @property
-    def asked(self) -> tuple[Phase, int, int, float]:
-        """What tells it from transfers that something else was asked of."""
-        return self.occasion.phase, self.occasion.repeat, self.window, self.intended_duration
-
-    def to_json(self) -> str:
-        """The record that transfers.jsonl holds, a line of JSON."""
-        return line_of(self, without=_OF_TRIALS)
-
-    @classmethod
-    def from_mapping(cls, record: Mapping[str, Any]) -> Self:
-        """The inverse of ``to_json`` on the decoded record; unknown keys are ignored.
-
-        Raises:
-            ValueError: a key is missing, or a value has the wrong type or range.
-        """
-        return unflattened(record, cls)

@@ -1,8 +1,12 @@
-"""The Trial: what one stretch of traffic at one load showed. Every number pdrgate reports rests on these."""
+"""The Trial: what one stretch of traffic showed. Every number pdrgate reports rests on these.
+
+A trial is of one of two kinds. In an open loop a generator offers a load, and packets are counted. In a closed loop TCP
+streams offer what they get acknowledged: their `Transfer` says what came of it, and nothing was offered or forwarded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Self
@@ -19,6 +23,7 @@ from pdrgate.record.stretch import (
     no_negative_times,
     unflattened,
 )
+from pdrgate.record.transfer import Transfer
 
 STANDING, STANDING_SHARE = 128, 0.05
 """Packets that stand in a queue which does not grow: near its most a kernel keeps up by full batches alone, so that one
@@ -87,7 +92,7 @@ class Aside(FlatPart):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial (RFC 2544 section 26, RFC 9971 section 4.2): a constant load for a duration, and what became of it.
+    """A trial (RFC 2544 section 26, RFC 9971 section 4.2): traffic for a duration, and what became of it.
 
     Loads are packets/s and counts are packets, both summed over all directions; times are seconds. A packet that was
     still queued when sending ended and came back later is *forwarded* and *drained*: no loss, and no part of a rate.
@@ -113,6 +118,8 @@ class Trial:
     under_way: tuple[int, ...] = ()
     """Packets sent and not back yet at each of the generator's looks (`LOOKS`), queued and lost ones alike; empty where
     the generator could not look while it sent."""
+    transfer: Transfer = field(default_factory=Transfer)
+    """What a closed loop moved; without streams where a generator offered a load."""
     seen: Seen = field(default_factory=Seen)
     belonging: Belonging = field(default_factory=Belonging)
     occasion: Occasion = field(default_factory=Occasion)
@@ -124,6 +131,19 @@ class Trial:
             raise ValueError(f"refused ({self.aside.refused}) exceeds offered ({self.offered})")
         if self.drained > self.forwarded:
             raise ValueError(f"drained ({self.drained}) exceeds forwarded ({self.forwarded})")
+
+    @classmethod
+    def of_transfer(cls, transfer: Transfer, duration: float, started: float = 0.0) -> Self:
+        """A trial of a closed loop that was to last so many seconds."""
+        return cls(
+            intended_load=0.0, intended_duration=duration, offered=0, forwarded=0, transfer=transfer,
+            occasion=Occasion(started=started),
+        )  # fmt: skip
+
+    @property
+    def closed_loop(self) -> bool:
+        """The kind of the trial: whether streams of TCP offered what they got acknowledged."""
+        return self.transfer.streams > 0
 
     @property
     def intended(self) -> int:
@@ -236,17 +256,18 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """Seconds of sending: the longer of the intended and the measured time."""
-        return max(self.intended_duration, self.sending_time)
+        """Seconds of sending: the longer of the intended and the measured time; of a closed loop the measured one."""
+        return self.transfer.seconds if self.closed_loop else max(self.intended_duration, self.sending_time)
 
     @property
     def asked(self) -> tuple[Phase, int, float, float]:
-        """What tells it from trials that something else was asked of."""
-        return self.occasion.phase, self.occasion.repeat, self.intended_load, self.intended_duration
+        """What was asked for; equal for a trial that was measured again."""
+        at = self.transfer.window if self.closed_loop else self.intended_load
+        return self.occasion.phase, self.occasion.repeat, at, self.intended_duration
 
     def to_json(self) -> str:
         """The record that trials.jsonl holds, a line of JSON."""
-        return line_of(self)
+        return line_of(self, without=() if self.closed_loop else ("transfer",))
 
     @classmethod
     def from_mapping(cls, record: Mapping[str, Any]) -> Self:
@@ -256,3 +277,11 @@ class Trial:
             ValueError: a key is missing, or a value has the wrong type or range.
         """
         return unflattened(record, cls)
+
+
+def by_boot(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
+    """Trials by the boot they belong to, in the order in which boots began."""
+    found: dict[str, list[Trial]] = {}
+    for trial in trials:
+        found.setdefault(trial.belonging.boot, []).append(trial)
+    return found

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Judgement
 
-Stretch_co = TypeVar("Stretch_co", covariant=True)
-"""What a replicate is measured by: trials or transfers."""
-Stretch_contra = TypeVar("Stretch_contra", contravariant=True)
-AnyMeasured = TypeVar("AnyMeasured")
-
 
 @dataclass(frozen=True, slots=True)
-class Replicates(Generic[Stretch_co]):
+class Replicates:
     """What one step of a replication came to."""
 
     results: Sequence[BootResult] = ()
     """Results of a boot of each build, or of the one that failed; empty where there is nothing to compare."""
-    stretches: Sequence[Stretch_co] = ()
+    trials: Sequence[Trial] = ()
     """What was measured of both builds."""
 
 
@@ -51,10 +47,10 @@ class SutFacts:
     """What a user can do where the machine disturbs."""
 
 
-class Replication(Protocol[Stretch_co]):
+class Replication(Protocol):
     """What measures replicates of two builds, and knows what they ran on."""
 
-    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates[Stretch_co]:
+    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         """Measure one replicate of each build; nothing comes of it where `failure` is set then.
 
         Args:
@@ -100,7 +96,7 @@ class Replication(Protocol[Stretch_co]):
         """What is known of the SUT, whichever build it runs."""
 
 
-class Asks(Protocol[Stretch_contra]):
+class Asks(Protocol):
     """What asks a replication, and takes what it has measured."""
 
     def next_number(self) -> int | None:
@@ -109,11 +105,11 @@ class Asks(Protocol[Stretch_contra]):
     def certain(self, pair: int) -> bool:
         """Whether that later pair will be measured, whatever those before it show."""
 
-    def measured(self, found: Replicates[Stretch_contra]) -> None:
+    def measured(self, found: Replicates) -> None:
         """Take what a step came to; it is not asked for again."""
 
 
-def replicate(replication: Replication[AnyMeasured], asks: Asks[AnyMeasured]) -> None:
+def replicate(replication: Replication, asks: Asks) -> None:
     """Measure replicates until no further one is wanted."""
     while (number := asks.next_number()) is not None:
         asks.measured(replication.next(number, wanted=asks.certain))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pdrgate.record.stretch import Stretch
 from pdrgate.record.trial import Trial
 
 Measure = Callable[[float, float], Trial]
@@ -21,7 +20,7 @@ class Patience:
     disturbed: int = 2
     """Times where the machine disturbed it."""
 
-    def again(self, made: Sequence[Stretch]) -> bool:
+    def again(self, made: Sequence[Trial]) -> bool:
         """Whether another attempt follows those that were made for one load."""
         last = made[-1]
         if last.sound:

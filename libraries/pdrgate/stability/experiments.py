@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.record.stretch import AnyStretch, Stretch
+from pdrgate.record.trial import Trial
 
 
 @dataclass(slots=True)
@@ -28,8 +28,8 @@ class _Comparison:
         return self.question == question and alike and not (pair and pair in self.pairs)
 
 
-def comparisons(measured: Sequence[Stretch]) -> list[int]:
-    """The number of the comparison of builds that each trial, or transfer, was measured for, from 1; 0 for none.
+def comparisons(measured: Sequence[Trial]) -> list[int]:
+    """The number of the comparison of builds that each trial was measured for, from 1; 0 for none.
 
     Args:
         measured: all of one file, in measured order.
@@ -51,13 +51,13 @@ def comparisons(measured: Sequence[Stretch]) -> list[int]:
     return numbers
 
 
-def experiments(measured: Sequence[AnyStretch]) -> list[tuple[str, list[AnyStretch]]]:
-    """Trials, or transfers, of one file by what they are an experiment of, with its name, in order of appearance.
+def experiments(measured: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
+    """Trials of one file by what they are an experiment of, with its name, in order of appearance.
 
     It is one scenario and boot under one fingerprint; where builds were compared, one build of one comparison over all
     of its boots.
     """
-    groups: dict[tuple[str, int, str, str], list[AnyStretch]] = {}
+    groups: dict[tuple[str, int, str, str], list[Trial]] = {}
     for one, number in zip(measured, comparisons(measured), strict=True):
         key = (
             one.belonging.scenario,
@@ -74,12 +74,12 @@ def experiments(measured: Sequence[AnyStretch]) -> list[tuple[str, list[AnyStret
     return found
 
 
-def _question(one: Stretch) -> tuple[str, ...]:
+def _question(one: Trial) -> tuple[str, ...]:
     """What was asked, and by which test: trials of two questions are never of one comparison."""
     return one.belonging.scenario, one.belonging.test
 
 
-def _pairs(measured: Sequence[Stretch]) -> Iterator[list[int]]:
+def _pairs(measured: Sequence[Trial]) -> Iterator[list[int]]:
     """The places of each pair's trials, where they follow each other: both boots of one are measured in turn."""
     places: list[int] = []
     builds: dict[str, str] = {}

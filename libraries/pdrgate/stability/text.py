@@ -60,9 +60,10 @@ def _whole_of_transfers(found: TransfersAssessment) -> list[str]:
     rows = [["PHASE", "WINDOW", "TRANSFERS", "THROUGHPUT", "ROUND TRIP", "SENT AGAIN"]]
     for (phase, window), own in found.windows().items():
         rtt = round_trip(own)
-        again, segments = sum(one.senders.retransmitted for one in own), sum(one.senders.segments for one in own)
+        senders = [one.transfer.senders for one in own]
+        again, segments = sum(one.retransmitted for one in senders), sum(one.segments for one in senders)
         rows.append([
-            phase, size(window), str(len(own)), _gigabits(median(one.throughput for one in own)),
+            phase, size(window), str(len(own)), _gigabits(median(one.transfer.throughput for one in own)),
             "" if rtt is None else f"{1e3 * rtt:.3g} ms", _percent(again / (again + segments) if again else 0.0),
         ])  # fmt: skip
     return [

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from pdrgate.record.phase import Phase
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.stability.assessment import StabilityVerdict
 from pdrgate.stability.checks import (
     SPREAD,
@@ -20,7 +20,7 @@ from pdrgate.stability.checks import (
     check_two_modes,
 )
 from pdrgate.stability.drift import Repeats
-from pdrgate.stability.transfer_files import TransferExperiment
+from pdrgate.stability.trial_files import Experiment
 from pdrgate.stats.intervals import t_interval
 
 _QUANTITY, _UNIT, _PER_UNIT = "TCP throughput", "Gbit/s", 1e9
@@ -56,7 +56,7 @@ def verdict_of(checks: Sequence[StabilityCheck]) -> tuple[StabilityVerdict, str]
 class TransfersAssessment:
     """What is known of one experiment of a closed loop, which has no curve of losses."""
 
-    experiment: TransferExperiment
+    experiment: Experiment
     checks: tuple[StabilityCheck, ...]
     verdict: StabilityVerdict
     reason: str
@@ -67,24 +67,24 @@ class TransfersAssessment:
         return self.experiment.source
 
     @property
-    def repeats(self) -> tuple[Transfer, ...]:
+    def repeats(self) -> tuple[Trial, ...]:
         """The transfers that the verdict rests on."""
         return _repeats(self.experiment)
 
     def throughput(self) -> tuple[float, float | None, float | None]:
         """Bits/s of the repeats, and the 95 % interval of their mean; 0 without repeats."""
-        rates = [one.throughput for one in self.repeats]
+        rates = [one.transfer.throughput for one in self.repeats]
         if len(rates) < 2:
             return (rates[0] if rates else 0.0), None, None
         interval = t_interval(rates)
         return sum(rates) / len(rates), interval.low, interval.high
 
-    def windows(self) -> dict[tuple[str, int], list[Transfer]]:
+    def windows(self) -> dict[tuple[str, int], list[Trial]]:
         """The transfers that tell of the SUT by phase and window, in the order in which these were first asked for."""
-        found: dict[tuple[str, int], list[Transfer]] = {}
-        for one in self.experiment.transfers:
+        found: dict[tuple[str, int], list[Trial]] = {}
+        for one in self.experiment.trials:
             if one.sound:
-                found.setdefault((one.occasion.phase, one.window), []).append(one)
+                found.setdefault((one.occasion.phase, one.transfer.window), []).append(one)
         return found
 
     def result(self) -> dict[str, Any]:
@@ -97,9 +97,9 @@ class TransfersAssessment:
             "transfers": [
                 {
                     "phase": phase, "window": window, "transfers": len(own),
-                    "throughput": median(one.throughput for one in own), "rtt": round_trip(own),
-                    "segments": sum(one.senders.segments for one in own),
-                    "retransmitted": sum(one.senders.retransmitted for one in own),
+                    "throughput": median(one.transfer.throughput for one in own), "rtt": round_trip(own),
+                    "segments": sum(one.transfer.senders.segments for one in own),
+                    "retransmitted": sum(one.transfer.senders.retransmitted for one in own),
                 }
                 for (phase, window), own in self.windows().items()
             ],
@@ -109,9 +109,9 @@ class TransfersAssessment:
         }  # fmt: skip
 
 
-def assess_transfers(experiment: TransferExperiment) -> TransfersAssessment:
+def assess_transfers(experiment: Experiment) -> TransfersAssessment:
     """Whether the throughput of an experiment's repeats, or of all its transfers where it has none, is one number."""
-    rates = [one.throughput / _PER_UNIT for one in _repeats(experiment)]
+    rates = [one.transfer.throughput / _PER_UNIT for one in _repeats(experiment)]
     if not rates:
         reason = "no transfer tells of the SUT; each was disturbed, or at rest"
         return TransfersAssessment(experiment, (), StabilityVerdict.INCONCLUSIVE, reason)
@@ -119,11 +119,11 @@ def assess_transfers(experiment: TransferExperiment) -> TransfersAssessment:
     return TransfersAssessment(experiment, checks, *verdict_of(checks))
 
 
-def round_trip(transfers: Sequence[Transfer]) -> float | None:
+def round_trip(transfers: Sequence[Trial]) -> float | None:
     """The median of their round trip times, seconds; None where none tells one."""
-    told = [one.senders.rtt for one in transfers if one.senders.rtt is not None]
+    told = [one.transfer.senders.rtt for one in transfers if one.transfer.senders.rtt is not None]
     return median(told) if told else None
 
 
-def _repeats(experiment: TransferExperiment) -> tuple[Transfer, ...]:
-    return tuple(one for one in experiment.transfers if one.sound and one.occasion.phase == Phase.REPEAT)
+def _repeats(experiment: Experiment) -> tuple[Trial, ...]:
+    return tuple(one for one in experiment.trials if one.sound and one.occasion.phase == Phase.REPEAT)

@@ -22,11 +22,9 @@ from pdrgate.record.stretch import Belonging, Occasion
 from pdrgate.record.trial import GENERATOR_TOLERANCE, Trial
 from pdrgate.stability.content import opened_content
 from pdrgate.stability.experiments import experiments
-from pdrgate.stability.transfer_files import TRANSFERS_FILE
 from pdrgate.values.errors import DataError
 
 _OURS = "trials.jsonl"
-_ALL_OURS = (_OURS, TRANSFERS_FILE)
 _DEFAULT_SECONDS = 10.0
 _SHOWN = 40
 _LARGEST_COUNT = 2**64
@@ -55,16 +53,20 @@ class Experiment:
     boot: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def closed_loop(self) -> bool:
+        """The kind of its trials, see `Trial.closed_loop`."""
+        return self.trials[0].closed_loop
+
 
 def expand(paths: Iterable[Path], told: Callable[[str], None] = lambda sentence: None) -> list[Path]:
-    """Replace each directory by the files of trials and transfers below it, sorted: ours, and PASTRAMI's ``*.txt``.
+    """Replace each directory by the files of trials below it, sorted: ours, and PASTRAMI's ``*.txt``.
 
     One that holds nothing is left out where there are others: it is what a run leaves that was killed before its first
     trial had ended.
 
     Args:
-        told: gets a sentence on each file that is left out. One of nothing but transfers has no trials, and nothing is
-            said of it.
+        told: gets a sentence on each file that is left out.
 
     Raises:
         DataError: a directory has no such file or cannot be read, or no file holds anything.
@@ -74,19 +76,16 @@ def expand(paths: Iterable[Path], told: Callable[[str], None] = lambda sentence:
     if not full and (folder := next((path for path in paths if path.is_dir()), None)) is not None:
         raise DataError(f"{folder}: every file of trials in this directory is empty; name one that is not")
     for file in named:
-        if full and file not in full and file.with_name(TRANSFERS_FILE) not in full:
+        if full and file not in full:
             told(f"{file} is empty; left out")
     return full or named
 
 
 def _below(folder: Path) -> list[Path]:
     """A directory may have texts of others, such as the console of a run."""
-    found = [
-        file for file in folder.rglob("*") if file.name in _ALL_OURS or (file.suffix == ".txt" and is_published(file))
-    ]
+    found = [file for file in folder.rglob("*") if file.name == _OURS or (file.suffix == ".txt" and is_published(file))]
     if not found:
-        named = f"{', '.join(_ALL_OURS)} or *.txt of PASTRAMI's"
-        raise DataError(f"{folder}: no {named} in this directory; name a file of trials")
+        raise DataError(f"{folder}: no {_OURS} or *.txt of PASTRAMI's in this directory; name a file of trials")
     return sorted(found)
 
 
@@ -111,7 +110,7 @@ def _holds_nothing(file: Path) -> bool:
     try:
         json.loads(first)
     except (ValueError, RecursionError):
-        return file.name in _ALL_OURS  # the write that a kill interrupted
+        return file.name == _OURS  # the write that a kill interrupted
     return False
 
 
@@ -139,9 +138,11 @@ def read_experiments(path: Path) -> list[Experiment]:
 
 
 def _of_the_curve(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """The trials that an experiment is assessed by."""
+    """The trials that an experiment is assessed by: of a closed loop all."""
     repeats = tuple(trial for trial in trials if trial.occasion.phase in OF_CURVE)
-    return repeats or tuple(trial for trial in trials if trial.occasion.phase != Phase.IDLE)
+    if repeats and not repeats[0].closed_loop:
+        return repeats
+    return tuple(trial for trial in trials if trial.occasion.phase != Phase.IDLE)
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -216,11 +217,11 @@ def _ours(path: Path, text: str) -> TrialsRead:
         if max(trial.offered, trial.forwarded, trial.unsent) > _LARGEST_COUNT:
             fail("a count is beyond 64 bits; a trial belongs there")
         rested = trial.occasion.phase == Phase.IDLE
-        if not 0 < trial.intended_load <= _LARGEST_COUNT and not rested:
+        if not 0 < trial.intended_load <= _LARGEST_COUNT and not rested and not trial.closed_loop:
             fail(f"intended_load is {trial.intended_load!r}: a load above 0 packets/s belongs there")
         if trial.intended_duration <= 0:
             fail(f"intended_duration is {trial.intended_duration!r}: a time above 0 s belongs there")
-        if trial.offered == 0 and not trial.generator_limited and not rested:
+        if trial.offered == 0 and not trial.generator_limited and not rested and not trial.closed_loop:
             fail("offered is 0 and so is unsent: a count above 0 belongs in one of them")
         trials.append(trial)
     return TrialsRead(tuple(trials))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 
 
 class ClosedLoop(Protocol):
@@ -14,8 +14,8 @@ class ClosedLoop(Protocol):
     def describe(self) -> dict[str, str]:
         """``name``, ``engine`` and what else tells one from another, as `Generator.describe`."""
 
-    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Transfer:
-        """One transfer of about ``duration`` seconds, whose receivers advertise at most ``window`` bytes a stream.
+    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Trial:
+        """One trial of about ``duration`` seconds, whose receivers advertise at most ``window`` bytes a stream.
 
         Args:
             rate: bits/s that the sender holds itself back to; 0: as fast as it goes.

@@ -18,10 +18,11 @@ from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.named_build import named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
-from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of, living_comparison_of
+from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.replication import PairsRule
@@ -93,7 +94,7 @@ class Steps:
             return BisectionStep(build=build, against=against, verdict=Verdict.ERROR, reason=str(error))
 
     def _compared(
-        self, before: str, after: str, ended: Callable[[AnyComparison], Judgement]
+        self, before: str, after: str, ended: Callable[[PairsComparison], Judgement]
     ) -> tuple[Judgement, BisectionStep]:  # fmt: skip
         builds = {
             side: build_of(self.session, self._asked, side, source)
@@ -105,7 +106,7 @@ class Steps:
             suts = LivingSuts(session, builds)
             try:
                 plan = Plan(MOST_LIVING, None, tolerance, together)
-                comparison: AnyComparison = living_comparison_of(session, scenario, suts, plan, test=after)
+                comparison: PairsComparison = living_comparison_of(session, scenario, suts, plan, test=after)
                 judgement = ended(comparison)
             finally:
                 suts.close()
@@ -120,7 +121,7 @@ class Steps:
         return judgement, step
 
 
-def _measured(comparison: AnyComparison) -> Judgement:
+def _measured(comparison: PairsComparison) -> Judgement:
     """What a comparison comes to that is no scenario of the run's result."""
     comparison.measure()
     comparison.session.leave()

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 
 from pdrgate.builds.named_build import named_build
-from pdrgate.gate.comparisons.by_scenario import AnyComparison, comparison_of
+from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.results.model import Side
@@ -17,7 +18,7 @@ from pdrgate.values.errors import UsageError
 _LONG = 7 * 86400.0
 
 
-def compare_with_itself(session: Session, scenario: Scenario, kernel: str, pairs: int) -> AnyComparison:
+def compare_with_itself(session: Session, scenario: Scenario, kernel: str, pairs: int) -> PairsComparison:
     """All pairs of boots of one build, measured and kept in the session's store of noise.
 
     Where nothing boots, such as in namespaces, a boot is the testbed set up anew.

@@ -64,22 +64,17 @@ def exit_code(found: Sequence[LoadOnKernel]) -> int:
 
 
 def _load_on(session: Session, program: BpfBuild, kernel: NamedKernel) -> LoadOnKernel:
-    testbed: Testbed | None = None
     release = ""
     try:
-        testbed = session.begin(kernel.start)
-        session.ready(testbed, introduce=False)
-        hop = testbed.hops[0]
-        with understood(hop.host.name):
-            release = testbed.environment().kernel_release or ""
-            with loaded(hop.host, program, program.load_as, sut_names(hop)) as found:
-                found.leave()
-                cost = {name: number for name, number in found.cost.told().items() if number}
+        with session.booted(kernel.start) as testbed:
+            hop = testbed.hops[0]
+            with understood(hop.host.name):
+                release = testbed.environment().kernel_release or ""
+                with loaded(hop.host, program, program.load_as, sut_names(hop)) as found:
+                    found.leave()
+                    cost = {name: number for name, number in found.cost.told().items() if number}
         return LoadOnKernel(kernel=kernel.label, release=release, loads=True, cost=cost)
     except BpfRefusedError as error:
         return LoadOnKernel(kernel=kernel.label, release=release, loads=False, reason=str(error))
     except TestbedError as error:
         return LoadOnKernel(kernel=kernel.label, release=release, reason=str(error))
-    finally:
-        if testbed is not None:
-            session.leave([testbed])

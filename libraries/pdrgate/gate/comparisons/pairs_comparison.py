@@ -10,13 +10,11 @@ of their ratio. Where it cannot, the boots of a pair follow each other, A B, the
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Generic
 
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBoots, ComparedTrials
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_loop import PairsLoop
@@ -34,7 +32,6 @@ from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.measurands import DESCRIPTIONS
 from pdrgate.measurands.self_described import Values
-from pdrgate.record.stretch import AnyStretch
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
     BootResult,
@@ -51,30 +48,22 @@ from pdrgate.results.model import (
 from pdrgate.results.verdict import Judgement, Verdict, graver
 
 
-class PairsComparison(ABC, Generic[AnyStretch]):
+class PairsComparison:
     """A comparison over boots of two builds: `run` it; or `measure`, `judge` by other tolerances, and `finish`.
 
     However it ends, `finish` tells and stores the change of what was measured until then.
 
     Args:
-        test: the Robot test that asks.
-        longname: what tells it from all other tests of the run; empty where its name does.
+        task: what is compared, and how much it may cost.
+        parts: by what, and on which boots; see `pdrgate.gate.comparisons.by_scenario`.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        scenario: Scenario,
-        builds: Mapping[Side, Build],
-        plan: Plan,
-        *,
-        test: str = "",
-        longname: str = "",
-    ) -> None:
-        check_tolerance(plan.tolerance)
-        self.task = ComparisonTask(session, scenario, builds, plan, test, longname or test)
-        self.kind = self._kind_of(self.task)
-        self.loop = PairsLoop(self.task, self.kind)
+    def __init__(self, task: ComparisonTask, parts: ComparedBoots) -> None:
+        check_tolerance(task.plan.tolerance)
+        self.task = task
+        self.parts = parts
+        self._compared = ComparedTrials(task, parts.by)
+        self.loop = PairsLoop(task, self._compared, parts.made)
         self.context = PairsContext(sides=self.loop.replication.sides)
         """What a verdict rests on beside the samples, as of the last one."""
         self.comparison: ComparisonResult | None = None
@@ -86,17 +75,6 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         self._ended: Judgement | None = None
         """Why it came to another end than its own: an error, an interruption, what else its test asserts."""
         self._several_cpus = SeveralCpusSeen()
-
-    @abstractmethod
-    def _kind_of(self, task: ComparisonTask) -> ComparedStretches[AnyStretch]:
-        """What its boots are compared by."""
-
-    def _begin_beside(self) -> None:
-        """Begin what is wanted after the pairs and may come up beside them; nothing unless a subclass knows better."""
-
-    def _on_several_cpus(self) -> SeveralCpusSeen:
-        """What several CPUs do to each other with each build, seen once; nothing unless a subclass knows better."""
-        return SeveralCpusSeen()
 
     # --- What a suite calls ---
 
@@ -112,11 +90,14 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     def measure(self) -> None:
         """Pairs of boots until the rule has its answer, and what that is by the plan's tolerance."""
-        self._begin_beside()
+        on_cpus = self.parts.several_cpus if self.session.profile.several_cpus and not self._is_planted else None
+        if on_cpus is not None:
+            on_cpus.begin(self.task)
         self.loop.run()
         if self.loop.failure is None:
             self._assess()
-            self._several_cpus = self._on_several_cpus()
+            if on_cpus is not None and (self.parts.stay_up or self.loop.replication.facts.sees_memory):
+                self._several_cpus = on_cpus.told(self.task)
             self._take(self._several_cpus.results)
         self.judgement, self.comparison = self._by(self.plan.tolerance)
 
@@ -182,7 +163,8 @@ class PairsComparison(ABC, Generic[AnyStretch]):
                 unmeasured=self._several_cpus.unmeasured,
             ),
         )
-        return self.kind.detailed(result, found.stretches)
+        frames = replication.frames if replication.unlike is not None else {}
+        return self._compared.detailed(result, found.trials, frames)
 
     # --- What it has ---
 
@@ -213,8 +195,13 @@ class PairsComparison(ABC, Generic[AnyStretch]):
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """The trials of all whole pairs, where there are any."""
-        return self.kind.trials(self.loop.found.stretches)
+        """The trials of all whole pairs; of a closed loop none."""
+        return tuple(one for one in self.loop.found.trials if not one.closed_loop)
+
+    @property
+    def unable(self) -> str:
+        """Why neither build can be set up for the scenario, in a sentence; empty where one can."""
+        return self.loop.replication.unable
 
     def samples(self, measurand: str, side: Side) -> tuple[float, ...]:
         """A measurand of each boot of a build, in the order of the pairs."""
@@ -294,23 +281,23 @@ class PairsComparison(ABC, Generic[AnyStretch]):
         samples = {one.name: {side: found.values(one.name, side) for side in SIDES} for one in self.loop.compared}
         self.context = replace(
             self.context,
-            shape=self.kind.shape(samples, found.stretches, self.loop.earlier),
+            shape=self._compared.shape(samples, found.trials, self.loop.earlier),
             # At a constant speed trials tell of it themselves, where it mattered.
-            interference="" if replication.facts.steady else interference(found.stretches, replication.facts.sut_cpus),
+            interference="" if replication.facts.steady else interference(found.trials, replication.facts.sut_cpus),
             disturbance=Disturbance.of(found.judged, self.session.profile.patience),
         )
 
     def _accounted(self, side: Side) -> SideResult:
-        """The side with what its stretches come to, which is computed once for as many of them."""
-        told, stretches = self.loop.replication.sides[side], self.loop.found.stretches
+        """The side with what its trials come to, which is computed once for as many of them."""
+        told, trials = self.loop.replication.sides[side], self.loop.found.trials
         known = self._known.get(side)
-        if known is None or known[0] != len(stretches) or known[1] is not told:
-            known = self._known[side] = len(stretches), told, self.kind.accounted(told, stretches)
+        if known is None or known[0] != len(trials) or known[1] is not told:
+            known = self._known[side] = len(trials), told, self._compared.accounted(told, trials)
         return known[2]
 
     def _side_result(self, side: Side) -> SideResult:
         found = self.loop.found
-        measured = (*self.loop.compared, *found.somewhere(self.kind.also_told))
+        measured = (*self.loop.compared, *found.somewhere(self.parts.by.also_told))
         told = [summarised(one.name, one.unit, one.better, found.values(one.name, side)) for one in measured]
         assessment = self.shape.assessments.get(side) if self.shape is not None else None
         accounted = self._accounted(side)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -22,17 +23,17 @@ import msgspec
 
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
-from pdrgate.gate.comparisons.build_comparison import BuildComparison
-from pdrgate.gate.comparisons.by_scenario import AnyComparison
+from pdrgate.gate.comparisons.by_scenario import comparison_of
+from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.run_record import SPIKE_IN_FILE
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
-from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.history.whole_file import write_whole
 from pdrgate.hosts.host import CommandError
 from pdrgate.measurands import Ask
 from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.record.phase import Phase
-from pdrgate.results.model import SpikeInResult
+from pdrgate.results.model import Side, SpikeInResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.errors import DataError, TestbedError, without_value
 
@@ -60,17 +61,17 @@ class Size:
     """How much more work a packet takes, relative."""
 
 
-def spike_in(comparison: AnyComparison) -> SpikeInResult | None:
+def spike_in(comparison: PairsComparison) -> SpikeInResult | None:
     """Plant a slowdown of twice the tolerance and see whether it is found; None where the comparison did not pass.
 
     Raises:
-        PdrGateError: as `BuildComparison.measure`.
+        PdrGateError: as `PairsComparison.measure`.
     """
     if comparison.judgement is None or comparison.judgement.verdict is not Verdict.PASS:
         return None
     session, baseline = comparison.session, comparison.builds["baseline"]
     wanted = twice(comparison.plan.tolerance)
-    if not isinstance(comparison, BuildComparison):
+    if comparison.parts.stay_up or comparison.scenario.streams is not None:
         return SpikeInResult(wanted=wanted, reason=_why_none(comparison))
     if not wanted:
         return SpikeInResult(wanted=wanted, reason="twice a tolerance of nothing is nothing")
@@ -91,7 +92,7 @@ def spike_in(comparison: AnyComparison) -> SpikeInResult | None:
         slow = dataclasses.replace(
             baseline, side="candidate", label=f"{baseline.label} with {planted}", planted=planted, identity=""
         )
-        against = comparison.beside({"baseline": baseline, "candidate": slow})
+        against = _beside(comparison, {"baseline": baseline, "candidate": slow})
         against.measure()
         judgement = against.judge(comparison.plan.tolerance)
         session.leave()
@@ -102,7 +103,21 @@ def spike_in(comparison: AnyComparison) -> SpikeInResult | None:
     )  # fmt: skip
 
 
-def _why_none(comparison: AnyComparison) -> str:
+def _beside(comparison: PairsComparison, builds: Mapping[Side, Build]) -> PairsComparison:
+    """Another comparison of the same scenario, by the same plan and at the same loads, once these are known.
+
+    Args:
+        builds: both boot what is the baseline of the one before.
+    """
+    task, known = comparison.task, comparison.loop.replication
+    other = comparison_of(task.session, task.scenario, builds, task.plan, test=task.test, longname=task.longname)
+    baseline = known.sides["baseline"]
+    sides = {side: dataclasses.replace(baseline, side=side, build=build.label) for side, build in builds.items()}
+    other.loop.replication.go_on_from(known.loads, known.latency_loads, sides, known.facts)
+    return other
+
+
+def _why_none(comparison: PairsComparison) -> str:
     """Why a comparison takes no slowdown."""
     if comparison.scenario.streams is not None:
         return "a closed loop has no packets whose way could be made longer by so much"
@@ -134,7 +149,7 @@ def sized(work: Callable[[int], float], most: int, wanted: float) -> tuple[int, 
 
 
 def _found(
-    comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
+    comparison: PairsComparison, known: Iterable[Slowdown], wanted: float
 ) -> tuple[Size | None, str]:  # fmt: skip
     """The slowdown that is as large as wanted, or the least above; else why there is none."""
     for start in range(1, _STARTS + 1):
@@ -147,38 +162,35 @@ def _found(
     raise AssertionError("the last start has returned or raised")
 
 
-def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float) -> tuple[Size | None, str]:
+def _tried(comparison: PairsComparison, known: Iterable[Slowdown], wanted: float) -> tuple[Size | None, str]:
     """Size a slowdown in a boot of the baseline; None, and why, where that fails."""
     session, build = comparison.session, comparison.builds["baseline"]
     session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
-    testbed = session.begin(build.start)
-    sut: OpenLoopSut | None = None
     larger: list[Size] = []
     why: list[str] = []
-    try:
-        session.ready(testbed, introduce=False)
+    with session.booted(build.start) as testbed:
         # Of a pair, and a boot of no pair: a run that is resumed sizes anew what was not sized to the end.
         boot_id = f"{testbed.boot_id}-sizing-{secrets.token_hex(4)}"
         identity = Identity("baseline", build.label, 1, boot_id, build.program, test=comparison.task.longname)
-        sut = OpenLoopSut(session, comparison.scenario, testbed, identity, introduce=False)
-        sut.prepare()
-        work = _Work(sut, max(comparison.loads))
-        for one in known:
-            try:
-                steps, found = sized(lambda count, one=one: work(one, count), one.most, wanted)  # type: ignore[misc]
-            except CommandError as error:
-                why.append(f"the kernel does not take {Planted(one, 1)} ({error})")
-                continue
-            if _NEAR[0] * wanted <= found <= _NEAR[1] * wanted:
-                return Size(name=one.name, steps=steps, slowdown=found), ""
-            if found > wanted:
-                larger.append(Size(name=one.name, steps=steps, slowdown=found))
-            else:
-                why.append(f"{Planted(one, steps)}, as many as there can be, make {found:.1%} more work for a packet")
-    finally:
-        if sut is not None:
+        sut = PreparedSut(session, comparison.scenario, testbed, identity, introduce=False)
+        try:
+            sut.prepare()
+            work = _Work(sut, max(comparison.loads))
+            for one in known:
+                try:
+                    steps, found = sized(partial(work, one), one.most, wanted)
+                except CommandError as error:
+                    why.append(f"the kernel does not take {Planted(one, 1)} ({error})")
+                    continue
+                if _NEAR[0] * wanted <= found <= _NEAR[1] * wanted:
+                    return Size(name=one.name, steps=steps, slowdown=found), ""
+                if found > wanted:
+                    larger.append(Size(name=one.name, steps=steps, slowdown=found))
+                else:
+                    most = f"{Planted(one, steps)}, as many as there can be,"
+                    why.append(f"{most} make {found:.1%} more work for a packet")
+        finally:
             sut.release(ending=True)
-        session.leave([testbed])
     if larger:
         return min(larger, key=lambda one: one.slowdown), ""
     return None, f"{'; '.join(why)}; twice the tolerance is {wanted:.1%}"
@@ -187,11 +199,11 @@ def _tried(comparison: BuildComparison, known: Iterable[Slowdown], wanted: float
 class _Work:
     """What a packet takes when it is offered more than the SUT can: instructions where they are counted, else time."""
 
-    def __init__(self, sut: OpenLoopSut, load: float) -> None:
+    def __init__(self, sut: PreparedSut, load: float) -> None:
         self._sut = sut
         self._load = load
         self._count = _TRIALS if sut.testbed.steady else _TRIALS_UNSTEADY
-        self._idle = () if sut.uncounted else (sut.measure(0.0, _IDLE_TIME, Phase.IDLE),)
+        self._idle = () if sut.uncounted else (sut.measure(Ask(0.0, _IDLE_TIME, Phase.IDLE)),)
 
     def __call__(self, slowdown: Slowdown, steps: int) -> float:
         """Raises CommandError when the host does not take the slowdown."""
@@ -206,24 +218,24 @@ class _Work:
         return 1.0 / rate if rate else math.inf
 
 
-def _file(comparison: BuildComparison) -> Path:
+def _file(comparison: PairsComparison) -> Path:
     return comparison.session.record.folder / SPIKE_IN_FILE
 
 
-def _kept(comparison: BuildComparison) -> Size | None:
+def _kept(comparison: PairsComparison) -> Size | None:
     """What the run that is resumed has planted. Raises DataError when that cannot be read."""
     if not comparison.session.record.resumed:
         return None
     return _read(_file(comparison)).get(_asked(comparison))
 
 
-def _keep(comparison: BuildComparison, size: Size) -> None:
+def _keep(comparison: PairsComparison, size: Size) -> None:
     """Raises StorageError, or DataError when what is there is not ours."""
     file = _file(comparison)
     write_whole(file, msgspec.json.encode(_read(file) | {_asked(comparison): size}))
 
 
-def _asked(comparison: BuildComparison) -> str:
+def _asked(comparison: PairsComparison) -> str:
     """What the size is for: another test of the scenario may have another baseline."""
     return f"{comparison.task.longname} {comparison.scenario.name}".lstrip()
 

@@ -1,4 +1,4 @@
-"""The comparison of two sets of trial files, or of files of transfers, without a testbed."""
+"""The comparison of two sets of trial files, without a testbed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, shape_of
 from pdrgate.gate.judged_again.sets_of_trials import StoredSet, WantedSet, check_comparable, goal_of_sets, stored_set
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.gate.scenarios.transfer_run import TransferMeasurands
+from pdrgate.gate.scenarios.transfer_run import measured_transfers
 from pdrgate.gate.verdicts.change_verdict import (
     check_tolerance,
     comparison,
@@ -38,11 +38,8 @@ from pdrgate.measurands import (
 )
 from pdrgate.measurands.counted.cost import with_pair_beside
 from pdrgate.measurands.rates.starvation import LeastDelivered
-from pdrgate.measurands.transfers.tcp import transfers_of_replicates
 from pdrgate.record.phase import OF_CURVE, Phase
-from pdrgate.record.stretch import by_boot
-from pdrgate.record.transfer import Transfer
-from pdrgate.record.trial import Trial
+from pdrgate.record.trial import Trial, by_boot
 from pdrgate.replication import NoiseFloor, PairsRule, Samples
 from pdrgate.results.fingerprint import conditions
 from pdrgate.results.model import ChangeResult, ComparisonResult, Side
@@ -52,7 +49,7 @@ from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability import assess
 from pdrgate.stability.curve import LoadLossCurve, first_past
 from pdrgate.stability.transfer_checks import assess_transfers
-from pdrgate.stability.transfer_files import TransferExperiment
+from pdrgate.stability.trial_files import Experiment
 from pdrgate.stats.intervals import mean
 from pdrgate.values.errors import DataError
 
@@ -65,7 +62,7 @@ _Values = dict[str, dict[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """A side's trials or transfers, assessed."""
+    """A side's trials, assessed."""
 
     stored: StoredSet
     failure: Judgement | None
@@ -74,8 +71,6 @@ class _Set:
     """Samples by measurand, each with its pair of boots where there are pairs, else counted from 1."""
     paired: bool
     trials: tuple[Trial, ...] = ()
-    transfers: tuple[Transfer, ...] = ()
-    """Transfers, where the set has no trials."""
 
     @property
     def path(self) -> Path:
@@ -87,7 +82,7 @@ class _Set:
         """How many boots the samples are of."""
         if self.paired:
             return max(map(len, self.values.values()))
-        return len(by_boot(self.trials) or by_boot(self.transfers)) or 1
+        return len(by_boot(self.trials)) or 1
 
     @property
     def inexact(self) -> bool:
@@ -97,13 +92,12 @@ class _Set:
     @property
     def fingerprint(self) -> Mapping[str, str]:
         """What the first trial was made under, as its run has it; empty where it lies in no run. Raises DataError."""
-        first: Trial | Transfer = (self.trials or self.transfers)[0]
-        return self.stored.fingerprint(first)
+        return self.stored.fingerprint(self.trials[0])
 
     @property
     def compared(self) -> tuple[Description, ...]:
         """What is measured, the one that a run is about first."""
-        return compared_of(OF_TRANSFERS if self.transfers else OF_TRIALS)
+        return compared_of(OF_TRANSFERS if self.stored.closed_loop else OF_TRIALS)
 
     @property
     def needed(self) -> frozenset[str]:
@@ -145,15 +139,13 @@ def compare_files(
     check_comparable(*stored, asked, told_of, any_goal=plr_threshold is not None)
     loss_ratio = goal_of_sets(stored) if plr_threshold is None else plr_threshold
     first, second = (
-        _transfers_of(one, side)
-        if one.transfers
-        else _trials_of(one, side, loss_ratio, other.of(other.trials, opposite))
+        _transfers_of(one, side) if one.closed_loop else _trials_of(one, side, loss_ratio, other.of(opposite))
         for one, side, other, opposite in zip(stored, _SIDES, stored[::-1], _SIDES[::-1], strict=True)
     )
     failure = next((one.failure for one in (first, second) if one.failure is not None), None)
     main, *_ = first.compared
     pairs = sorted(first.values[main.name].keys() & second.values[main.name].keys())
-    one_run = first.paired and second.paired and stored[0].made == stored[1].made
+    one_run = first.paired and second.paired and stored[0].trials == stored[1].trials
     paired = one_run and len(pairs) > 1
     accepted: AskedTolerances = {"tolerance": tolerance}
     if first.inexact or second.inexact:
@@ -167,7 +159,7 @@ def compare_files(
             return None, failure
         few = min((first, second), key=lambda one: len(one.values[main.name]))
         count = len(few.values[main.name])
-        of = "transfers" if few.transfers else "a saturated load"
+        of = "transfers" if few.stored.closed_loop else "a saturated load"
         raise DataError(f"{few.path} has {count} repeats of {of}; a comparison needs two or more")
     floor = NoiseFloor()
     if paired:
@@ -213,8 +205,8 @@ def _by_pairs(
     trials: dict[Side, Sequence[Trial]] = dict(zip(_SIDES, (first.trials, second.trials), strict=True))
     shape = shape_of(
         first.compared, of_boots,
-        trials=None if first.transfers else trials,
-        curves=None if first.transfers else BuildsCurves(loss_ratio, "trials of"),
+        trials=None if first.stored.closed_loop else trials,
+        curves=None if first.stored.closed_loop else BuildsCurves(loss_ratio, "trials of"),
     )  # fmt: skip
     return PairsRule().told(standing, samples), shape.veto(
         standing, {side: str(one.path) for side, one in zip(_SIDES, (first, second), strict=True)}
@@ -240,27 +232,27 @@ def _samples(
 
 
 def _transfers_of(stored: StoredSet, side: Side) -> _Set:
-    path, own = stored.path, stored.of(stored.transfers, side)
+    path, own = stored.path, stored.of(side)
     paired = any(one.belonging.pair for one in own)
-    assessed = assess_transfers(TransferExperiment(str(path), tuple(own)))
+    assessed = assess_transfers(Experiment(str(path), tuple(own)))
     failure = None
     if assessed.verdict is not Stability.STABLE and not paired:  # of pairs, boots tell
         failure = Judgement(Verdict(assessed.verdict.value), f"{path}: {assessed.reason}")
     values: _Values = {one.about.name: {} for one in OF_TRANSFERS}
-    for count, ((_, pair, _), made) in enumerate(transfers_of_replicates(own).items(), 1):
+    for count, ((_, pair, _), made) in enumerate(replicate_of(own).items(), 1):
         repeats = [one for one in made if one.occasion.phase == Phase.REPEAT]
         if not repeats:
             continue
         duration = median(one.intended_duration for one in repeats)
-        for measurand in TransferMeasurands.at(repeats[0].window, duration, len(repeats)).all:
+        for measurand in measured_transfers(repeats[0].transfer.window, duration, len(repeats)):
             if (value := measurand.value(made)) is not None:
                 values[measurand.name][pair or count] = value
-    return _Set(stored, failure, values, paired, transfers=tuple(own))
+    return _Set(stored, failure, values, paired, tuple(own))
 
 
 def _trials_of(stored: StoredSet, side: Side, plr_threshold: float, others: Sequence[Trial]) -> _Set:
     """One side, assessed; ``others`` are the other side's trials."""
-    path, trials = stored.path, stored.of(stored.trials, side)
+    path, trials = stored.path, stored.of(side)
     repeats = [one for one in trials if one.occasion.phase in OF_CURVE] or [one for one in trials if one.intended_load]
     if not repeats:
         raise DataError(f"{path}: in none of its trials was anything sent; name a file of others")

@@ -1,4 +1,4 @@
-"""Files hold trials or transfers of several scenarios, runs and builds: those of one each are chosen and compared."""
+"""Files hold trials of several scenarios, runs and builds: those of one each are chosen and compared."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdrgate.gate.run.run_record import read_fingerprints
-from pdrgate.record.stretch import AnyStretch, Stretch
-from pdrgate.record.transfer import Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.stability import expand
 from pdrgate.stability.experiments import comparisons
 from pdrgate.stability.goal import goal_of, without_goal
 from pdrgate.stability.throughput_increase import DEFAULT_PLR_THRESHOLD
-from pdrgate.stability.transfer_files import holds_transfers, read_transfers
 from pdrgate.stability.trial_files import read_file
 from pdrgate.values.errors import DataError
 from pdrgate.values.units import Ratio
@@ -48,14 +45,13 @@ class StoredSet:
     builds: Mapping[str, str]
     """The builds by side, where builds were compared."""
     trials: tuple[Trial, ...] = ()
-    transfers: tuple[Transfer, ...] = ()
-    """Transfers, where the set has no trials."""
+    """Trials of both sides."""
     published: bool = False
 
     @property
-    def made(self) -> tuple[Trial, ...] | tuple[Transfer, ...]:
-        """Trials or transfers, those of both sides."""
-        return self.trials or self.transfers
+    def closed_loop(self) -> bool:
+        """The kind of its trials, see `Trial.closed_loop`."""
+        return any(trial.closed_loop for trial in self.trials)
 
     @property
     def tells_scenario(self) -> bool:
@@ -65,7 +61,7 @@ class StoredSet:
     @property
     def tests(self) -> tuple[str, ...]:
         """Long names of those that asked for it; of a comparison of builds it is one. Empty where nothing tells."""
-        return tuple(dict.fromkeys(one.belonging.test for one in self.made if one.belonging.test))
+        return tuple(dict.fromkeys(one.belonging.test for one in self.trials if one.belonging.test))
 
     @property
     def in_words(self) -> str:
@@ -74,7 +70,7 @@ class StoredSet:
             return "no comparison of builds"
         return f"{self.builds.get('candidate', 'nothing yet')} against {self.builds.get('baseline', 'nothing yet')}"
 
-    def fingerprint(self, one: Stretch) -> Mapping[str, str]:
+    def fingerprint(self, one: Trial) -> Mapping[str, str]:
         """What a trial was made under, as its run has it; empty where it lies in no run. Raises DataError."""
         return read_fingerprints(self.file.parent).get(one.belonging.fingerprint, {})
 
@@ -83,10 +79,10 @@ class StoredSet:
         """Whether the generator looked at what was under way."""
         return any(trial.under_way for trial in self.trials)
 
-    def of(self, made: Sequence[AnyStretch], side: Side) -> list[AnyStretch]:
-        """One side's stretches of a comparison of builds; else all. Raises DataError when there is none."""
-        own = [one for one in made if one.belonging.side == side] if self.builds else list(made)
-        what = "transfers" if self.transfers else "trials"
+    def of(self, side: Side) -> list[Trial]:
+        """One side's trials of a comparison of builds; else all. Raises DataError when there is none."""
+        own = [one for one in self.trials if one.belonging.side == side] if self.builds else list(self.trials)
+        what = "transfers" if self.closed_loop else "trials"
         if not own:
             raise DataError(
                 f"{self.path} holds {what} of a build comparison, and none of its {side}; name the whole file"
@@ -134,7 +130,8 @@ def stored_set(path: Path, asked: WantedSet, told_of: Callable[[str], None]) -> 
                 f"{path} holds no comparison of the build {asked.build}, but {held}; name another with --build"
             )
     if len(scenarios := dict.fromkeys(one.scenario or _NAMELESS for one in found)) > 1:
-        kinds = ["trials"] * any(one.trials for one in found) + ["transfers"] * any(one.transfers for one in found)
+        kinds = ["trials"] * any(not one.closed_loop for one in found)
+        kinds += ["transfers"] * any(one.closed_loop for one in found)
         how = "choose one with --scenario" if all(one.tells_scenario for one in found) else "name one file"
         raise DataError(
             f"{path} holds {' and '.join(kinds)} of {len(scenarios)} scenarios ({_listed(scenarios)}); {how}"
@@ -179,8 +176,8 @@ def check_comparable(
         raise DataError(f"{baseline.path} and {candidate.path} do not tell their tests; leave --test out")
     if asked.scenario and not (baseline.tells_scenario or candidate.tells_scenario):
         raise DataError(f"{baseline.path} and {candidate.path} do not tell their scenario; leave --scenario out")
-    if bool(baseline.transfers) != bool(candidate.transfers):
-        loops, trials = (baseline, candidate) if baseline.transfers else (candidate, baseline)
+    if baseline.closed_loop != candidate.closed_loop:
+        loops, trials = (baseline, candidate) if baseline.closed_loop else (candidate, baseline)
         raise DataError(f"{loops.path} holds transfers and {trials.path} trials; name two runs of one scenario")
     theirs, ours = baseline.scenario, candidate.scenario
     if baseline.tells_scenario and candidate.tells_scenario:
@@ -195,12 +192,12 @@ def check_comparable(
             )
     elif theirs and ours and theirs != ours:
         told_of(f"by the names of the files {baseline.path} is of {theirs}, and {candidate.path} of {ours}")
-    if not (baseline.published or candidate.published or baseline.transfers):
+    if not (baseline.published or candidate.published or baseline.closed_loop):
         _check_counting(baseline, candidate)
 
 
 def _check_counting(baseline: StoredSet, candidate: StoredSet) -> None:
-    methods = [one.fingerprint(one.made[0]).get("method", "") for one in (baseline, candidate)]
+    methods = [one.fingerprint(one.trials[0]).get("method", "") for one in (baseline, candidate)]
     if all(methods) and methods[0] != methods[1]:
         raise DataError(
             f"{baseline.path} and {candidate.path} were measured by two versions of pdrgate, of which one counts rates "
@@ -221,11 +218,6 @@ def goal_of_sets(sets: Iterable[StoredSet]) -> float:
 
 def _sets(path: Path, file: Path) -> list[StoredSet]:
     """All of one file, in order of appearance."""
-    if holds_transfers(file):
-        return [
-            StoredSet(path, file, scenario, builds, transfers=tuple(own))
-            for scenario, builds, own in _told_apart(read_transfers(file))
-        ]
     read = read_file(file)
     return [
         StoredSet(path, file, scenario, builds, tuple(own), published=read.published)
@@ -235,19 +227,16 @@ def _sets(path: Path, file: Path) -> list[StoredSet]:
 
 def _of_test(found: StoredSet, test: str) -> StoredSet | None:
     """What of a set a test asked for; all of it where nothing tells, and None where it was another."""
-
-    def own(made: Iterable[AnyStretch]) -> tuple[AnyStretch, ...]:
-        return tuple(one for one in made if one.belonging.test == test or one.belonging.test.endswith(f".{test}"))
-
     if not found.tests:
         return found
-    left = replace(found, trials=own(found.trials), transfers=own(found.transfers))
-    return left if left.made else None
+    asked = [one.belonging.test for one in found.trials]
+    own = tuple(one for one, by in zip(found.trials, asked, strict=True) if by == test or by.endswith(f".{test}"))
+    return replace(found, trials=own) if own else None
 
 
-def _told_apart(made: Sequence[AnyStretch]) -> list[tuple[str, dict[str, str], list[AnyStretch]]]:
-    """Stretches by scenario and comparison of builds: the scenario, the builds by side, and all of it."""
-    found: dict[tuple[str, int], list[AnyStretch]] = {}
+def _told_apart(made: Sequence[Trial]) -> list[tuple[str, dict[str, str], list[Trial]]]:
+    """Trials by scenario and comparison of builds: the scenario, the builds by side, and all of it."""
+    found: dict[tuple[str, int], list[Trial]] = {}
     for one, number in zip(made, comparisons(made), strict=True):
         found.setdefault((one.belonging.scenario, number), []).append(one)
     return [

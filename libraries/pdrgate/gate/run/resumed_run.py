@@ -1,31 +1,31 @@
-"""What the run that is resumed has measured: it answers for whom it was made, and each stretch of it once."""
+"""What the run that is resumed has measured: it answers for whom it was made, and each trial of it once."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Generic
 
 from pdrgate.record.phase import Phase
-from pdrgate.record.stretch import AnyStretch, Belonging
+from pdrgate.record.stretch import Belonging
+from pdrgate.record.trial import Trial
 
 
-class EarlierStretches(Generic[AnyStretch]):
-    """Trials, or transfers, of the run that is resumed; of a new run there are none.
+class EarlierTrials:
+    """Trials of the run that is resumed; of a new run there are none.
 
     Args:
-        stretches: in measured order.
+        trials: in measured order.
     """
 
-    def __init__(self, stretches: Iterable[AnyStretch] = ()) -> None:
-        self.all = tuple(stretches)
-        self._left: dict[Belonging, deque[AnyStretch]] = {}
+    def __init__(self, trials: Iterable[Trial] = ()) -> None:
+        self.all = tuple(trials)
+        self._left: dict[Belonging, deque[Trial]] = {}
         """Those that have answered nothing yet, in measured order."""
         for one in self.all:
             if one.occasion.phase != Phase.DROPS:  # measured anew: one that nobody looks at shows no dropped packet
                 self._left.setdefault(one.belonging, deque()).append(one)
 
-    def next(self, belonging: Belonging, asked: tuple[object, ...]) -> AnyStretch | None:
+    def next(self, belonging: Belonging, asked: tuple[object, ...]) -> Trial | None:
         """What was made next for the same, where it is what is asked for.
 
         Where it is not, the run goes its own way from there on, and what is left of it answers nothing any more.
@@ -37,8 +37,8 @@ class EarlierStretches(Generic[AnyStretch]):
             left.clear()
         return None
 
-    def made_otherwise(self, belonging: Belonging) -> AnyStretch | None:
-        """A stretch that answered the same test's question under other conditions; None where one did under the same.
+    def made_otherwise(self, belonging: Belonging) -> Trial | None:
+        """A trial that answered the same test's question under other conditions; None where one did under the same.
 
         Pairs of boots are no such answers: they are taken over as a whole, or measured anew.
         """

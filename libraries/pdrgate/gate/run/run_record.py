@@ -14,20 +14,16 @@ from typing import Self
 
 from pdrgate import __version__
 from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
-from pdrgate.gate.run.resumed_run import EarlierStretches
+from pdrgate.gate.run.resumed_run import EarlierTrials
 from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, GrowingResult
-from pdrgate.history.transfers import TransferFile
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.history.whole_file import write_whole
-from pdrgate.record.transfer import Transfer
-from pdrgate.record.trial import Trial
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest_verdict
 from pdrgate.stability import read_trials
-from pdrgate.stability.transfer_files import TRANSFERS_FILE, read_transfers
 from pdrgate.values.errors import DataError, PdrGateError, StorageError
 
 SPIKE_IN_TRIALS = "spike-in.jsonl"
@@ -43,8 +39,7 @@ SEVERAL_CPUS_TRIALS = "several-cpus.jsonl"
 FINGERPRINTS_FILE = "fingerprints.json"
 """The fingerprints of a run's trials, by digest: what must be equal for a trial to stand for another."""
 GOES_ON_FROM = (
-    TRIALS_FILE, TRANSFERS_FILE, PAIRS_FILE, SPIKE_IN_TRIALS, SPIKE_IN_PAIRS, SPIKE_IN_FILE, STEPS_TRIALS,
-    SEVERAL_CPUS_TRIALS,
+    TRIALS_FILE, PAIRS_FILE, SPIKE_IN_TRIALS, SPIKE_IN_PAIRS, SPIKE_IN_FILE, STEPS_TRIALS, SEVERAL_CPUS_TRIALS,
     FINGERPRINTS_FILE,
 )  # fmt: skip
 """All that a run measures, and what made it."""
@@ -80,10 +75,6 @@ class RunRecord:
         """Where another run's trials were put, or what else it left; None where there was nothing."""
         self._pairs: PairsFile | None = None
         self._measure_into(TRIALS_FILE, PAIRS_FILE)
-        path = folder / TRANSFERS_FILE
-        self._transfers = TransferFile(path) if path.exists() else None
-        self.earlier_transfers = EarlierStretches[Transfer](read_transfers(path))
-        """Those of the run that is resumed."""
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
         self._spike_in: Self | None = None
 
@@ -104,7 +95,7 @@ class RunRecord:
         """The same for builds that are measured beside those that the run is about. Raises as the record itself."""
         other = copy.copy(self)
         other.trials = TrialFile(self.folder / STEPS_TRIALS)
-        other.earlier = EarlierStretches[Trial]()
+        other.earlier = EarlierTrials()
         return other
 
     @functools.cached_property
@@ -112,7 +103,7 @@ class RunRecord:
         """The same for guests of several CPUs that are measured once beside the pairs. Raises as the record itself."""
         other = copy.copy(self)
         other.trials = TrialFile(self.folder / SEVERAL_CPUS_TRIALS)
-        other.earlier = EarlierStretches[Trial]()
+        other.earlier = EarlierTrials()
         return other
 
     @property
@@ -120,13 +111,6 @@ class RunRecord:
         """What tells the run from all others, also from those that lay in its folder before."""
         number = _free_number(self.folder)
         return f"{self.folder.resolve()}{f' ({number})' if number > 1 else ''}"
-
-    @property
-    def transfers(self) -> TransferFile:
-        """The file of the transfers; the first of them makes it. Raises StorageError."""
-        if self._transfers is None:
-            self._transfers = TransferFile(self.folder / TRANSFERS_FILE)
-        return self._transfers
 
     @property
     def pairs(self) -> PairsFile:
@@ -209,7 +193,7 @@ class RunRecord:
         """End writing trials; may be called twice."""
         parts = (self, self._spike_in, self.__dict__.get("steps"), self.__dict__.get("several_cpus"))
         for part in (part for part in parts if part is not None):
-            for file in (part.trials, part._transfers, part._pairs):
+            for file in (part.trials, part._pairs):
                 if file is not None:
                     file.close()
 
@@ -217,7 +201,7 @@ class RunRecord:
         """Let trials and pairs of boots go into files of these names, after those that are there already."""
         path = self.folder / trials
         self.trials = TrialFile(path)
-        self.earlier = EarlierStretches[Trial](read_trials(path) if self.resumed and path.stat().st_size else ())
+        self.earlier = EarlierTrials(read_trials(path) if self.resumed and path.stat().st_size else ())
         """Those of the run that is resumed."""
         self._pairs_file = self.folder / pairs
         self._pairs = None

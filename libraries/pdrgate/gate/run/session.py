@@ -191,6 +191,16 @@ class Session:
         finally:
             self.record = own
 
+    @contextlib.contextmanager
+    def booted(self, start: Callable[[Journal], Testbed]) -> Iterator[Testbed]:
+        """A testbed that is up for a while, beside those of what the run is about. Raises TestbedError."""
+        testbed = self.begin(start)
+        try:
+            self.ready(testbed, introduce=False)
+            yield testbed
+        finally:
+            self.leave([testbed])
+
     def as_it_is(self) -> Session:
         """The session with the testbed and the record that it has now, also when it has others again: for what another
         thread measures on a SUT that is its own.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
+from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.gate.verdicts.change_verdict import summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance, remedy
-from pdrgate.measurands import RECEIVE_RATE
+from pdrgate.measurands import RECEIVE_RATE, Ask
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import MeasurandResult
@@ -25,7 +25,7 @@ def check_count(count: int) -> None:
 
 
 def receive_rate(
-    sut: OpenLoopSut, load: float, duration: float, count: int
+    sut: PreparedSut, load: float, duration: float, count: int
 ) -> tuple[MeasurandResult | None, Judgement | None]:
     """The MRR at a load, and what the machine did where that kept it from being told.
 
@@ -40,9 +40,10 @@ def receive_rate(
     return found, disturbance.weighed(None, remedy(sut.testbed))
 
 
-def _undisturbed(sut: OpenLoopSut, load: float, duration: float, number: int, repeats: int) -> Trial:
+def _undisturbed(sut: PreparedSut, load: float, duration: float, number: int, repeats: int) -> Trial:
     """One trial of the MRR, the last of those that it takes for one that nothing disturbed."""
-    trial = sut.measure(load, duration, Phase.MRR, repeat=number)
+    ask = Ask(load, duration, Phase.MRR)
+    trial = sut.measure(ask, repeat=number)
     while trial.seen.disturbed and repeats:
-        trial, repeats = sut.measure(load, duration, Phase.MRR, repeat=number), repeats - 1
+        trial, repeats = sut.measure(ask, repeat=number), repeats - 1
     return trial

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.gate.verdicts.change_verdict import summarised
 from pdrgate.measurands import (
     PAST_TRIALS,
-    Compared,
+    Ask,
     Cost,
     LatencyTrials,
     Measurand,
@@ -23,14 +23,11 @@ from pdrgate.measurands import (
     Sweep,
     of_setting,
 )
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import MeasurandResult
 from pdrgate.search.goals import Goal
 
-_Ask = TypeVar("_Ask")
 _Kind = TypeVar("_Kind")
-_Made = TypeVar("_Made")
-_Wanted = TypeVar("_Wanted", covariant=True)
-_SoFar = TypeVar("_SoFar", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,34 +107,21 @@ class Measurands:
         return next(one for one in self.each if isinstance(one, kind))
 
 
-class NextStep(Protocol[_SoFar, _Wanted]):
-    """A step, of trials or of transfers."""
-
-    def next(self, so_far: Sequence[_SoFar], /) -> _Wanted | None: ...
-
-
-class Sampled(Compared, Protocol[_SoFar]):
-    """A measurand, of trials or of transfers."""
-
-    def value(self, so_far: Sequence[_SoFar], /) -> float | None: ...
-
-
 @dataclass
-class Replicate(Generic[_Ask, _Made]):
+class Replicate:
     """One on the way."""
 
-    sut: PreparedSut[_Ask, _Made]
-    steps: Sequence[NextStep[_Made, _Ask]]
+    sut: PreparedSut
+    steps: Sequence[ReplicateStep]
     repeat: int = 0
-    trials: list[_Made] = field(default_factory=list)
-    """Or transfers."""
+    trials: list[Trial] = field(default_factory=list)
 
-    def wants(self) -> _Ask | None:
+    def wants(self) -> Ask | None:
         """What comes next; None when it is complete."""
         return next((ask for step in self.steps if (ask := step.next(self.trials)) is not None), None)
 
     def go_on(self) -> bool:
-        """Measure one trial, or transfer; False when none was wanted."""
+        """Measure one trial; False when none was wanted."""
         ask = self.wants()
         if ask is None:
             return False
@@ -146,9 +130,7 @@ class Replicate(Generic[_Ask, _Made]):
         return True
 
 
-def summaries(
-    measurands: Sequence[Sampled[_Made]], replicates: Sequence[Replicate[_Ask, _Made]]
-) -> tuple[MeasurandResult, ...]:
+def summaries(measurands: Sequence[Measurand], replicates: Sequence[Replicate]) -> tuple[MeasurandResult, ...]:
     """What replicates came to, by measurand; those that none of them tells are left out."""
     found = []
     for measurand in measurands:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from pdrgate.gate.run.profile import TOP_TRIALS
-from pdrgate.gate.run.progress import Estimate, Progress
+from pdrgate.gate.run.progress import Progress
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, further_load, grid, is_highest, overloads, past_the_pdr, round_order
@@ -16,13 +16,11 @@ from pdrgate.gate.scenarios.receive_rates import check_count, receive_rate
 from pdrgate.gate.scenarios.replicate_samples import Measurands, Replicate, measure_in_turn, summaries
 from pdrgate.gate.scenarios.soaking import SHARE, judged_soak, slices, soaked
 from pdrgate.gate.sut.dropped_packets import drop_tracer, look, lossy_load, traced_file
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
-from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.sut.load_search import LoadSearch, goals_of
 from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
-from pdrgate.gate.verdicts.change_verdict import check_tolerance
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.verdicts.packet_cost import cost_result
 from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Sweep
@@ -34,7 +32,6 @@ from pdrgate.record.trial import Trial
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
 from pdrgate.results.model import (
-    CostResult,
     GoalResult,
     LatencyResult,
     MeasurandResult,
@@ -61,13 +58,16 @@ _WAVERING = 1.25
 """What repeats take at most, about, of what is planned for: a PDR takes as many trials as tell it."""
 
 
-class ScenarioRun(OneSutRun[OpenLoopSut]):
+class ScenarioRun(OneSutRun):
     """One scenario: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
 
     Args:
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
         longname: what tells it from all other tests of the run; empty where its name does.
+
+    Raises:
+        TestbedError: the scenario is a closed loop.
     """
 
     def __init__(
@@ -79,26 +79,18 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         test: str = "",
         longname: str = "",
     ) -> None:
-        asks = Identity(test=longname or test)
-        super().__init__(
-            session, OpenLoopSut(session, scenario, session.testbed, asks, told=self._told), baselines, test
-        )  # fmt: skip
+        if scenario.streams is not None:
+            raise TestbedError(
+                f"{scenario.data_path} has no PDR: a closed loop offers what it gets acknowledged; measure transfers"
+            )
+        super().__init__(session, scenario, baselines, test, longname)
+        self.loads = LoadSearch(self.sut)
         self.found: Search | None = None
         self.assessment: Assessment | None = None
-        self.cost: CostResult | None = None
         self.latency: tuple[LatencyResult, ...] = ()
         self.soak: SoakResult | None = None
         self.drops: DropsResult | None = None
         self._tracer: DropTracer | None = None
-        self._ends = (0.0, 0.0)
-        """When the step that is going on ends, by the clock: at the earliest, at the latest."""
-        self._after = 0.0
-        """Seconds that the steps after it take at least."""
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All so far."""
-        return self.sut.trials
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
@@ -124,9 +116,9 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             asked = dataclasses.replace(asked, width=width)
         self.sut.ask(asked)
         self._against.find()
-        self.found = self.sut.search(goals_of(self.session.profile, self.scenario))
-        assert self.sut.calibration is not None
-        failure = search_failure(self.found, self.sut.calibration)
+        self.found = self.loads.search(goals_of(self.session.profile, self.scenario))
+        assert self.loads.calibration is not None
+        failure = search_failure(self.found, self.loads.calibration)
         if failure is not None:
             self._failure = Disturbance.of(self.trials).weighed(failure, remedy(self.session.testbed))
         self._judged(self._failure)
@@ -136,7 +128,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
 
     def repeat(self) -> Assessment:
         """Measure the replicates around the PDR, and judge by PASTRAMI whether it can be trusted."""
-        profile, calibration = self.session.profile, self.sut.calibration
+        profile, calibration = self.session.profile, self.loads.calibration
         if self.found is None or calibration is None:
             raise TestbedError("there is no PDR to repeat trials around; search it first")
         result = self.found.results[-1]
@@ -208,7 +200,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         self._foresee(duration, duration)
         load, before = rounded(known * share), len(self.trials)
         for number, each in enumerate(times, start=1):
-            self.sut.measure(load, each, Phase.SOAK, repeat=number)
+            self.sut.measure(Ask(load, each, Phase.SOAK), repeat=number)
             self.soak = soaked(self.trials[before:], share, share_of, duration)
         assert self.soak is not None
         self.session.observer.said(self.soak.sentence())
@@ -233,7 +225,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         """
         check_count(count)
         self._against.find()
-        load = rounded(self.sut.calibrate().ceiling)
+        load = rounded(self.loads.calibrate().ceiling)
         self._foresee(count * duration, count * duration)
         found, failure = receive_rate(self.sut, load, duration, count)
         self._judged(failure)
@@ -241,29 +233,10 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             self.measurands = (*self.measurands, found)
         return found
 
-    def judge(self, tolerance: float) -> Judgement:
-        """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
-        check_tolerance(tolerance)
-        if self.assessment is None:
-            raise TestbedError("there is nothing to judge; search the PDR and repeat trials around it first")
-        judgement = self._against.judge(
-            self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance, cost=self.cost,
-            losses=self._losses,
-        )  # fmt: skip
-        self._judged(judgement)
-        return judgement
-
     @property
     def lower_bound(self) -> float | None:
         """The search's relevant lower bound, packets/s, which is no PDR; None while there is none."""
         return self.found.results[-1].lower if self.found is not None else None
-
-    @property
-    def left(self) -> Estimate:
-        """What the scenario still takes, by what is known so far."""
-        now = time.monotonic()
-        least, most = (max(0.0, end - now) for end in self._ends)
-        return Estimate(max(self._after, least), max(self._after, most))
 
     def _told_in_words(self, final: Judgement) -> Judgement:
         """The last judgement; what was measured and not judged is told first."""
@@ -276,21 +249,17 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             result,
             trials=len(self.trials),
             pdr=pdr_result_of(self.measurands),
-            comparison=self._against.comparison,
             findings=dataclasses.replace(
                 result.findings,
-                calibration=self.sut.calibrated(),
+                calibration=self.loads.calibrated(),
                 search=searched(self.found) if self.found else None,
-                measurands=self.measurands,
                 assessment=self.assessment.result() if self.assessment else None,
                 cost=self.cost,
                 latency=self.latency,
                 losses=self._losses,
                 arrivals=arrivals(trial for trial in self.trials if trial.occasion.repeat),
             ),
-            details=dataclasses.replace(
-                result.details, interference=self.interference, soak=self.soak, drops=self.drops
-            ),
+            details=dataclasses.replace(result.details, soak=self.soak, drops=self.drops),
         )
 
     # --- Steps of these ---
@@ -303,13 +272,7 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
             [one for one in numbered if one.occasion.phase not in (Phase.SOAK, Phase.MRR)] or numbered or self.trials
         )
 
-    def _foresee(self, least: float, most: float, then: tuple[float, float] = (0.0, 0.0)) -> None:
-        """Seconds that the step which begins now takes, and those after it."""
-        now = time.monotonic()
-        self._ends = now + least + then[0], now + most + then[1]
-        self._after = then[0]
-
-    def _with_latency(self, measurands: Measurands, first: Replicate[Ask, Trial]) -> Measurands:
+    def _with_latency(self, measurands: Measurands, first: Replicate) -> Measurands:
         """With the loads at which latency is told, and the first repeat's trials there."""
         pdr = measurands.pdr.value(first.trials)
         found = dataclasses.replace(
@@ -331,11 +294,11 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         self.drops = look(self.sut, self._tracer, *lossy, self.session.profile.trial_duration, file)
         self.session.observer.said(self.drops.sentence())
 
-    def _summarise(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> None:
+    def _summarise(self, measurands: Measurands, replicates: list[Replicate]) -> None:
         rates = [one for one in self.measurands if one.name == RECEIVE_RATE.name]
         self.measurands = (*summaries(measurands.all, replicates), *rates)
 
-    def _no_pdr(self, measurands: Measurands, replicates: list[Replicate[Ask, Trial]]) -> Judgement | None:
+    def _no_pdr(self, measurands: Measurands, replicates: list[Replicate]) -> Judgement | None:
         """Where most repeats came to no PDR there is none."""
         pdr = pdr_result_of(self.measurands)
         samples = self.measurands[0].samples if pdr else ()
@@ -348,9 +311,13 @@ class ScenarioRun(OneSutRun[OpenLoopSut]):
         theirs = [trial for trial in self.trials if trial.occasion.repeat in without]
         return Disturbance.of(theirs, self.session.profile.patience).weighed(failure, remedy(self.session.testbed))
 
-    def _remember(self) -> None:
-        if self.assessment is not None:
-            self._against.remember(self.measurands, self.trials)
+    @property
+    def _repeated(self) -> bool:
+        return self.assessment is not None
+
+    @property
+    def _first(self) -> str:
+        return "search the PDR and repeat trials around it"
 
     def _told(self, trial: Trial, replayed: bool) -> None:
         lower, upper = known_bounds(self.trials, self.scenario.loss_ratio)

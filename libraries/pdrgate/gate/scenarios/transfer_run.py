@@ -7,36 +7,29 @@ stands a window that the scenario fixes, and repeats of it: are they one number,
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
+from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.tcp_streams import Buffers, size
 from pdrgate.gate.run.profile import Profile
-from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.one_sut_run import OneSutRun
 from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn, summaries
-from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
-from pdrgate.gate.sut.prepared_sut import Identity
 from pdrgate.gate.verdicts.baseline import BaselineSource
-from pdrgate.gate.verdicts.change_verdict import check_tolerance
 from pdrgate.measurands import (
     AtRest,
+    Measurand,
     TcpThroughput,
-    TransferAsk,
-    TransferMeasurand,
     TransferSetting,
-    TransferStep,
     WindowCurve,
     of_transfers,
 )
 from pdrgate.measurands.transfers.tcp import loaded_transfers, rest_rtt
 from pdrgate.record.cause import causes_in_words
 from pdrgate.record.phase import Phase
-from pdrgate.record.transfer import Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import CheckResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict
@@ -54,24 +47,15 @@ _BUSY, _IDLE = 0.97, 0.85
 """Of the time: the other end's CPU at least, and the SUT's at most, where the other end is the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransferMeasurands:
-    """What every replicate of a closed loop measures."""
+def measured_transfers(
+    window: int, duration: float, count: int, *, buffers: Buffers = "fixed", request: int = 0
+) -> tuple[Measurand, ...]:
+    """The measurands of a replicate of ``count`` transfers of ``duration`` seconds, the throughput first.
 
-    all: tuple[TransferMeasurand, ...]
-    """The throughput first: it is what a run is about."""
-
-    @classmethod
-    def at(
-        cls, window: int, duration: float, count: int, *, buffers: Buffers = "fixed", request: int = 0
-    ) -> TransferMeasurands:
-        """The measurands of ``count`` transfers of ``duration`` seconds at a window, bytes, or as ``buffers`` allow."""
-        return cls(of_transfers(TransferSetting(window, whole_seconds(duration), count, buffers, request)))
-
-    @property
-    def steps(self) -> tuple[TransferStep, ...]:
-        """A replicate's: they tell all of `all`."""
-        return self.all
+    Args:
+        window: bytes; unless ``fixed`` that is what ``buffers`` allow.
+    """
+    return of_transfers(TransferSetting(window, whole_seconds(duration), count, buffers, request))
 
 
 def whole_seconds(duration: float) -> float:
@@ -79,7 +63,12 @@ def whole_seconds(duration: float) -> float:
     return float(max(1, math.ceil(duration)))
 
 
-class TransferRun(OneSutRun[ClosedLoopSut]):
+def seconds_of(profile: Profile) -> float:
+    """What a transfer takes, with what programs and counters need."""
+    return whole_seconds(profile.trial_duration) + _EACH
+
+
+class TransferRun(OneSutRun):
     """One scenario: `prepare`, then `sweep` where a curve is wanted, `repeat` and `judge` in this order, then `finish`.
 
     Args:
@@ -100,25 +89,15 @@ class TransferRun(OneSutRun[ClosedLoopSut]):
         test: str = "",
         longname: str = "",
     ) -> None:
-        asks = Identity(test=longname or test)
-        super().__init__(
-            session, ClosedLoopSut(session, scenario, session.testbed, asks, told=self._told), baselines, test
-        )  # fmt: skip
+        if scenario.streams is None:
+            closed = next(name for name, path in DATA_PATHS.items() if path.transfers)
+            raise TestbedError(
+                f"{scenario.data_path} transfers nothing by TCP; choose {closed}, or search its partial drop rate"
+            )
+        super().__init__(session, scenario, baselines, test, longname)
         self.checks: tuple[StabilityCheck, ...] = ()
         """Of the repeats; empty before them."""
         self._curve: WindowCurve | None = None
-        self._ends = 0.0
-        """When the step that is going on ends, by the clock."""
-
-    @property
-    def trials(self) -> list[Trial]:
-        """None: there are `transfers`."""
-        return []
-
-    @property
-    def transfers(self) -> list[Transfer]:
-        """All so far."""
-        return self.sut.transfers
 
     @property
     def window(self) -> int:
@@ -143,8 +122,8 @@ class TransferRun(OneSutRun[ClosedLoopSut]):
         profile = self.session.profile
         windows = _WINDOWS[:: profile.window_step]
         curve = self._curve = WindowCurve(windows, whole_seconds(profile.trial_duration))
-        replicate: Replicate[TransferAsk, Transfer] = Replicate(self.sut, (curve,))
-        self._foresee(2 * len(windows), profile)
+        replicate: Replicate = Replicate(self.sut, (curve,))
+        self._foresee(*2 * (2 * len(windows) * seconds_of(profile),))
         measure_in_turn([replicate])
         found = curve.knee(replicate.trials)
         knees = ", ".join(map(size, curve.knees(replicate.trials)))
@@ -161,69 +140,44 @@ class TransferRun(OneSutRun[ClosedLoopSut]):
         if self.checks:
             return self.checks
         profile, session = self.session.profile, self.session
-        measurands = TransferMeasurands.at(
-            self.window, profile.trial_duration, profile.transfers, buffers=self._buffers
-        )
-        self._foresee(profile.repeats * profile.transfers + 1, profile)
-        replicates = [
-            Replicate[TransferAsk, Transfer](self.sut, measurands.steps, number)
-            for number in range(1, profile.repeats + 1)
-        ]
+        measurands = measured_transfers(self.window, profile.trial_duration, profile.transfers, buffers=self._buffers)
+        self._foresee(*2 * ((profile.repeats * profile.transfers + 1) * seconds_of(profile),))
+        replicates = [Replicate(self.sut, measurands, number) for number in range(1, profile.repeats + 1)]
         # At rest first, so that what load leaves behind is none of its round trips'.
-        replicates[0].steps = (AtRest(self.window), *measurands.steps)
+        replicates[0].steps = (AtRest(self.window), *measurands)
         for one in replicates:
             measure_in_turn([one])
-        self.measurands = summaries(measurands.all, replicates)
-        repeats = [transfer for one in replicates for transfer in loaded_transfers(one.trials)]
-        rates = [transfer.throughput / 1e9 for transfer in repeats]
+        self.measurands = summaries(measurands, replicates)
+        repeats = [trial for one in replicates for trial in loaded_transfers(one.trials)]
+        rates = [one.transfer.throughput / 1e9 for one in repeats]
         self.checks = transfer_checks(TcpThroughput.name, TcpThroughput.unit, rates)
         failure = self.judgement or instability(self.checks)
         if not repeats:
             failure = failure or Judgement(Verdict.INCONCLUSIVE, "no transfer tells of the SUT")
-        self._explain(failure, self.transfers, repeats)
+        self._explain(failure, self.trials, repeats)
         session.say_once(station_limited(repeats))
         return self.checks
 
-    def judge(self, tolerance: float) -> Judgement:
-        """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
-        check_tolerance(tolerance)
-        if not self.checks:
-            raise TestbedError("there is nothing to judge; measure transfers first")
-        judgement = self._against.judge(
-            self.measurands, tolerance, failure=self._failure, disturbance=self.disturbance
-        )  # fmt: skip
-        self._judged(judgement)
-        return judgement
+    @property
+    def _repeated(self) -> bool:
+        return bool(self.checks)
 
     @property
-    def left(self) -> Estimate:
-        """What the step that is going on still takes."""
-        left = max(0.0, self._ends - time.monotonic())
-        return Estimate(left, left)
-
-    def _remember(self) -> None:
-        if self.checks:
-            self._against.remember(self.measurands)
+    def _first(self) -> str:
+        return "measure transfers"
 
     def _detailed(self, result: ScenarioResult) -> ScenarioResult:
         return replace(
             result,
-            comparison=self._against.comparison,
-            findings=replace(result.findings, measurands=self.measurands),
             details=replace(
                 result.details,
-                interference=self.interference,
-                transfers=transfers_result(self.window, self.transfers, self.checks, self._curve),
+                transfers=transfers_result(self.window, self.trials, self.checks, self._curve),
             ),
         )
 
-    def _foresee(self, transfers: int, profile: Profile) -> None:
-        """That so many transfers begin now."""
-        self._ends = time.monotonic() + transfers * (whole_seconds(profile.trial_duration) + _EACH)
-
-    def _told(self, transfer: Transfer, replayed: bool) -> None:
+    def _told(self, trial: Trial, replayed: bool) -> None:
         again = ", of the run that is continued" if replayed else ""
-        self.session.observer.said(transfer_in_words(transfer) + again)
+        self.session.observer.said(transfer_in_words(trial) + again)
 
 
 def instability(checks: Sequence[StabilityCheck]) -> Judgement | None:
@@ -232,13 +186,13 @@ def instability(checks: Sequence[StabilityCheck]) -> Judgement | None:
     return None if verdict is Stability.STABLE else Judgement(Verdict(verdict.value), reason)
 
 
-def station_limited(transfers: Sequence[Transfer]) -> str:
+def station_limited(transfers: Sequence[Trial]) -> str:
     """That the other end was busier than the SUT, in a sentence: then it is what was measured. Empty where it was not.
 
     It is a hint, for the CPU of the other end may be somebody else's too.
     """
-    ours = [one.cpu.sut_busy for one in transfers if one.cpu.sut_busy is not None]
-    theirs = [one.cpu.station_busy for one in transfers if one.cpu.station_busy is not None]
+    ours = [one.transfer.cpu.sut_busy for one in transfers if one.transfer.cpu.sut_busy is not None]
+    theirs = [one.transfer.cpu.station_busy for one in transfers if one.transfer.cpu.station_busy is not None]
     if not ours or not theirs or median(theirs) < _BUSY or median(ours) > _IDLE:
         return ""
     return (
@@ -248,7 +202,7 @@ def station_limited(transfers: Sequence[Transfer]) -> str:
 
 
 def transfers_result(
-    window: int, transfers: Sequence[Transfer], checks: Sequence[StabilityCheck] = (), curve: WindowCurve | None = None
+    window: int, transfers: Sequence[Trial], checks: Sequence[StabilityCheck] = (), curve: WindowCurve | None = None
 ) -> TransfersResult:
     """Transfers as result.json has them."""
     swept = [one for one in transfers if one.occasion.phase == Phase.CURVE]
@@ -262,10 +216,10 @@ def transfers_result(
     )
 
 
-def _result(one: Transfer) -> TransferResult:
-    senders, cpu = one.senders, one.cpu
+def _result(one: Trial) -> TransferResult:
+    moved, senders, cpu = one.transfer, one.transfer.senders, one.transfer.cpu
     return TransferResult(
-        phase=one.occasion.phase, repeat=one.occasion.repeat, window=one.window, throughput=one.throughput,
+        phase=one.occasion.phase, repeat=one.occasion.repeat, window=moved.window, throughput=moved.throughput,
         rtt=senders.rtt, retransmitted=senders.retransmitted, segments=senders.segments, sut_busy=cpu.sut_busy,
         station_busy=cpu.station_busy, sut_cpu=cpu.sut_cpu, rtts=tuple(look.rtt for look in senders.looks),
         rates=tuple(8 * look.sent / look.seconds for look in senders.looks if look.seconds),
@@ -273,14 +227,15 @@ def _result(one: Transfer) -> TransferResult:
     )  # fmt: skip
 
 
-def transfer_in_words(transfer: Transfer) -> str:
+def transfer_in_words(trial: Trial) -> str:
     """``repeat, window 1 MiB: 9.41 Gbit/s, round trip 0.21 ms, 3 of 8123 segments sent again``."""
-    rtt = f", round trip {1e3 * transfer.senders.rtt:.3g} ms" if transfer.senders.rtt is not None else ""
+    moved = trial.transfer
+    rtt = f", round trip {1e3 * moved.senders.rtt:.3g} ms" if moved.senders.rtt is not None else ""
     again = (
-        f", {transfer.senders.retransmitted} of {transfer.senders.segments} segments sent again"
-        if transfer.senders.retransmitted
+        f", {moved.senders.retransmitted} of {moved.senders.segments} segments sent again"
+        if moved.senders.retransmitted
         else ""
     )
-    disturbed = f"; disturbed: {causes_in_words(transfer.seen.disturbed)}" if transfer.seen.disturbed else ""
-    rate = f"{transfer.throughput / 1e9:.4g} Gbit/s"
-    return f"{transfer.occasion.phase}, window {size(transfer.window)}: {rate}{rtt}{again}{disturbed}"
+    disturbed = f"; disturbed: {causes_in_words(trial.seen.disturbed)}" if trial.seen.disturbed else ""
+    rate = f"{moved.throughput / 1e9:.4g} Gbit/s"
+    return f"{trial.occasion.phase}, window {size(moved.window)}: {rate}{rtt}{again}{disturbed}"

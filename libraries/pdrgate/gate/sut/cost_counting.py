@@ -18,19 +18,16 @@ def counting_of(testbed: Testbed) -> tuple[Observer, ...]:
     return testbed.executed.counting() if testbed.executed is not None else ()
 
 
-def tracing_of(testbed: Testbed) -> tuple[Observer, ...]:
-    """What follows calls, once `counting_of` was asked; nothing where nobody can."""
-    return testbed.executed.tracing() if testbed.executed is not None else ()
+def watching_during(testbed: Testbed) -> Mapping[Phase, tuple[Observer, ...]]:
+    """What watches in trials that show one thing and slow the SUT, by phase, once `counting_of` was asked.
 
-
-def seeing_memory_of(testbed: Testbed) -> tuple[Observer, ...]:
-    """What sees each access to memory, once `counting_of` was asked; nothing where nobody can."""
-    return testbed.executed.memory() if testbed.executed is not None else ()
-
-
-def in_lockstep_of(testbed: Testbed) -> Mapping[Phase, tuple[Observer, ...]]:
-    """What has the CPUs of a SUT execute in turn, once `seeing_memory_of` was asked; nothing where nobody can."""
-    return testbed.executed.in_lockstep() if isinstance(testbed.executed, ExecutesInTurn) else {}
+    It follows calls, sees each access to memory, or has the CPUs execute in turn.
+    """
+    executed = testbed.executed
+    if executed is None:
+        return {}
+    in_turn = executed.in_lockstep() if isinstance(executed, ExecutesInTurn) else {}
+    return {Phase.PATH: tuple(executed.tracing()), Phase.MEMORY: tuple(executed.memory()), **in_turn}
 
 
 def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> float | None:

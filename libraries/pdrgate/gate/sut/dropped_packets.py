@@ -10,7 +10,8 @@ from pathlib import Path
 from statistics import median
 
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
+from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.measurands import Ask
 from pdrgate.observers.drop_trace import DropTracer
 from pdrgate.observers.retis import Retis
 from pdrgate.observers.watching import watching
@@ -52,7 +53,7 @@ def traced_file(folder: Path, tracer: DropTracer, scenario: str) -> Path:
 
 
 def look(
-    sut: OpenLoopSut, tracer: DropTracer, load: float, loss_ratio: float, duration: float, file: Path
+    sut: PreparedSut, tracer: DropTracer, load: float, loss_ratio: float, duration: float, file: Path
 ) -> DropsResult:
     """Measure one more trial while its drops are traced, keep the trace, and count the packets by who dropped them.
 
@@ -62,7 +63,7 @@ def look(
     trace = tracer.trace(file)
     try:
         with watching([trace]):
-            trial = sut.measure(load, asked, Phase.DROPS)
+            trial = sut.measure(Ask(load, asked, Phase.DROPS))
         return trace.drops(trial)
     except TestbedError as error:
         return DropsResult(load=load, duration=asked, collector=tracer.version, failure=str(error))

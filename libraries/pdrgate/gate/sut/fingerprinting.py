@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pdrgate.hosts.kernel_parameters import KernelParameters
 from pdrgate.observers.environment import Environment, PortEnvironment
-from pdrgate.results.fingerprint import UNKNOWN
+from pdrgate.results.fingerprint import UNKNOWN, difference
 from pdrgate.traffic.generator import generator_identity
 
 _BORING_WORDS = frozenset({
@@ -116,3 +116,13 @@ def _of_ports(ports: tuple[PortEnvironment, ...], tell: Callable[[PortEnvironmen
     """What the ports say, once where they agree, else by their order: names of interfaces may differ by kernel."""
     told = [tell(port) or UNKNOWN for port in ports]
     return " | ".join(told if len(set(told)) > 1 else told[:1]) or UNKNOWN
+
+
+def fingerprint_differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
+    """Where two fingerprints differ, in words; nothing where one is not known."""
+    told = []
+    for key in sorted(theirs.keys() | ours.keys()) if theirs else ():
+        if theirs.get(key) != ours.get(key):
+            there, here = difference(theirs.get(key, "nothing"), ours.get(key, "nothing"))
+            told.append(f"{key} {there} there, {here} here")
+    return told

@@ -1,40 +1,46 @@
-"""One SUT, set up for a scenario and put back, whatever is measured on it then."""
+"""One SUT, set up for a scenario, measured and put back.
+
+The scenario decides what its trials are made of: a generator's packets, or what a closed loop moves.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
 
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.crashes.kernel_log import KernelLog, read_kernel_log
+from pdrgate.crashes.kernel_log import KernelLog
 from pdrgate.data_paths.catalogue import DataPath, data_path
+from pdrgate.data_paths.replacing import Replaces
 from pdrgate.data_paths.slowdowns import Planted
-from pdrgate.gate.run.resumed_run import EarlierStretches
+from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.cost_counting import counting_of, in_lockstep_of, seeing_memory_of, tracing_of, uncounted_reason
-from pdrgate.gate.sut.fingerprinting import fingerprint
-from pdrgate.gate.sut.known_state import KnownState
+from pdrgate.gate.sut.carried_frames import FramesSeen
+from pdrgate.gate.sut.closed_loop_traffic import ClosedLoopTraffic
+from pdrgate.gate.sut.cost_counting import counting_of, uncounted_reason, watching_during
+from pdrgate.gate.sut.fingerprinting import fingerprint, fingerprint_differences
+from pdrgate.gate.sut.known_state import KnownState, kernel_log_of
+from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.hosts.answers import understood
 from pdrgate.knobs import KnobSet, batching
+from pdrgate.measurands import Ask
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.load_observer import LoadObserver
+from pdrgate.observers.replacing_observer import ReplacingObserver
 from pdrgate.observers.watching import Observer
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging
-from pdrgate.results.fingerprint import difference, digest
+from pdrgate.record.trial import Trial
+from pdrgate.results.fingerprint import digest
 from pdrgate.results.model import Details, Findings, Origin, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Booting, Furnishing, Paced, Testbed
 from pdrgate.traffic.generator import generator_in_words
-from pdrgate.values.errors import DataError, PdrGateError, TestbedError
-
-AnyAsk = TypeVar("AnyAsk")
-AnyMade = TypeVar("AnyMade")
+from pdrgate.values.errors import DataError, PdrGateError, SutError, TestbedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +62,11 @@ class Identity:
     """Whether other scenarios are measured on it afterwards."""
 
 
-class Traffic(Protocol):
-    """What traffic comes from: a generator, or the programs of a closed loop."""
-
-    def describe(self) -> dict[str, str]: ...
-
-    def close(self) -> None: ...
-
-
-class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
+class PreparedSut:
     """A SUT from `prepare` to `release`; its part of that, `set_up`, may be done before, beside other SUTs' trials.
 
-    What is measured on it is a subclass's.
-
     Args:
+        told: gets each trial, and whether it is one of the run that is resumed.
         introduce: whether to say what is measured and with what.
         known: what the SUT is without the scenario, where another one was measured on it before.
     """
@@ -81,6 +78,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         testbed: Testbed,
         identity: Identity | None = None,
         *,
+        told: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         introduce: bool = True,
         known: KnownState | None = None,
     ) -> None:
@@ -98,48 +96,68 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         self.uncounted = ""
         """Why the cost of a packet is not counted; empty when it is."""
         self.introduce = introduce
+        self.frames = FramesSeen(alike=scenario.alike)
+        """Frames of the trials that were measured here, the probe's included; a closed loop shows none."""
+        self._told = told
         self._path: DataPath | None = None
         self._observers: tuple[Observer, ...] = ()
         self._counting: tuple[Observer, ...] = ()
-        self._tracing: tuple[Observer, ...] = ()
-        self._seeing_memory: tuple[Observer, ...] = ()
-        self._in_lockstep: Mapping[Phase, tuple[Observer, ...]] = {}
+        self._during: Mapping[Phase, Sequence[Observer]] = {}
+        """What watches besides in trials of a phase."""
         self._is_set_up = False
-        self._traffic: Traffic | None = None
+        self._traffic: OpenLoopTraffic | ClosedLoopTraffic | None = None
+        self._measurer: Measurer | None = None
         self._log: KernelLog | None = None
         self._known = known or KnownState()
         self._batching, self._planted = (KnobSet(None if testbed.disposable else session.changes) for _ in range(2))
 
     # --- What is measured ---
 
-    @abstractmethod
-    def _begin(self, path: DataPath) -> Traffic:
-        """Start what traffic comes from, and see that it passes. Raises TestbedError.
+    @property
+    def trials(self) -> list[Trial]:
+        """All of this SUT so far, those of the run that is resumed included."""
+        return self._measurer.made if self._measurer else []
 
-        `_traffic` is what is to be closed from the moment on when there is something.
-        """
+    def measure(self, ask: Ask, goal: str = "", repeat: int = 0) -> Trial:
+        """One trial."""
+        if self._measurer is None:
+            raise TestbedError("the SUT is not set up for a scenario; begin with its data path")
+        mine = self.identity
+        self.session.observer.measuring(
+            Upcoming(ask.phase, ask.load, ask.duration, mine.side, mine.pair, window=ask.window)
+        )
+        return self._measurer.measure(ask, goal, repeat)
 
-    @abstractmethod
-    def _begin_measuring(self) -> None:
-        """Make what measures, once `belonging` can be known."""
+    def measure_patiently(self, ask: Ask, patience: Patience, repeat: int = 0) -> Trial:
+        """One trial, the last of those that it takes."""
+        made = [self.measure(ask, repeat=repeat)]
+        while patience.again(made):
+            made.append(self.measure(ask, repeat=repeat))
+        return made[-1]
 
-    @abstractmethod
-    def measure_patiently(self, ask: AnyAsk, patience: Patience, repeat: int = 0) -> AnyMade:
-        """One trial, or transfer, the last of those that it takes."""
+    def take(self, known: Trial) -> None:
+        """Have a trial that was made of this boot for another scenario count for this one, too."""
+        assert self._measurer is not None
+        self._measurer.take(known)
 
-    @abstractmethod
-    def _earlier(self) -> EarlierStretches[Any]:
-        """Of the run that is resumed, what was measured like this."""
+    def ask(self, scenario: Scenario) -> None:
+        """Change what is asked of the SUT as it is set up: the goal. Trials from here on belong to the new question."""
+        if scenario == self.scenario:
+            return
+        earlier = self.trials
+        self.scenario = scenario
+        self._measurer = self._new_measurer()
+        self._measurer.made[:0] = earlier
 
     @property
     def follows_calls(self) -> bool:
         """Whether it can be told who calls whom in the SUT's kernel."""
-        return bool(self._tracing)
+        return bool(self._during.get(Phase.PATH))
 
     @property
     def sees_memory(self) -> bool:
         """Whether it can be told what functions of the SUT's kernel touch."""
-        return bool(self._seeing_memory)
+        return bool(self._during.get(Phase.MEMORY))
 
     # --- From `prepare` to `release` ---
 
@@ -165,7 +183,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             testbed.furnish(scenario.set_up.programs, scenario.set_up.words)
         with understood(testbed.hops[0].host.name if testbed.hops else "the SUT"):
             self.environment = testbed.environment()
-            self._log = self._known.log or _kernel_log(testbed)
+            self._log = self._known.log or kernel_log_of(testbed)
             self._path.apply(testbed.hops)
             testbed.set_buffer(scenario.buffer)
             testbed.pin(scenario.pinning)
@@ -179,10 +197,17 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             if told := self._path.load_cost():
                 self._observers += (LoadObserver(told),)
             self._counting = counting_of(testbed)
-            self._tracing = tracing_of(testbed)
-            self._seeing_memory = seeing_memory_of(testbed)
-            self._in_lockstep = in_lockstep_of(testbed)
-        self._traffic = self._begin(self._path)
+            self._during = watching_during(testbed)
+            if isinstance(self._path, Replaces):
+                self._during = {**self._during, Phase.REPLACEMENT: (ReplacingObserver(self._path.replace),)}
+        # Traffic is to be closed, also when nobody carries it.
+        if scenario.streams is not None:
+            assert self._path.loop is not None
+            closed = self._traffic = ClosedLoopTraffic(self._path.loop)
+            closed.see_it_pass(scenario, testbed, self._counting)
+        else:
+            opened = self._traffic = OpenLoopTraffic.of(scenario, testbed, self._path, self._kept)
+            opened.see_it_pass(scenario, testbed, self._path, self._check)
         self._is_set_up = True
 
     def prepare(self) -> None:
@@ -192,7 +217,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         assert self._traffic is not None
         self.carried = self._path.sentence()
         self.plant(self.identity.planted)
-        self._begin_measuring()
+        self._measurer = self._new_measurer()
         self.uncounted = uncounted_reason(self.testbed)
         if self.introduce:
             carried = "" if self._path.by_kernel else f" ({self.carried})"
@@ -227,7 +252,7 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             failures.append(str(error))
         if self._log is not None:
             earlier, self._log = self._log, None
-            self._known.log = _kernel_log(self.testbed, earlier)
+            self._known.log = kernel_log_of(self.testbed, earlier)
             for line in self._known.log.since(earlier):
                 self._complained(line)
         if ending and self.testbed.disposable:
@@ -292,13 +317,26 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             details=Details(uncounted=self.uncounted),
         )
 
+    def _kept(self, trial: Trial) -> Trial:
+        """Look at the frames of a fresh trial; those that are as they must be, nobody needs any more."""
+        assert self._path is not None
+        return self.frames.take(trial, self._path)
+
+    def _new_measurer(self) -> Measurer:
+        assert self._traffic is not None
+        record, belonging = self.session.record, self.belonging()
+        return Measurer(
+            self._traffic, self._observers, record.trials, belonging, counting=self._counting, during=self._during,
+            earlier=record.earlier, told=self._told, check=self._check,
+        )  # fmt: skip
+
     def _look_at_other_trials(self, belonging: Belonging) -> None:
         """Raise DataError when the run that is resumed measured this very question under other conditions.
 
         Another boot alone is none: a guest is booted by the run itself, and what one boot told serves no other.
         """
         record = self.session.record
-        earlier = self._earlier().made_otherwise(belonging)
+        earlier = record.earlier.made_otherwise(belonging)
         if earlier is None:
             return
         other = earlier.belonging
@@ -316,8 +354,17 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
         )
 
     def _check(self) -> None:
+        """Raises SutError where frames are wrong and there is no other build to tell whose fault that is."""
         for sentence in self.testbed.check():
             self._complained(sentence)
+        if self.identity.side is None and (fault := self.frames.fault):
+            for line in self.frames.in_lines():
+                self.session.observer.said(line)
+            assert self._path is not None
+            raise SutError(
+                f"{self._path.name} {fault} ({self._path.sentence()}); what came is told above, byte by byte"
+                + (f"; is that its fate? --fate {fate}" if (fate := self.frames.other_fate) else "")
+            )
 
     def _complained(self, sentence: str) -> None:
         if sentence not in self.complaints:
@@ -325,25 +372,6 @@ class PreparedSut(ABC, Generic[AnyAsk, AnyMade]):
             self.session.observer.said(f"the SUT's kernel: {sentence}")
 
 
-def fingerprint_differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
-    """Where two fingerprints differ, in words; nothing where one is not known."""
-    told = []
-    for key in sorted(theirs.keys() | ours.keys()) if theirs else ():
-        if theirs.get(key) != ours.get(key):
-            there, here = difference(theirs.get(key, "nothing"), ours.get(key, "nothing"))
-            told.append(f"{key} {there} there, {here} here")
-    return told
-
-
 def _by_programs_alone(path: DataPath) -> bool:
     """Whether programs send the packets on, and neither the kernel's router nor a socket has work with them."""
     return not path.by_kernel and path.arrivals is None and path.loop is None
-
-
-def _kernel_log(testbed: Testbed, otherwise: KernelLog | None = None) -> KernelLog:
-    """The log of the SUT's kernel; ``otherwise`` where it does not answer, for that is told elsewhere."""
-    nothing = otherwise or KernelLog(None, None)
-    try:
-        return read_kernel_log(testbed.hops[0].host) if testbed.hops else nothing
-    except TestbedError:
-        return nothing

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
@@ -43,7 +42,7 @@ class AgainstBaseline:
         baselines: what to compare with; None where nothing was asked for.
     """
 
-    def __init__(self, sut: PreparedSut[Any, Any], baselines: BaselineSource | None) -> None:
+    def __init__(self, sut: PreparedSut, baselines: BaselineSource | None) -> None:
         self._sut = sut
         self._session = sut.session
         self._baselines = baselines

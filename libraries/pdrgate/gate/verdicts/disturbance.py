@@ -16,8 +16,7 @@ from pdrgate.observers.heartbeat import UNSEEN
 from pdrgate.observers.reading import Place
 from pdrgate.record.cause import Cause, CauseKind
 from pdrgate.record.phase import SPECIAL
-from pdrgate.record.stretch import AnyStretch, Stretch, by_boot
-from pdrgate.record.trial import Trial
+from pdrgate.record.trial import Trial, by_boot
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.patience import Patience
 from pdrgate.testbeds import Testbed
@@ -69,7 +68,7 @@ class Disturbance:
     """Times that a disturbed trial was measured again, at most."""
 
     @classmethod
-    def of(cls, trials: Sequence[Stretch], patience: Patience = Patience()) -> Disturbance:  # noqa: B008  # frozen
+    def of(cls, trials: Sequence[Trial], patience: Patience = Patience()) -> Disturbance:  # noqa: B008  # frozen
         """The disturbance of trials in measured order, of one boot or of several that were measured in turn.
 
         Args:
@@ -189,9 +188,9 @@ def beyond_the_machine(trials: Iterable[Trial], cpus: Collection[int]) -> str:
     )
 
 
-def _chains(trials: Iterable[AnyStretch], patience: Patience) -> list[list[AnyStretch]]:
+def _chains(trials: Iterable[Trial], patience: Patience) -> list[list[Trial]]:
     """Trials of one boot, each with its repeats: what was measured again at once for not being sound."""
-    found: list[list[AnyStretch]] = []
+    found: list[list[Trial]] = []
     for trial in trials:
         last = found[-1] if found else []
         if last and patience.again(last) and last[-1].asked == trial.asked:
@@ -201,7 +200,7 @@ def _chains(trials: Iterable[AnyStretch], patience: Patience) -> list[list[AnySt
     return found
 
 
-def _evidence(disturbed: Sequence[Stretch]) -> tuple[DisturbanceEvidence, ...]:
+def _evidence(disturbed: Sequence[Trial]) -> tuple[DisturbanceEvidence, ...]:
     """The evidence by kind; a trial may have several kinds, and of one kind a cause for each CPU."""
     found = []
     for kind in CauseKind:

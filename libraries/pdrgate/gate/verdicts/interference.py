@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.observers.reading import Place
-from pdrgate.record.stretch import Stretch
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 
 _WORTH_TELLING = 0.02
 """Share of a CPU's time that others had. At 1 Mpps this is the difference between 4096 and 20000 packets waiting."""
@@ -48,12 +47,12 @@ class Interference:
         )
 
 
-def interference(trials: Sequence[Stretch], cpus: Collection[int]) -> str:
+def interference(trials: Sequence[Trial], cpus: Collection[int]) -> str:
     """The worst of each kind as a clause, see `Interference`; empty when nobody disturbed or nothing is known."""
     return " and ".join(map(str, interferences(trials, cpus)))
 
 
-def interferences(trials: Sequence[Stretch], cpus: Collection[int]) -> tuple[Interference, ...]:
+def interferences(trials: Sequence[Trial], cpus: Collection[int]) -> tuple[Interference, ...]:
     """What others had of the SUT's CPUs; of each kind only the CPU with the trial that was touched most."""
     found = []
     for name, who, nobodys in _WHO:
@@ -63,7 +62,7 @@ def interferences(trials: Sequence[Stretch], cpus: Collection[int]) -> tuple[Int
     return tuple(found)
 
 
-def taken(trial: Stretch, cpus: Collection[int]) -> float:
+def taken(trial: Trial, cpus: Collection[int]) -> float:
     """The share of a trial's time that others had, of the CPU where they had most; also what may be nobody's."""
     second = os.sysconf("SC_CLK_TCK") * trial.seconds
     changes = trial.seen.counter_changes
@@ -71,7 +70,7 @@ def taken(trial: Stretch, cpus: Collection[int]) -> float:
     return min(1.0, max(ticks, default=0) / second) if second else 0.0
 
 
-def _of_cpu(trials: Sequence[Stretch], cpu: int, name: str, who: str, nobodys: int) -> Iterator[Interference]:
+def _of_cpu(trials: Sequence[Trial], cpu: int, name: str, who: str, nobodys: int) -> Iterator[Interference]:
     if name == "process_ticks":
         # Where programs of the SUT's own receive, their time is in it: others cannot be told from them.
         trials = [trial for trial in trials if not receives(trial)]
@@ -84,6 +83,6 @@ def _of_cpu(trials: Sequence[Stretch], cpu: int, name: str, who: str, nobodys: i
         yield Interference(who, cpu, max(touched), sum(ticks) / second / sum(seconds), len(touched), len(trials))
 
 
-def receives(trial: Stretch) -> bool:
+def receives(trial: Trial) -> bool:
     """Whether programs of the SUT's own had its CPUs too."""
-    return isinstance(trial, Transfer) or str(Place.receiver(0)) in trial.seen.counters_after
+    return trial.closed_loop or str(Place.receiver(0)) in trial.seen.counters_after

@@ -30,7 +30,6 @@ from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.record.cause import causes_in_words
 from pdrgate.record.parts import flattened
-from pdrgate.record.transfer import Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.results.fingerprint import build_digest, digest, series
 from pdrgate.results.model import (
@@ -42,7 +41,6 @@ from pdrgate.results.model import (
     ScenarioResult,
 )
 from pdrgate.stability import read_trials
-from pdrgate.stability.transfer_files import TRANSFERS_FILE, holds_transfers, read_transfers
 from pdrgate.stability.trial_files import is_published
 from pdrgate.values.errors import DataError
 
@@ -159,9 +157,9 @@ def add(connection: Connection, path: Path) -> Import:
 def _read(path: Path) -> _Source:
     if path.is_dir() or path.suffix == ".json":
         return _read_run(path)
-    if holds_transfers(path):
+    trials = _with_loads(read_trials(path))
+    if not trials:
         raise DataError(f"{path}: holds transfers, which nobody judged; name the folder of their run")
-    trials = read_trials(path)
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     ours = path.name == TRIALS_FILE
     times = [trial.occasion.started for trial in trials if trial.occasion.started]
@@ -176,21 +174,27 @@ def _read_run(path: Path) -> _Source:
     result = read_result(file)
     beside = file.with_name(TRIALS_FILE)
     trials = read_trials(beside) if beside.is_file() and beside.stat().st_size else []
-    transfers = read_transfers(loops := file.with_name(TRANSFERS_FILE))
-    read = [file, *([beside] if trials else []), *([loops] if transfers else [])]
+    read = [file, *([beside] if trials else [])]
     content = hashlib.sha256(b"".join(one.read_bytes() for one in read)).hexdigest()
-    key = _key(trials) or _key(transfers) or digest({"run": result.run, "started": repr(result.started)})
-    return _Source(path, result.run, key, content, result, trials, result.started)
+    counted = _with_loads(trials)
+    key = _key(counted) or _key(trials) or digest({"run": result.run, "started": repr(result.started)})
+    return _Source(path, result.run, key, content, result, counted, result.started)
 
 
-def _key(made: Sequence[Trial] | Sequence[Transfer]) -> str:
+def _with_loads(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials of open loops: a row of a trial has its load."""
+    return [trial for trial in trials if not trial.closed_loop]
+
+
+def _key(made: Sequence[Trial]) -> str:
     """What tells a run by the first that it made, which stays so when it is resumed; empty of untimed ones."""
     if not made or not made[0].occasion.started:
         return ""
     first = made[0]
+    moved = first.transfer
     counted = (
-        (first.intended_load, first.offered, first.forwarded) if isinstance(first, Trial)
-        else (first.window, first.delivered, first.seconds)
+        (moved.window, moved.delivered, moved.seconds) if first.closed_loop
+        else (first.intended_load, first.offered, first.forwarded)
     )  # fmt: skip
     told = (first.belonging.scenario, first.belonging.boot, first.occasion.started, *counted)
     return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()

@@ -24,8 +24,7 @@ from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
 from pdrgate.record.phase import Phase
-from pdrgate.record.stretch import USER_SPACE, AnyStretch
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
@@ -193,21 +192,21 @@ def complete(trial: Trial) -> bool:
     return bool(trial.under_way) or not trial.lost
 
 
-def with_pair_beside(own: Sequence[AnyStretch], others: Sequence[AnyStretch]) -> Sequence[AnyStretch]:
+def with_pair_beside(own: Sequence[Trial], others: Sequence[Trial]) -> Sequence[Trial]:
     """A replicate, and behind it what the other boots of its pair were granted: no side is granted more than the other.
 
     That is their idle trials, which `idle_of` finds, and their requests, whose waits `RequestCost` looks at.
 
     Args:
-        own: trials or transfers of one boot.
+        own: trials of one boot.
         others: those of other boots, of any pair.
     """
     pair = own[0].belonging.pair if own else 0
     return [*own, *(one for one in others if one.belonging.pair == pair and _grants(one))]
 
 
-def _grants(one: AnyStretch) -> bool:
-    return one.occasion.phase == Phase.IDLE or (isinstance(one, Transfer) and one.requests > 0)
+def _grants(one: Trial) -> bool:
+    return one.occasion.phase == Phase.IDLE or one.transfer.requests > 0
 
 
 def idle_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:

@@ -18,8 +18,7 @@ from pdrgate.measurands.measurand import Ask, Setting
 from pdrgate.measurands.self_described import BuildSeen, SelfDescribed
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import IN_LOCKSTEP, Phase
-from pdrgate.record.stretch import by_boot
-from pdrgate.record.trial import Trial
+from pdrgate.record.trial import Trial, by_boot
 from pdrgate.results.model import ChangeResult, FunctionChange, MemoryResult
 from pdrgate.results.verdict import Verdict
 

@@ -13,7 +13,7 @@ from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.transfers.tcp import TransferSetting, kernel_instructions, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.observers.kernel_roles import GOES_IDLE, TICK
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 
 
 class _OfRequests(AsksNothing):
@@ -36,9 +36,9 @@ class RequestRate(_OfRequests):
         beside=True, tolerance=Tolerance(0.5, option=""),
     )  # fmt: skip
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        found = _answered(transfers)
-        return median(one.requests / one.seconds for one in found) if found else None
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        found = _answered(trials)
+        return median(one.transfer.requests / one.seconds for one in found) if found else None
 
 
 class RequestLatency(_OfRequests):
@@ -54,8 +54,8 @@ class RequestLatency(_OfRequests):
         beside=True, tolerance=Tolerance(0.5, option=""),
     )  # fmt: skip
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        told = [one.senders.rtt for one in _answered(transfers) if one.senders.rtt is not None]
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        told = [one.transfer.senders.rtt for one in _answered(trials) if one.transfer.senders.rtt is not None]
         return min(told) if told else None
 
 
@@ -74,10 +74,10 @@ class RequestCost(_OfRequests):
         beside=True, tolerance=TOLERANCE_OF_COST,
     )  # fmt: skip
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        beside = [one for one in transfers if one.belonging.boot != transfers[0].belonging.boot]
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        beside = [one for one in trials if one.belonging.boot != trials[0].belonging.boot]
         most = max((_waits(one) for one in _answered(beside)), default=inf)
-        costs = [cost for one in _answered(transfers) if (cost := _cost(one, most)) is not None]
+        costs = [cost for one in _answered(trials) if (cost := _cost(one, most)) is not None]
         return median(costs) if costs else None
 
 
@@ -87,17 +87,17 @@ idle time 5 700 to 8 700. Transfers with 0.35 to 1.8 ticks and 1.0 to 2.3 idle t
 without these 1.5 %."""
 
 
-def _cost(transfer: Transfer, most: float) -> float | None:
-    instructions = kernel_instructions(transfer)
+def _cost(trial: Trial, most: float) -> float | None:
+    instructions = kernel_instructions(trial)
     if instructions is None:
         return None
-    return instructions / transfer.requests - _FOR_ONE * min(_waits(transfer), most)
+    return instructions / trial.transfer.requests - _FOR_ONE * min(_waits(trial), most)
 
 
-def _waits(transfer: Transfer) -> float:
+def _waits(trial: Trial) -> float:
     """Ticks and times without work for each request."""
-    return sum(role.calls(transfer.seen.functions) for role in (TICK, GOES_IDLE)) / transfer.requests
+    return sum(role.calls(trial.seen.functions) for role in (TICK, GOES_IDLE)) / trial.transfer.requests
 
 
-def _answered(transfers: Sequence[Transfer]) -> list[Transfer]:
-    return [one for one in loaded_transfers(transfers) if one.requests and one.seconds]
+def _answered(trials: Sequence[Trial]) -> list[Trial]:
+    return [one for one in loaded_transfers(trials) if one.transfer.requests and one.seconds]

@@ -6,20 +6,20 @@ what is compared is what comes of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 from pdrgate.data_paths.tcp_streams import Buffers
 from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST as COST_TOLERANCE
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Compared, Described
+from pdrgate.measurands.measurand import Ask
 from pdrgate.measurands.self_described import AsksNothing, SelfDescribed
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 
 REST_RATE = 10e6
 """Bits/s of a transfer at rest: what any SUT takes, an emulated one too."""
@@ -27,17 +27,6 @@ _REST_TIME = 1.0
 """Seconds: ten looks, of which one meets no program that waits for its CPU."""
 _MOST = 2
 """Times the count, that disturbed transfers may make of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransferAsk:
-    """A transfer that is wanted: bytes that a receiver advertises, seconds, and why."""
-
-    window: int
-    duration: float
-    phase: Phase
-    rate: float = 0.0
-    """Bits/s that the sender holds itself back to; 0: as fast as it goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +43,6 @@ class TransferSetting:
     """Who says how much both ends hold; of ``fixed`` ones the window is `window` from the first."""
     request: int = 0
     """Bytes of each request; 0: none is made."""
-
-
-class TransferStep(Protocol):
-    """Part of a replicate of transfers; as `ReplicateStep` of trials."""
-
-    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        """What to measure next, given the replicate's transfers so far; None when nothing more is needed."""
-
-
-class TransferMeasurand(TransferStep, Described, Compared, Protocol):
-    """A step that comes to a number; as `Measurand` of trials."""
-
-    @classmethod
-    def of(cls, setting: TransferSetting) -> Self | None:
-        """The measurand of a setting; None where it is not measured in it."""
-
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        """The sample that a replicate's transfers come to, in `unit`; None when they come to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +67,15 @@ class TcpThroughput(SelfDescribed):
     def of(cls, setting: TransferSetting) -> Self:
         return cls(setting.window, setting.duration, setting.count)
 
-    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        made = [one for one in transfers if one.occasion.phase == Phase.REPEAT]
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        made = [one for one in trials if one.occasion.phase == Phase.REPEAT]
         # What the machine disturbed is made good, within bounds.
         done = made if len(made) >= _MOST * self.count else loaded_transfers(made)
-        return TransferAsk(self.window, self.duration, Phase.REPEAT) if len(done) < self.count else None
+        return Ask.of_window(self.window, self.duration, Phase.REPEAT) if len(done) < self.count else None
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        found = loaded_transfers(transfers)
-        return median(one.throughput for one in found) / 1e9 if found else None
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        found = loaded_transfers(trials)
+        return median(one.transfer.throughput for one in found) / 1e9 if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +96,8 @@ class LoadedRoundTrip(AsksNothing):
     def of(cls, setting: TransferSetting) -> Self:
         return cls()
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        told = [one.senders.rtt for one in loaded_transfers(transfers) if one.senders.rtt is not None]
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        told = [one.transfer.senders.rtt for one in loaded_transfers(trials) if one.transfer.senders.rtt is not None]
         return median(told) if told else None
 
 
@@ -136,9 +107,9 @@ class AtRest:
 
     window: int
 
-    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        rested = any(one.occasion.phase == Phase.REST for one in transfers)
-        return None if rested else TransferAsk(self.window, _REST_TIME, Phase.REST, REST_RATE)
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        rested = any(one.occasion.phase == Phase.REST for one in trials)
+        return None if rested else Ask.of_window(self.window, _REST_TIME, Phase.REST, REST_RATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +131,10 @@ class Transmissions(AsksNothing):
     def of(cls, setting: TransferSetting) -> Self:
         return cls()
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        found = loaded_transfers(transfers)
-        segments = sum(one.senders.segments for one in found)
-        return 1.0 + sum(one.senders.retransmitted for one in found) / segments if segments else None
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        found = loaded_transfers(trials)
+        segments = sum(one.transfer.senders.segments for one in found)
+        return 1.0 + sum(one.transfer.senders.retransmitted for one in found) / segments if segments else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,51 +157,43 @@ class ByteCost(SelfDescribed):
     def of(cls, setting: TransferSetting) -> Self:
         return cls()
 
-    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
         return None
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        costs = [cost for one in loaded_transfers(transfers) if (cost := kernel_cost(one)) is not None]
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        costs = [cost for one in loaded_transfers(trials) if (cost := kernel_cost(one)) is not None]
         told = min if self.least else median
         return told(costs) if costs else None
 
 
-def transfers_of_replicates(transfers: Iterable[Transfer]) -> dict[tuple[str, int, int], list[Transfer]]:
-    """The transfers of replicates, by boot, pair and repeat, in measured order; see `replicate_of`."""
-    found: dict[tuple[str, int, int], list[Transfer]] = {}
-    for one in transfers:
-        if one.occasion.phase in (Phase.REST, Phase.REPEAT) and (one.belonging.pair or one.occasion.repeat):
-            found.setdefault((one.belonging.boot, one.belonging.pair, one.occasion.repeat), []).append(one)
-    return found
-
-
-def loaded_transfers(transfers: Sequence[Transfer]) -> list[Transfer]:
+def loaded_transfers(trials: Sequence[Trial]) -> list[Trial]:
     """The sound transfers of a replicate at the fixed window, without those of other boots that stand behind them."""
     return [
-        one for one in transfers
-        if one.occasion.phase == Phase.REPEAT and one.sound and one.belonging.boot == transfers[0].belonging.boot
+        one for one in trials
+        if one.occasion.phase == Phase.REPEAT and one.sound and one.belonging.boot == trials[0].belonging.boot
     ]  # fmt: skip
 
 
-def rest_rtt(transfers: Sequence[Transfer]) -> float | None:
+def rest_rtt(trials: Sequence[Trial]) -> float | None:
     """The round trip time at rest, seconds; None where no transfer tells it.
 
     It is the least of all looks: a program that waits for its CPU makes round trips longer, and nothing makes one
     shorter.
     """
     return min(
-        (look.rtt for one in transfers if one.occasion.phase == Phase.REST for look in one.senders.looks), default=None
+        (look.rtt for one in trials if one.occasion.phase == Phase.REST for look in one.transfer.senders.looks),
+        default=None,
     )
 
 
-def kernel_cost(transfer: Transfer) -> float | None:
+def kernel_cost(trial: Trial) -> float | None:
     """Instructions of the kernel for each byte; None where they were not counted."""
-    instructions = kernel_instructions(transfer)
-    return instructions / transfer.delivered if instructions is not None and transfer.delivered else None
+    instructions = kernel_instructions(trial)
+    return instructions / trial.transfer.delivered if instructions is not None and trial.transfer.delivered else None
 
 
-def kernel_instructions(transfer: Transfer) -> float | None:
+def kernel_instructions(trial: Trial) -> float | None:
     """Instructions of the kernel in a transfer; None where they were not counted."""
-    if not transfer.seen.functions:
+    if not trial.seen.functions:
         return None
-    return sum(count for name, (count, _) in transfer.seen.functions.items() if name != USER_SPACE)
+    return sum(count for name, (count, _) in trial.seen.functions.items() if name != USER_SPACE)

@@ -16,7 +16,8 @@ from pdrgate.measurands.description import Description, Rule, Tolerance
 from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.transfers.tcp import TransferSetting, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
-from pdrgate.record.transfer import Look, Transfer
+from pdrgate.record.transfer import Look
+from pdrgate.record.trial import Trial
 
 _KIB = Unit("KiB", prefixed=False)
 _FULL = 0.9
@@ -46,8 +47,8 @@ class AdvertisedWindow(_Growth):
         beside=True, tolerance=_SIZE,
     )  # fmt: skip
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        return max((one.senders.advertised / 1024 for one in _told(transfers)), default=None)
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        return max((one.transfer.senders.advertised / 1024 for one in _told(trials)), default=None)
 
 
 class UsedWindow(_Growth):
@@ -60,8 +61,8 @@ class UsedWindow(_Growth):
         beside=True, tolerance=_SIZE,
     )  # fmt: skip
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        each = [[_under_way(look) for look in one.senders.looks if look.seconds] for one in _told(transfers)]
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        each = [[_under_way(look) for look in one.transfer.senders.looks if look.seconds] for one in _told(trials)]
         return max((median(looks) for looks in each if looks), default=None)
 
 
@@ -88,10 +89,10 @@ class FullWindowTime(_OfKernelBuffers):
         rule=Rule.REPORT_ONLY,
     )  # fmt: skip
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        told = _told(transfers)
-        largest = max((one.senders.advertised for one in told), default=0)
-        full = (look.end for one in told for look in one.senders.looks if look.advertised >= _FULL * largest)
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        told = _told(trials)
+        largest = max((one.transfer.senders.advertised for one in told), default=0)
+        full = (look.end for one in told for look in one.transfer.senders.looks if look.advertised >= _FULL * largest)
         return min(full, default=None)
 
 
@@ -109,10 +110,10 @@ class GrowthBytes(_OfKernelBuffers):
         beside=True, tolerance=Tolerance(0.35, option=""),
     )  # fmt: skip
 
-    def value(self, transfers: Sequence[Transfer]) -> float | None:
-        told = _told(transfers)
-        grown = _GROWN * max((one.senders.advertised for one in told), default=0)
-        each = (_sent_until(grown, one.senders.looks) for one in told)
+    def value(self, trials: Sequence[Trial]) -> float | None:
+        told = _told(trials)
+        grown = _GROWN * max((one.transfer.senders.advertised for one in told), default=0)
+        each = (_sent_until(grown, one.transfer.senders.looks) for one in told)
         sent = [one / 1024 for one in each if one is not None]
         return median(sent) if sent else None
 
@@ -129,8 +130,8 @@ def _sent_until(window: float, looks: Sequence[Look]) -> float | None:
     return None
 
 
-def _told(transfers: Sequence[Transfer]) -> list[Transfer]:
-    return [one for one in loaded_transfers(transfers) if one.senders.advertised]
+def _told(trials: Sequence[Trial]) -> list[Trial]:
+    return [one for one in loaded_transfers(trials) if one.transfer.senders.advertised]
 
 
 def _under_way(look: Look) -> float:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pdrgate.measurands.transfers.tcp import TransferAsk
+from pdrgate.measurands.measurand import Ask
 from pdrgate.record.phase import Phase
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 
 _PLATEAU = 0.9
 """A share of the most that any window brings: the least window with as much is the knee."""
@@ -29,29 +29,29 @@ class WindowCurve:
     duration: float
     """Seconds of each transfer."""
 
-    def next(self, transfers: Sequence[Transfer]) -> TransferAsk | None:
-        made = [one for one in transfers if one.occasion.phase == Phase.CURVE]
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        made = [one for one in trials if one.occasion.phase == Phase.CURVE]
         knees, left = self.knees(made), len(made) % len(self.windows)
         if not left and (len(knees) >= MOST_SWEEPS or agree(knees)):
             return None
         down = len(knees) % 2 == 1
         order = self.windows[::-1] if down else self.windows
-        return TransferAsk(order[left], self.duration, Phase.CURVE)
+        return Ask.of_window(order[left], self.duration, Phase.CURVE)
 
-    def knees(self, transfers: Sequence[Transfer]) -> tuple[int, ...]:
+    def knees(self, trials: Sequence[Trial]) -> tuple[int, ...]:
         """The knee of each whole sweep, bytes."""
-        made, step = [one for one in transfers if one.occasion.phase == Phase.CURVE], len(self.windows)
+        made, step = [one for one in trials if one.occasion.phase == Phase.CURVE], len(self.windows)
         sweeps = [made[at : at + step] for at in range(0, len(made) // step * step, step)]
-        return tuple(knee({one.window: one.throughput for one in sweep}) for sweep in sweeps)
+        return tuple(knee({one.transfer.window: one.transfer.throughput for one in sweep}) for sweep in sweeps)
 
-    def knee(self, transfers: Sequence[Transfer]) -> int | None:
+    def knee(self, trials: Sequence[Trial]) -> int | None:
         """The knee of all sweeps together, once two in a row agree; None where they do not."""
-        if not agree(self.knees(transfers)):
+        if not agree(self.knees(trials)):
             return None
         rates: dict[int, list[float]] = {}
-        for one in transfers:
+        for one in trials:
             if one.occasion.phase == Phase.CURVE:
-                rates.setdefault(one.window, []).append(one.throughput)
+                rates.setdefault(one.transfer.window, []).append(one.transfer.throughput)
         return knee({window: median(found) for window, found in rates.items()})
 
 

@@ -7,33 +7,32 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic
 
 from pdrgate.gate.comparisons.cold_boots.boots_ahead import BootsAhead
 from pdrgate.gate.comparisons.cold_boots.one_boot import Boot, BootError
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.known_builds import KnownBuilds
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.scenarios.replicate_samples import NextStep, Replicate, measure_in_turn
-from pdrgate.gate.sut.cost_counting import cost_tolerance_of
-from pdrgate.gate.sut.prepared_sut import AnyAsk, Identity, PreparedSut, fingerprint_differences
-from pdrgate.gate.verdicts.disturbance import remedy
+from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn
+from pdrgate.gate.sut.fingerprinting import fingerprint_differences
+from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
+from pdrgate.measurands import ReplicateStep
 from pdrgate.measurands.counted.cost import with_pair_beside
-from pdrgate.record.stretch import AnyStretch
-from pdrgate.replication.replicates import Replicates, SutFacts
-from pdrgate.results.model import BootResult, Side, SideResult
-from pdrgate.results.verdict import Judgement
+from pdrgate.record.trial import Trial
+from pdrgate.replication.replicates import Replicates
+from pdrgate.results.model import BootResult, Side
 from pdrgate.stats.intervals import load_meanwhile
-from pdrgate.testbeds import Booting, Testbed
+from pdrgate.testbeds import Booting
 from pdrgate.values.errors import DataError, PdrGateError, TestbedError
 
 
-class Boots(ABC, Generic[AnyAsk, AnyStretch]):
+class Boots(KnownBuilds, ABC):
     """Boots pairs of builds on one session's testbed and measures them.
 
     Args:
         together: whether both boots of a pair can be up at once, and are measured in turn.
-        told: gets each trial or transfer, and whether it is one of the run that is resumed.
+        told: gets each trial, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
         test: long name of the test that asks.
     """
@@ -45,65 +44,47 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         builds: Mapping[Side, Build],
         *,
         together: bool,
-        told: Callable[[AnyStretch, bool], None],
+        told: Callable[[Trial, bool], None],
         known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
         test: str = "",
     ) -> None:
+        super().__init__(builds, known)
         self.session = session
         self.scenario = scenario
         self.builds = builds
-        self.loads: tuple[float, ...] = ()
-        """Of the grid, once it is known; of a closed loop there is none."""
-        self.latency_loads: tuple[float, ...] = ()
-        """Those at which latency is told, once they are known."""
-        self.sides: dict[Side, SideResult] = {
-            side: SideResult(side=side, build=build.label, digest=build.identity) for side, build in builds.items()
-        }
-        """What is known of each build: its environment, its search."""
-        self.failure: Judgement | None = None
-        """Why there is nothing to compare."""
-        self.unlike: Judgement | None = None
-        """What packets say of the builds before any speed is compared: a `failure` then, which no load explains."""
-        self.facts = SutFacts()
-        """What the last boot told of the SUT that both builds are."""
         self._together = together
         self._told = told
-        self._known = known
         self._test = test
         self._introduced: set[Side] = set()
         """Sides of which a boot has been told of in words."""
-        self._ahead: BootsAhead[AnyAsk, AnyStretch] = BootsAhead(self._sut)
+        self._ahead: BootsAhead = BootsAhead(self._sut)
 
     # --- What boots are asked ---
 
     @abstractmethod
-    def _new_sut(self, testbed: Testbed, identity: Identity, introduce: bool) -> PreparedSut[AnyAsk, AnyStretch]:
-        """What is measured on, of a boot."""
-
-    @abstractmethod
-    def _search(self, one: Boot[AnyAsk, AnyStretch]) -> None:
+    def _search(self, one: Boot) -> None:
         """What must be known of each build before boots are asked; sets `failure` where there is nothing to ask."""
 
     @abstractmethod
-    def _steps(self, number: int) -> Sequence[NextStep[AnyStretch, AnyAsk]]:
+    def _steps(self, number: int) -> Sequence[ReplicateStep]:
         """What the boots of a pair are asked, once that is known."""
 
-    def _stands_others(self, one: Boot[AnyAsk, AnyStretch]) -> bool:
+    def _stands_others(self, one: Boot) -> bool:
         """Whether the next answer of a boot is the same while another boot is asked."""
         return False
 
-    def _measure_more(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+    def _measure_more(self, started: Sequence[Boot]) -> None:
         """What takes the first answers of a pair to be asked."""
 
     @abstractmethod
-    def _values(self, what: str, trials: Sequence[AnyStretch]) -> Mapping[str, float]:
+    def _values(self, what: str, trials: Sequence[Trial]) -> Mapping[str, float]:
         """What a boot came to, by measurand; sets `failure` where that is nothing to compare.
 
         Args:
             what: the boot in words.
         """
 
-    def _look_at_packets(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+    def _look_at_packets(self, started: Sequence[Boot]) -> None:
         """Take what was seen of the packets of these boots; sets `unlike` where they are not as they must be."""
 
     @property
@@ -117,7 +98,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
 
     # --- Pairs ---
 
-    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates[AnyStretch]:
+    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         """Measure pair ``number``: both boots, or the one that failed; see `Replication`."""
         try:
             return Replicates(*self.measure(number, wanted=wanted))
@@ -129,21 +110,9 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             self.forget_searches()
             return Replicates((result,))
 
-    @property
-    def baseline_came_up(self) -> bool:
-        return bool(self.sides["baseline"].findings.fingerprint)
-
-    def go_on_from(
-        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult],
-        facts: SutFacts,
-    ) -> None:  # fmt: skip
-        """Take over what earlier boots have found out."""
-        self.loads, self.latency_loads, self.facts = loads, latency_loads, facts
-        self.sides.update(sides)
-
     def measure(
         self, number: int, *, wanted: Callable[[int], bool] = lambda pair: False
-    ) -> tuple[list[BootResult], list[AnyStretch]]:
+    ) -> tuple[list[BootResult], list[Trial]]:
         """Boot and measure pair ``number``; nothing comes of it where `failure` is set then.
 
         Args:
@@ -162,7 +131,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
                     self._group((side,), number, search_only=True)
                 if self.failure is not None:
                     return [], []
-        done: list[Boot[AnyAsk, AnyStretch]] = []
+        done: list[Boot] = []
         for group in groups:
             done += self._group(group, number, wanted)
             if self.failure is not None:
@@ -172,9 +141,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             return [], []
         return results, [trial for one in done for trial in one.replicate.trials]
 
-    def _boot_result(
-        self, one: Boot[AnyAsk, AnyStretch], number: int, others: Sequence[Boot[AnyAsk, AnyStretch]]
-    ) -> BootResult:
+    def _boot_result(self, one: Boot, number: int, others: Sequence[Boot]) -> BootResult:
         """What a boot came to beside the others of its pair; sets `failure` when that is nothing to compare."""
         side = one.build.side
         trials = with_pair_beside(one.replicate.trials, [each for other in others for each in other.replicate.trials])
@@ -191,9 +158,9 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         wanted: Callable[[int], bool] = lambda pair: False,
         *,
         search_only: bool = False,
-    ) -> list[Boot[AnyAsk, AnyStretch]]:
-        started: list[Boot[AnyAsk, AnyStretch]] = []
-        booting: list[PreparedSut[AnyAsk, AnyStretch]] = []
+    ) -> list[Boot]:
+        started: list[Boot] = []
+        booting: list[PreparedSut] = []
         try:
             for side in group:
                 booting += [self._begun(side, number)]  # one by one, too
@@ -233,13 +200,11 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             given_up.abandon()
         return started
 
-    def _judge_packets(self, started: Sequence[Boot[AnyAsk, AnyStretch]]) -> None:
+    def _judge_packets(self, started: Sequence[Boot]) -> None:
         self._look_at_packets(started)
         self.failure = self.failure or self.unlike
 
-    def _leave(
-        self, started: Sequence[Boot[AnyAsk, AnyStretch]], booting: Sequence[PreparedSut[AnyAsk, AnyStretch]]
-    ) -> None:
+    def _leave(self, started: Sequence[Boot], booting: Sequence[PreparedSut]) -> None:
         for one in reversed(started):
             self._release(one.sut)
         self.session.leave([sut.testbed for sut in booting])
@@ -248,7 +213,7 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         """Wait until nothing is set up any more beside trials; the testbeds of what was are the session's to leave."""
         self._ahead.close()
 
-    def _begun(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
+    def _begun(self, side: Side, number: int) -> PreparedSut:
         self.session.observer.said(f"boot {number} of the {side}, {self.builds[side].label}")
         if (ahead := self._ahead.of(side, number)) is not None:
             return ahead
@@ -260,15 +225,17 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             self._ahead.set_up(sut)  # both of a pair at once
         return sut
 
-    def _sut(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch]:
+    def _sut(self, side: Side, number: int) -> PreparedSut:
         build = self.builds[side]
         testbed = self.session.begin(build.start)
         # Namespaces made anew are a start of the SUT too, though its kernel stays; made once more they are another one.
         boot_id = "" if isinstance(testbed, Booting) else f"{testbed.boot_id}-{side}-{number}-{secrets.token_hex(4)}"
         identity = Identity(side, build.label, number, boot_id, build.program, build.planted, self._test, stays=False)
-        return self._new_sut(testbed, identity, side not in self._introduced)
+        return PreparedSut(
+            self.session, self.scenario, testbed, identity, told=self._told, introduce=side not in self._introduced
+        )  # fmt: skip
 
-    def _start(self, build: Build, sut: PreparedSut[AnyAsk, AnyStretch]) -> Boot[AnyAsk, AnyStretch]:
+    def _start(self, build: Build, sut: PreparedSut) -> Boot:
         testbed = sut.testbed
         try:
             self._ahead.take(sut)
@@ -281,29 +248,22 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
         except TestbedError as error:
             raise BootError(build.side, error, sut.boot_id) from error
         self._introduced.add(build.side)
-        self.facts = SutFacts(
-            carried=sut.carried, uncounted=sut.uncounted, follows_calls=sut.follows_calls, sees_memory=sut.sees_memory,
-            cost_tolerance=cost_tolerance_of(testbed, self.session.options.cost_tolerance),
-            sut_cpus=testbed.sut_cpus, steady=testbed.steady, remedy=remedy(testbed),
-        )  # fmt: skip
-        if told := fingerprint_differences(self.sides[build.side].findings.fingerprint, sut.fingerprint):
+        try:
+            self._take(build, sut)
+        except BaseException:
             self._release(sut)
+            raise
+        return Boot(build, sut, Replicate(sut, ()))
+
+    def _take(self, build: Build, sut: PreparedSut) -> None:
+        """Take what a boot tells of itself. Raises DataError where it is not as those before it, or what ends all."""
+        if told := fingerprint_differences(self.sides[build.side].findings.fingerprint, sut.fingerprint):
             raise DataError(
                 f"boots of the {build.side} {build.label} cannot be taken together: {'; '.join(told)}; start a new run"
             )
-        if not any(one.findings.fingerprint for one in self.sides.values()):
-            try:
-                self._known(sut.fingerprint)
-            except BaseException:
-                self._release(sut)
-                raise
-        known = self.sides[build.side]
-        self.sides[build.side] = known.but(
-            replace(known.findings, environment=sut.environment.to_dict(), fingerprint=sut.fingerprint)
-        )
-        return Boot(build, sut, Replicate(sut, ()))
+        self.came_up(build.side, sut)
 
-    def _release(self, sut: PreparedSut[Any, Any]) -> None:
+    def _release(self, sut: PreparedSut) -> None:
         try:
             sut.release(ending=True)
         except PdrGateError as error:
@@ -311,6 +271,6 @@ class Boots(ABC, Generic[AnyAsk, AnyStretch]):
             self.session.observer.said(str(error))
 
 
-def _unlike(started: Sequence[Boot[Any, Any]]) -> bool:
+def _unlike(started: Sequence[Boot]) -> bool:
     """Whether guests that are to be compared run by different accelerators."""
     return len({one.sut.testbed.describe().get("accelerator") for one in started}) > 1

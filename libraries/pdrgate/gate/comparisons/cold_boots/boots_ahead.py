@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Generic
 
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
-from pdrgate.gate.sut.prepared_sut import AnyAsk, PreparedSut
-from pdrgate.record.stretch import AnyStretch
+from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.results.model import Side
 from pdrgate.testbeds import Booting
 from pdrgate.values.errors import TestbedError
@@ -22,7 +20,7 @@ _MOST_AHEAD = 2
 class GivenUp:
     """Boots that are not measured after all, and what sets them up."""
 
-    boots: Sequence[tuple[PreparedSut[Any, Any], Future[None]]]
+    boots: Sequence[tuple[PreparedSut, Future[None]]]
 
     def abandon(self) -> None:
         """Wait until nothing sets them up any more: not for long once their testbeds are closed."""
@@ -31,22 +29,22 @@ class GivenUp:
             sut.abandon()
 
 
-class BootsAhead(Generic[AnyAsk, AnyStretch]):
+class BootsAhead:
     """The boots that are not measured yet, by their build and pair.
 
     Args:
         begin: begins a boot of a build for a pair; raises TestbedError.
     """
 
-    def __init__(self, begin: Callable[[Side, int], PreparedSut[AnyAsk, AnyStretch]]) -> None:
+    def __init__(self, begin: Callable[[Side, int], PreparedSut]) -> None:
         self._begin = begin
-        self._ahead: dict[tuple[Side, int], tuple[PreparedSut[AnyAsk, AnyStretch], Future[None]]] = {}
+        self._ahead: dict[tuple[Side, int], tuple[PreparedSut, Future[None]]] = {}
         """Each with whether it is set up already."""
         self._to_come: list[tuple[Sequence[Side], int]] = []
         """Those that may be begun meanwhile, and their pair."""
         self._meanwhile = ThreadPoolExecutor(len(SIDES), "boots-ahead")
 
-    def of(self, side: Side, number: int) -> PreparedSut[AnyAsk, AnyStretch] | None:
+    def of(self, side: Side, number: int) -> PreparedSut | None:
         """The boot of a build for a pair, where it was begun."""
         return self._ahead[side, number][0] if (side, number) in self._ahead else None
 
@@ -74,13 +72,13 @@ class BootsAhead(Generic[AnyAsk, AnyStretch]):
                 return  # it is tried again, and told, when its turn comes
             self.set_up(sut)
 
-    def set_up(self, sut: PreparedSut[AnyAsk, AnyStretch]) -> None:
+    def set_up(self, sut: PreparedSut) -> None:
         """Set a boot up beside whatever else is done."""
         if isinstance(sut.testbed, Booting):
             sut.testbed.stand_back()
         self._ahead[_which(sut)] = sut, self._meanwhile.submit(sut.set_up)
 
-    def take(self, sut: PreparedSut[AnyAsk, AnyStretch]) -> None:
+    def take(self, sut: PreparedSut) -> None:
         """Wait until a boot that was begun ahead is set up; it is none of these any more. Raises what that raised."""
         if (ahead := self._ahead.get(_which(sut))) is None:
             return
@@ -89,7 +87,7 @@ class BootsAhead(Generic[AnyAsk, AnyStretch]):
         if isinstance(sut.testbed, Booting):
             sut.testbed.take_place()
 
-    def give_up(self, suts: Sequence[PreparedSut[AnyAsk, AnyStretch]]) -> GivenUp:
+    def give_up(self, suts: Sequence[PreparedSut]) -> GivenUp:
         """Begin no further boots, and forget these."""
         self._to_come.clear()
         given_up = [ahead for ahead in self._ahead.values() if ahead[0] in suts]
@@ -103,6 +101,6 @@ class BootsAhead(Generic[AnyAsk, AnyStretch]):
             sut.abandon()
 
 
-def _which(sut: PreparedSut[Any, Any]) -> tuple[Side, int]:
+def _which(sut: PreparedSut) -> tuple[Side, int]:
     assert sut.identity.side is not None
     return sut.identity.side, sut.identity.pair

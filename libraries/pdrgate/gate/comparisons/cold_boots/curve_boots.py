@@ -17,16 +17,14 @@ from pdrgate.gate.scenarios.load_plan import ends, grid, overloads, past_the_pdr
 from pdrgate.gate.scenarios.replicate_samples import Measurands, measure_in_turn
 from pdrgate.gate.scenarios.scenario_run import search_failure, searched
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
-from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.sut.load_search import LoadSearch, goals_of
 from pdrgate.gate.verdicts.build_latency import latency_trials
-from pdrgate.measurands import Ask, LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Sweep
+from pdrgate.measurands import LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Sweep
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.search.goals import Goal
-from pdrgate.testbeds import Testbed
 from pdrgate.values.units import Rate
 
 _GOLDEN = 0.618034
@@ -44,7 +42,7 @@ _PLACING = 0.05
 """Relative width that is fine enough to place a grid by."""
 
 
-class CurveBoots(Boots[Ask, Trial]):
+class CurveBoots(Boots):
     """The first boot of each build searches its bounds. All boots then measure one grid of loads around both, and as
     many trials as tell their PDR."""
 
@@ -60,8 +58,7 @@ class CurveBoots(Boots[Ask, Trial]):
         test: str = "",
     ) -> None:
         super().__init__(session, scenario, builds, together=together, told=told, known=known, test=test)
-        self.frames: dict[Side, FramesSeen] = {side: FramesSeen() for side in builds}
-        """What was seen of each build's, over all its boots."""
+        self.frames = {side: FramesSeen() for side in builds}
         self._done: set[Side] = set()
         """Builds that were searched."""
         self._centres: dict[Side, float] = {}
@@ -85,20 +82,17 @@ class CurveBoots(Boots[Ask, Trial]):
         if not self.loads:
             self._done.clear()
 
-    def _new_sut(self, testbed: Testbed, identity: Identity, introduce: bool) -> OpenLoopSut:
-        return OpenLoopSut(self.session, self.scenario, testbed, identity, told=self._told, introduce=introduce)
-
-    def _look_at_packets(self, started: Sequence[Boot[Ask, Trial]]) -> None:
-        suts = ((one.build.side, one.sut) for one in started if isinstance(one.sut, OpenLoopSut))
+    def _look_at_packets(self, started: Sequence[Boot]) -> None:
+        suts = ((one.build.side, one.sut) for one in started)
         self.unlike = judged_with(self.frames, suts, self.session.observer.said)
 
-    def _stands_others(self, one: Boot[Ask, Trial]) -> bool:
+    def _stands_others(self, one: Boot) -> bool:
         if not self.facts.steady or self.scenario.starves or _ROOM * max(self.loads) > self._ceiling:
             return False
         ask = one.replicate.wants()
         return ask is None or ask.phase in _AT_ONCE
 
-    def _measure_more(self, started: Sequence[Boot[Ask, Trial]]) -> None:
+    def _measure_more(self, started: Sequence[Boot]) -> None:
         """Latency, at the same loads in all boots: shares of the PDR that the first boot of the baseline came to."""
         self._expect(started)
         if not self.scenario.latency:
@@ -121,7 +115,7 @@ class CurveBoots(Boots[Ask, Trial]):
         expecting = measurands.expecting(self._expected * (1.0 + shift))
         return expecting.steps(Sweep(round_order(self.loads, number), self._trial))
 
-    def _expect(self, started: Sequence[Boot[Ask, Trial]]) -> None:
+    def _expect(self, started: Sequence[Boot]) -> None:
         """Have later boots begin at the PDR that the first came to, where a search takes long: an end host's lies below
         its knee."""
         if self.scenario.starves and self.facts.steady and not self._confirmed:
@@ -158,25 +152,26 @@ class CurveBoots(Boots[Ask, Trial]):
             )
         return {name: value for name, value in values.items() if value is not None}
 
-    def _search(self, one: Boot[Ask, Trial]) -> None:
+    def _search(self, one: Boot) -> None:
         """Calibrate and search, once for each build."""
         side = one.build.side
         if side in self._searched or self.failure is not None:
             return
-        sut = one.sut
-        assert isinstance(sut, OpenLoopSut)
+        searched_by = LoadSearch(one.sut)
         with one.blamed():
-            found = sut.search(self._searched_goals)
-        assert sut.calibration is not None
+            found = searched_by.search(self._searched_goals)
+        calibration = searched_by.calibrate()
         self._done.add(side)
         known = self.sides[side]
-        self.sides[side] = known.but(replace(known.findings, search=searched(found), calibration=sut.calibrated()))
-        failure = search_failure(found, sut.calibration)
+        self.sides[side] = known.but(
+            replace(known.findings, search=searched(found), calibration=searched_by.calibrated())
+        )
+        failure = search_failure(found, calibration)
         if failure is not None:
             self.failure = Judgement(failure.verdict, f"the {side} {one.build.label}: {failure.reason}")
             return
         result = found.results[-1]
-        self._most[side] = sut.calibration.max_load
+        self._most[side] = calibration.max_load
         self._centres[side] = result.lower or result.upper or 0.0
 
     @property

@@ -5,26 +5,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.crashes.faults import Crash
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.scenarios.replicate_samples import Replicate
-from pdrgate.gate.sut.prepared_sut import AnyAsk, PreparedSut
+from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.guests.guest import GuestError
-from pdrgate.record.stretch import AnyStretch
 from pdrgate.results.model import BootResult, CrashResult, Side
 from pdrgate.values.errors import SutError, TestbedError
 
 
 @dataclass
-class Boot(Generic[AnyAsk, AnyStretch]):
+class Boot:
     """A boot that is up, with its trials or transfers. What goes wrong while it is measured is its own fault."""
 
     build: Build
-    sut: PreparedSut[AnyAsk, AnyStretch]
-    replicate: Replicate[AnyAsk, AnyStretch]
+    sut: PreparedSut
+    replicate: Replicate
 
     def go_on(self) -> bool:
         with self.blamed():

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn
 from pdrgate.gate.sut.carried_frames import FramesSeen
-from pdrgate.gate.sut.closed_loop_sut import ClosedLoopSut
-from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.measurands import TransferMeasurand, TransferSetting, of_transfers
+from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.measurands import Measurand, TransferSetting, of_transfers
 from pdrgate.measurands.measurand import Described
 from pdrgate.measurands.transfers.tcp import ByteCost
-from pdrgate.record.transfer import Transfer
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
-from pdrgate.testbeds import Testbed
 
 _KIB = 1024
 _AT_ONCE, _OF_REQUESTS, _OVER_DELAY = (4, 0.5), (2, 1.0), (2, 2.0)
@@ -38,34 +35,24 @@ class CountedBytes:
         self._scenario = scenario
         self._suts = suts
 
-    def sut(self, testbed: Testbed, identity: Identity, told: Callable[[Transfer, bool], None]) -> ClosedLoopSut:
-        one = identity.side or SIDES[1], identity.pair
-        return ClosedLoopSut(
-            self._session, self._scenario, testbed, identity, told=told, introduce=one == (SIDES[0], 1),
-            known=self._suts.known[one],
-        )  # fmt: skip
-
-    def count(self, sut: ClosedLoopSut) -> None:
+    def count(self, sut: PreparedSut) -> None:
         measure_in_turn([Replicate(sut, self._measurands)])
 
-    def doubtful(self, suts: Sequence[ClosedLoopSut]) -> Sequence[ClosedLoopSut]:
+    def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
         return ()
 
-    def made(self, sut: ClosedLoopSut) -> Sequence[Transfer]:
-        return sut.transfers
-
-    def values(self, stretches: Sequence[Transfer]) -> Mapping[str, float]:
-        values = {each.name: each.value(stretches) for each in self._measurands}
+    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
+        values = {each.name: each.value(trials) for each in self._measurands}
         return {name: value for name, value in values.items() if value is not None}
 
-    def untold(self, stretches: Sequence[Transfer]) -> str:
-        return f"none of its {len(stretches)} transfers tells of it"
+    def untold(self, trials: Sequence[Trial]) -> str:
+        return f"none of its {len(trials)} transfers tells of it"
 
-    def unlike(self, suts: Sequence[ClosedLoopSut]) -> Judgement | None:
+    def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
         return None
 
     @property
-    def _measurands(self) -> tuple[TransferMeasurand, ...]:
+    def _measurands(self) -> tuple[Measurand, ...]:
         streams = self._scenario.streams
         assert streams is not None
         count, duration = _OVER_DELAY if streams.delay else _OF_REQUESTS if streams.request else _AT_ONCE

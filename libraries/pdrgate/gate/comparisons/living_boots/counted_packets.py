@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.living_boots.overload_step import (
@@ -17,8 +17,8 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut, goals_of
-from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.sut.load_search import goals_of
+from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep
 from pdrgate.measurands.counted.calls import Calls
 from pdrgate.measurands.counted.idle_work import IdleWork
@@ -35,7 +35,6 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
-from pdrgate.testbeds import Testbed
 from pdrgate.values.units import Rate
 
 _MEMORY_TRIALS, _MEMORY_PACKETS = 1, 4 * 192
@@ -58,24 +57,17 @@ class CountedPackets:
         self._in_doubt: set[str] = set()
         """Boots that are asked what they do with memory though they are not of the first pair."""
 
-    def sut(self, testbed: Testbed, identity: Identity, told: Callable[[Trial, bool], None]) -> OpenLoopSut:
-        one = identity.side or SIDES[1], identity.pair
-        return OpenLoopSut(
-            self._session, self._scenario, testbed, identity, told=told, introduce=one == (SIDES[0], 1),
-            known=self._suts.known[one],
-        )  # fmt: skip
-
-    def count(self, sut: OpenLoopSut) -> None:
+    def count(self, sut: PreparedSut) -> None:
         """All trials of a boot; what its kernel does by itself, the first scenario tells."""
         known = self._suts.resting.get(sut.boot_id)
         if known is not None:
             sut.take(known)
         while (ask := next(self._asks(sut), None)) is not None:
-            trial = sut.measure(ask.load, ask.duration, ask.phase)
+            trial = sut.measure(ask)
             if trial.occasion.phase == Phase.IDLE:
                 self._suts.resting[sut.boot_id] = trial
 
-    def doubtful(self, suts: Sequence[OpenLoopSut]) -> Sequence[OpenLoopSut]:
+    def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
         """All others, where what the first pair does with memory leaves doubt that it is the same."""
         seen = {sut.identity.side: memory_of(sut.trials) for sut in suts if sut.identity.pair == _FIRST}
         before, after = (seen.get(side, []) for side in SIDES)
@@ -85,10 +77,7 @@ class CountedPackets:
         self._in_doubt.update(sut.boot_id for sut in others)
         return others
 
-    def made(self, sut: OpenLoopSut) -> Sequence[Trial]:
-        return sut.trials
-
-    def values(self, stretches: Sequence[Trial]) -> Mapping[str, float]:
+    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
         loads: tuple[Measurand, ...] = tuple(kind() for kind in LOAD_COSTS)
         memory: tuple[Measurand, ...] = tuple(kind() for kind in OF_MEMORY)
         thunks: tuple[Measurand, ...] = tuple(kind(self._loss_ratio) for kind in OF_THUNKS)
@@ -96,18 +85,18 @@ class CountedPackets:
             self._cost, Calls(self._loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
             *thunks, *memory, *loads,
         )  # fmt: skip
-        values = {each.name: each.value(stretches) for each in told}
+        values = {each.name: each.value(trials) for each in told}
         return {name: value for name, value in values.items() if value is not None}
 
-    def untold(self, stretches: Sequence[Trial]) -> str:
-        most = Rate(max((trial.intended_load for trial in stretches), default=0.0))
+    def untold(self, trials: Sequence[Trial]) -> str:
+        most = Rate(max((trial.intended_load for trial in trials), default=0.0))
         return f"it forwards nothing of {most}, or all of it"
 
-    def unlike(self, suts: Sequence[OpenLoopSut]) -> Judgement | None:
+    def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
         seen = ((sut.identity.side or "candidate", sut) for sut in suts)
         return judged_with(self.frames, seen, self._session.observer.said)
 
-    def _asks(self, sut: OpenLoopSut) -> Iterator[Ask]:
+    def _asks(self, sut: PreparedSut) -> Iterator[Ask]:
         steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, self._overload), self._cost]
         wanted = sut.identity.pair == _FIRST or sut.boot_id in self._in_doubt
         if wanted and sut.sees_memory and self._scenario.counts not in INSIDE:

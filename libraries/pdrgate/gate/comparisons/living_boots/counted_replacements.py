@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
+from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.measurands.measurand import Described
 from pdrgate.measurands.rates.replacement import ReplacementLoss, Replacements, ReplacementTime
 from pdrgate.record.trial import Trial
@@ -19,16 +19,16 @@ class CountedReplacements(CountedPackets):
 
     first: type[Described] = ReplacementTime
 
-    def count(self, sut: OpenLoopSut) -> None:
+    def count(self, sut: PreparedSut) -> None:
         while (ask := _ASKED.next(sut.trials)) is not None:
-            sut.measure(ask.load, ask.duration, ask.phase)
+            sut.measure(ask)
 
-    def doubtful(self, suts: Sequence[OpenLoopSut]) -> Sequence[OpenLoopSut]:
+    def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
         return ()
 
-    def values(self, stretches: Sequence[Trial]) -> Mapping[str, float]:
-        values = {one.about.name: one.value(stretches) for one in (ReplacementTime(), ReplacementLoss())}
+    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
+        values = {one.about.name: one.value(trials) for one in (ReplacementTime(), ReplacementLoss())}
         return {name: value for name, value in values.items() if value is not None}
 
-    def untold(self, stretches: Sequence[Trial]) -> str:
-        return f"none of its {len(stretches)} trials tells of a replacement"
+    def untold(self, trials: Sequence[Trial]) -> str:
+        return f"none of its {len(trials)} trials tells of a replacement"

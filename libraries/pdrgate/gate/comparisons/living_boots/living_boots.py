@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Generic
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
-from pdrgate.gate.comparisons.living_boots.living_count import AnyLivingSut, LivingCount
+from pdrgate.gate.comparisons.living_boots.living_count import LivingCount
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts, OfPair
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.failed_boots import refused_alone
+from pdrgate.gate.comparisons.pairs.known_builds import KnownBuilds
+from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
-from pdrgate.gate.sut.carried_frames import FramesSeen
-from pdrgate.gate.sut.cost_counting import cost_tolerance_of
-from pdrgate.gate.sut.prepared_sut import Identity
-from pdrgate.gate.verdicts.disturbance import remedy
+from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.host import HostError
 from pdrgate.measurands.counted.cost import with_pair_beside
-from pdrgate.record.stretch import AnyStretch
-from pdrgate.replication.replicates import Replicates, SutFacts
-from pdrgate.results.model import BootResult, Side, SideResult
+from pdrgate.record.trial import Trial
+from pdrgate.replication.replicates import Replicates
+from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
 from pdrgate.values.errors import PdrGateError, SutError, TestbedError
 
 
-class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
+class LivingBoots(KnownBuilds):
     """Counts a scenario on pairs of living SUTs, some of them at once; a `Replication`.
 
     Args:
         counted: what each of them is asked.
-        told: gets each trial or transfer, and whether it is one of the run that is resumed.
+        told: gets each trial, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
         test: long name of the test that asks.
     """
@@ -41,34 +39,27 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
     def __init__(
         self,
         session: Session,
+        scenario: Scenario,
         suts: LivingSuts,
-        counted: LivingCount[AnyLivingSut, AnyStretch],
+        counted: LivingCount,
         *,
-        told: Callable[[AnyStretch, bool], None],
+        told: Callable[[Trial, bool], None],
         known: Callable[[Mapping[str, str]], None],
         test: str = "",
     ) -> None:
-        self.loads: tuple[float, ...] = ()
-        self.latency_loads: tuple[float, ...] = ()
-        self.sides: dict[Side, SideResult] = {
-            side: SideResult(side=side, build=build.label, digest=build.identity) for side, build in suts.builds.items()
-        }
-        self.failure: Judgement | None = None
-        self.unable = ""
-        """Why neither build can be set up for the scenario, in a sentence; empty where one can."""
-        self.unlike: Judgement | None = None
-        self.facts = SutFacts()
+        super().__init__(suts.builds, known)
+        self.frames = counted.frames
         self._session = session
+        self._scenario = scenario
         self._suts = suts
         self._counted = counted
         self._told = told
-        self._known = known
         self._test = test
 
     # --- A Replication ---
 
-    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates[AnyStretch]:
-        suts: dict[OfPair, AnyLivingSut] = {}
+    def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
+        suts: dict[OfPair, PreparedSut] = {}
         try:
             testbeds = self._suts.pairs(range(number, number + AT_ONCE))
             suts |= {one: self._sut(one, testbed) for one, testbed in testbeds.items()}
@@ -81,7 +72,7 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
                 self._at_once({one: sut for one, sut in suts.items() if sut in again}, self._counted.count)
             self.unlike = self._counted.unlike([*suts.values()])
             self.failure = self.failure or self.unlike
-            made = [one for sut in suts.values() for one in self._counted.made(sut)] if self.failure is None else []
+            made = [one for sut in suts.values() for one in sut.trials] if self.failure is None else []
             results = [self._result(*one, sut, made) for one, sut in suts.items()] if made else []
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
@@ -95,30 +86,21 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
     def close(self) -> None:
         """Nothing is begun beforehand."""
 
-    def go_on_from(
-        self, loads: tuple[float, ...], latency_loads: tuple[float, ...], sides: Mapping[Side, SideResult],
-        facts: SutFacts,
-    ) -> None:  # fmt: skip
-        self.loads, self.latency_loads, self.facts = loads, latency_loads, facts
-        self.sides.update(sides)
-
     @property
     def baseline_came_up(self) -> bool:
-        return bool(self.sides["baseline"].findings.fingerprint) or "baseline" in self._suts.came_up
+        return super().baseline_came_up or "baseline" in self._suts.came_up
 
     # --- Some pairs ---
 
-    @property
-    def frames(self) -> Mapping[Side, FramesSeen]:
-        """What was seen of packets, by build."""
-        return self._counted.frames
-
-    def _sut(self, one: OfPair, testbed: Testbed) -> AnyLivingSut:
+    def _sut(self, one: OfPair, testbed: Testbed) -> PreparedSut:
         (side, number), build = one, self._suts.builds[one[0]]
         identity = Identity(side, build.label, number, "", build.program, build.planted, self._test)
-        return self._counted.sut(testbed, identity, self._told)
+        return PreparedSut(
+            self._session, self._scenario, testbed, identity, told=self._told, introduce=one == (SIDES[0], 1),
+            known=self._suts.known[one],
+        )  # fmt: skip
 
-    def _set_up(self, suts: Mapping[OfPair, AnyLivingSut]) -> None:
+    def _set_up(self, suts: Mapping[OfPair, PreparedSut]) -> None:
         """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""
         failed = self._failed(suts, lambda sut: sut.set_up())
         refused = [one.error for one in failed if isinstance(one.error, BpfRefusedError)]
@@ -130,12 +112,12 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
         elif failed:
             self.failure = unable_alone(failed, [side for side, _ in suts])
 
-    def _at_once(self, suts: Mapping[OfPair, AnyLivingSut], done: Callable[[AnyLivingSut], object]) -> None:
+    def _at_once(self, suts: Mapping[OfPair, PreparedSut], done: Callable[[PreparedSut], object]) -> None:
         """Do it with all of them; what the first one fails with is raised when all have ended. Raises BootError."""
         if failed := self._failed(suts, done):
             raise failed[0]
 
-    def _failed(self, suts: Mapping[OfPair, AnyLivingSut], done: Callable[[AnyLivingSut], object]) -> list[BootError]:
+    def _failed(self, suts: Mapping[OfPair, PreparedSut], done: Callable[[PreparedSut], object]) -> list[BootError]:
         failed: list[BootError] = []
         for (side, _), sut, coming in [(*both, self._suts.workers.submit(done, both[1])) for both in suts.items()]:
             try:
@@ -144,7 +126,7 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
                 failed.append(BootError(side, error, sut.boot_id, sut.environment.kernel_release or "unknown"))
         return failed
 
-    def _prepare_each(self, suts: Mapping[OfPair, AnyLivingSut]) -> None:
+    def _prepare_each(self, suts: Mapping[OfPair, PreparedSut]) -> None:
         failed: list[BootError] = []
         for one, sut in suts.items():
             try:
@@ -154,31 +136,21 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
         if failed:
             self.failure = unable_alone(failed, [side for side, _ in suts])
 
-    def _prepare(self, one: OfPair, sut: AnyLivingSut) -> None:
-        side, testbed = one[0], sut.testbed
+    def _prepare(self, one: OfPair, sut: PreparedSut) -> None:
+        side = one[0]
         try:
             sut.prepare()
         except TestbedError as error:
             raise BootError(side, error, sut.boot_id) from error
-        self.facts = SutFacts(
-            carried=sut.carried, uncounted=sut.uncounted,
-            cost_tolerance=cost_tolerance_of(testbed, self._session.options.cost_tolerance),
-            sut_cpus=testbed.sut_cpus, steady=testbed.steady, remedy=remedy(testbed),
-        )  # fmt: skip
         if sut.uncounted:
             self.failure = Judgement(
                 Verdict.ERROR,
                 f"living boots are judged by what a packet costs, and {sut.uncounted}; compare cold boots",
             )
-        if not any(known.findings.fingerprint for known in self.sides.values()):
-            self._known(sut.fingerprint)
-        told = self.sides[side]
-        self.sides[side] = told.but(
-            replace(told.findings, environment=sut.environment.to_dict(), fingerprint=sut.fingerprint)
-        )
+        self.came_up(side, sut)
 
-    def _result(self, side: Side, number: int, sut: AnyLivingSut, of_all: Sequence[AnyStretch]) -> BootResult:
-        made = self._counted.made(sut)
+    def _result(self, side: Side, number: int, sut: PreparedSut, of_all: Sequence[Trial]) -> BootResult:
+        made = sut.trials
         others = [one for one in of_all if one.belonging.side != side]
         values = self._counted.values(with_pair_beside(made, others))
         if (first := self._counted.first.about.name) not in values and self.failure is None:
@@ -192,7 +164,7 @@ class LivingBoots(Generic[AnyLivingSut, AnyStretch]):
             values=values, complaints=tuple(sut.complaints),
         )  # fmt: skip
 
-    def _release(self, side: Side, number: int, sut: AnyLivingSut) -> None:
+    def _release(self, side: Side, number: int, sut: PreparedSut) -> None:
         """Put a SUT back; one that cannot be put back is ended, and the next scenario has another."""
         try:
             sut.release()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from pdrgate.gate.sut.carried_frames import FramesSeen
-from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
+from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.measurands.measurand import Described
-from pdrgate.record.stretch import AnyStretch
+from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
-from pdrgate.testbeds import Testbed
-
-AnyLivingSut = TypeVar("AnyLivingSut", bound=PreparedSut[Any, Any])
 
 
-class LivingCount(Protocol[AnyLivingSut, AnyStretch]):
+class LivingCount(Protocol):
     """What each SUT of a scenario is asked, and what its answers come to."""
 
     @property
@@ -27,23 +24,17 @@ class LivingCount(Protocol[AnyLivingSut, AnyStretch]):
     def frames(self) -> Mapping[Side, FramesSeen]:
         """What was seen of packets, by build; nothing where none is looked at."""
 
-    def sut(self, testbed: Testbed, identity: Identity, told: Callable[[AnyStretch, bool], None]) -> AnyLivingSut:
-        """What is measured on, of a boot. Raises TestbedError where the scenario is not of this kind."""
-
-    def count(self, sut: AnyLivingSut) -> None:
+    def count(self, sut: PreparedSut) -> None:
         """Measure all that is asked of a boot; it may be done beside others. Raises TestbedError."""
 
-    def doubtful(self, suts: Sequence[AnyLivingSut]) -> Sequence[AnyLivingSut]:
+    def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
         """Those of them that must be asked for more, now that all have been counted: `count` them once more."""
 
-    def made(self, sut: AnyLivingSut) -> Sequence[AnyStretch]:
-        """All that was measured of it."""
-
-    def values(self, stretches: Sequence[AnyStretch]) -> Mapping[str, float]:
+    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
         """What a boot came to, by measurand; `first` is not among them where it tells nothing."""
 
-    def untold(self, stretches: Sequence[AnyStretch]) -> str:
+    def untold(self, trials: Sequence[Trial]) -> str:
         """Why a boot does not tell the first, in a clause."""
 
-    def unlike(self, suts: Sequence[AnyLivingSut]) -> Judgement | None:
+    def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
         """What the packets that these SUTs have seen say of the builds; None where they are as they must be."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pdrgate.data_paths.standing_base import StandingBase
-from pdrgate.gate.comparisons.cold_boots.several_cpus import (
+from pdrgate.gate.comparisons.living_boots.packets_on_cpus import (
     BOOTS,
     await_all,
     not_shared,
@@ -22,11 +22,11 @@ from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
-from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.measurands import BuildSeen, Rule, changes_by_rule
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import memory_of
+from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -36,6 +36,8 @@ from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Stands, Testbed
 from pdrgate.values.errors import PdrGateError
 
+_ONCE = 2
+"""Trials of each build where a comparison boots such guests for itself."""
 _IN_DOUBT = 3
 """Trials more of each build where the first leaves doubt that both do the same, and of the boots after those."""
 
@@ -45,7 +47,7 @@ class _Begun:
     """Both SUTs of a scenario; none where the testbed has none."""
 
     task: ComparisonTask
-    suts: dict[Side, OpenLoopSut] = field(default_factory=dict)
+    suts: dict[Side, PreparedSut] = field(default_factory=dict)
     coming: dict[Side, Future[None]] = field(default_factory=dict)
     """What sets them up."""
 
@@ -62,9 +64,21 @@ class SeveralCpuSuts:
 
     The SUTs are booted when they are asked for first. One trial tells that nothing has changed, which is most often so.
     What further ones show to be worse is believed where another boot of each build shows it, too.
+
+    Args:
+        trials: of each boot, before there is any doubt.
+        turns: the same of trials in which CPUs execute in turn.
     """
 
-    def __init__(self, session: Session, builds: Mapping[Side, Build]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        builds: Mapping[Side, Build],
+        *,
+        trials: int = 1,
+        turns: Sequence[Phase] = _FIRST_TURNS,
+    ) -> None:
+        self._trials, self._turns = trials, turns
         self._session = session
         self._builds = builds
         self._workers = {side: ThreadPoolExecutor(1, f"several-cpus-{side}") for side in SIDES}
@@ -85,13 +99,13 @@ class SeveralCpuSuts:
     def told(self, task: ComparisonTask) -> SeveralCpusSeen:
         """What both builds show; nothing where the testbed has no such SUT."""
         made, lost = self._made(task, _doubtful)
-        found = seen_of_both(made, 1, lost)
+        found = seen_of_both(made, self._trials, lost)
         if not _worse(found.results):
             return found
         self._session.observer.said("several CPUs show something to be worse: both builds are booted once more")
         self._end()
         again, lost = self._made(task, lambda seen: True)
-        return seen_of_both({side: [*made[side], *again[side]] for side in SIDES} if again else {}, 1, lost)
+        return seen_of_both({side: [*made[side], *again[side]] for side in SIDES} if again else {}, self._trials, lost)
 
     def close(self) -> None:
         """End both, and what sets them up; may be called twice."""
@@ -117,7 +131,7 @@ class SeveralCpuSuts:
                 begun.suts[side] = sut = self._sut(side, begun.task)
                 begun.coming[side] = self._workers[side].submit(sut.prepare)
 
-    def _prepared(self, task: ComparisonTask) -> Mapping[Side, OpenLoopSut]:
+    def _prepared(self, task: ComparisonTask) -> Mapping[Side, PreparedSut]:
         """Both SUTs, set up for a scenario; none where the testbed has none. Raises PdrGateError."""
         if self._begun is None or self._begun.task is not task:
             self._begin(task)
@@ -147,7 +161,7 @@ class SeveralCpuSuts:
             lost.clear()
             try:
                 suts = self._prepared(task)
-                self._see(suts, 1, _FIRST_TURNS, lost.append)
+                self._see(suts, self._trials, self._turns, lost.append)
                 if in_doubt(_of(suts)):
                     self._see(suts, _IN_DOUBT, _MORE_TURNS, lost.append)
                 made = _of(suts)
@@ -162,7 +176,7 @@ class SeveralCpuSuts:
         return made, lost
 
     def _see(
-        self, suts: Mapping[Side, OpenLoopSut], trials: int, turns: Sequence[Phase], lose: Callable[[str], None]
+        self, suts: Mapping[Side, PreparedSut], trials: int, turns: Sequence[Phase], lose: Callable[[str], None]
     ) -> None:
         """Make trials of both at once, beside nothing else: the slower one is, the more often its clock ticks."""
         await_all([self._workers[side].submit(see_packets, sut, self._cpus, trials) for side, sut in suts.items()])
@@ -178,7 +192,7 @@ class SeveralCpuSuts:
             else:
                 sut.abandon()
 
-    def _release(self, side: Side, sut: OpenLoopSut) -> None:
+    def _release(self, side: Side, sut: PreparedSut) -> None:
         """Put a SUT back; one that cannot be put back is ended, and the next scenario has another."""
         try:
             sut.release()
@@ -198,7 +212,7 @@ class SeveralCpuSuts:
             for sut in begun.suts.values():
                 sut.abandon()
 
-    def _is_up(self, side: Side, sut: OpenLoopSut) -> bool:
+    def _is_up(self, side: Side, sut: PreparedSut) -> bool:
         return self._up.get(side) is sut.testbed
 
     def _lost(self, side: Side) -> None:
@@ -208,15 +222,29 @@ class SeveralCpuSuts:
         except PdrGateError as error:
             self._session.observer.said(str(error))
 
-    def _sut(self, side: Side, task: ComparisonTask) -> OpenLoopSut:
+    def _sut(self, side: Side, task: ComparisonTask) -> PreparedSut:
         build = self._builds[side]
         if side not in self._up:
             testbed = self._up[side] = self._session.begin(partial(_standing, build), kept=True)
             self._known[side] = KnownState(base=StandingBase() if testbed.disposable else None)
         identity = Identity(side, build.label, program=build.program, test=task.longname)
-        return OpenLoopSut(
+        return PreparedSut(
             self._session.as_it_is(), task.scenario, self._up[side], identity, introduce=False, known=self._known[side]
         )  # fmt: skip
+
+
+class BootedOnce:
+    """Guests of several CPUs for one comparison, which has no others that stay up."""
+
+    def begin(self, task: ComparisonTask) -> None:
+        """They come up when they are asked: that the testbed tells what they touch, the pairs say first."""
+
+    def told(self, task: ComparisonTask) -> SeveralCpusSeen:
+        suts = SeveralCpuSuts(task.session, task.builds, trials=_ONCE, turns=LOCKSTEP_TRIALS)
+        try:
+            return suts.told(task)
+        finally:
+            suts.close()
 
 
 def _standing(build: Build, journal: Journal) -> Testbed:
@@ -224,7 +252,7 @@ def _standing(build: Build, journal: Journal) -> Testbed:
     return testbed.standing() if isinstance(testbed, Stands) else testbed
 
 
-def _of(suts: Mapping[Side, OpenLoopSut]) -> TrialsOfBoth:
+def _of(suts: Mapping[Side, PreparedSut]) -> TrialsOfBoth:
     return {side: list(sut.trials) for side, sut in suts.items()}
 
 

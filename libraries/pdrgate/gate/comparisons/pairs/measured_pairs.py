@@ -3,60 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic
 
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.resumed_pairs import ResumedPairs
 from pdrgate.measurands import Description
 from pdrgate.record.phase import Phase
-from pdrgate.record.stretch import AnyStretch
+from pdrgate.record.trial import Trial
 from pdrgate.replication.earlier_tries import Pairs
 from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 
 
-class MeasuredPairs(Generic[AnyStretch]):
-    """Boots with their values, and the stretches of measurement that these rest on."""
+class MeasuredPairs:
+    """Boots with their values, and the trials that these rest on."""
 
     def __init__(self) -> None:
         self.boots: list[BootResult] = []
         """Those that failed included."""
-        self.stretches: list[AnyStretch] = []
+        self.trials: list[Trial] = []
         """Those of all whole pairs, without what searched."""
-        self.now: list[AnyStretch] = []
+        self.now: list[Trial] = []
         """Those of the pair that is being measured, repeats of disturbed ones included."""
-        self.all: list[AnyStretch] = []
+        self.all: list[Trial] = []
         """Those of all pairs, repeats of disturbed ones included."""
         self.count = 0
-        """How many stretches there were."""
+        """How many trials there were."""
 
     @property
     def pairs(self) -> int:
         """How many pairs are whole."""
         return len(self._whole) // 2
 
-    def told(self, one: AnyStretch) -> None:
-        """Take one stretch of the pair that is being measured."""
+    def told(self, one: Trial) -> None:
+        """Take one trial of the pair that is being measured."""
         self.count += 1
         self.now.append(one)
         if one.occasion.repeat or one.belonging.pair:
             self.all.append(one)
 
-    def add(self, found: Replicates[AnyStretch]) -> None:
+    def add(self, found: Replicates) -> None:
         """Take a pair that was measured, or a boot that failed."""
         self.boots += found.results
-        self.stretches += found.stretches
+        self.trials += found.trials
 
-    def take_over(self, taken: ResumedPairs[AnyStretch]) -> None:
+    def take_over(self, taken: ResumedPairs) -> None:
         """Take the pairs of the run that is continued."""
         self.boots += taken.boots
         self.count += len(taken.measured)
         self.all += taken.measured
-        self.stretches += _without_searches(taken.measured)
+        self.trials += _without_searches(taken.measured)
 
     @property
-    def judged(self) -> list[AnyStretch]:
-        """The stretches of `all` that a verdict can rest on."""
+    def judged(self) -> list[Trial]:
+        """The trials of `all` that a verdict can rest on."""
         return _without_searches(self.all)
 
     def values(self, measurand: str, side: Side) -> tuple[float, ...]:
@@ -89,5 +88,5 @@ class MeasuredPairs(Generic[AnyStretch]):
         return [boot for boot in self.boots if not boot.failure]
 
 
-def _without_searches(stretches: Sequence[AnyStretch]) -> list[AnyStretch]:
-    return [one for one in stretches if one.occasion.phase not in (Phase.CALIBRATION, Phase.SEARCH)]
+def _without_searches(trials: Sequence[Trial]) -> list[Trial]:
+    return [one for one in trials if one.occasion.phase not in (Phase.CALIBRATION, Phase.SEARCH)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Generic
 
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
-from pdrgate.gate.comparisons.pairs.compared_stretches import ComparedStretches
+from pdrgate.gate.comparisons.pairs.compared_trials import BuildsBoots, ComparedTrials
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
 from pdrgate.gate.comparisons.pairs.measured_pairs import MeasuredPairs
@@ -22,26 +21,31 @@ from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.verdicts.change_verdict import shown_value, tolerances_asked
 from pdrgate.measurands import Description, TolerancesAsked
-from pdrgate.record.stretch import AnyStretch
+from pdrgate.record.trial import Trial
 from pdrgate.replication import PairsRule, Samples
-from pdrgate.replication.replicates import Replicates, Replication, replicate
+from pdrgate.replication.replicates import Replicates, replicate
 from pdrgate.results.verdict import Judgement
 from pdrgate.values.units import change_in_words
 
 
-class PairsLoop(Generic[AnyStretch]):
+class PairsLoop:
     """Measures the pairs of one comparison: those that the rule wants, and the plan allows."""
 
-    def __init__(self, task: ComparisonTask, kind: ComparedStretches[AnyStretch]) -> None:
+    def __init__(
+        self,
+        task: ComparisonTask,
+        compared: ComparedTrials,
+        boots: Callable[[Callable[[Trial, bool], None], Callable[[Mapping[str, str]], None]], BuildsBoots],
+    ) -> None:
         session = task.session
-        self.replication: Replication[AnyStretch] = kind.replication(self._told, self._begin_on)
-        self.found: MeasuredPairs[AnyStretch] = MeasuredPairs()
+        self.replication = boots(self._told, self._begin_on)
+        self.found = MeasuredPairs()
         self.tries = Tries(
             session.experience, f"{session.record.run} {task.longname}".rstrip(), afresh=session.options.afresh,
             resumed=session.record.resumed, observer=session.observer,
         )  # fmt: skip
         self._task = task
-        self._kind = kind
+        self._compared = compared
         self._clock = PairsClock(task.plan)
         self._telling = threading.Lock()
         """Held by who tells of a trial: several SUTs may be measured at once."""
@@ -80,7 +84,7 @@ class PairsLoop(Generic[AnyStretch]):
         known = self.earlier if self.found.pairs else self.tries.earlier
         return self._rule.wants(pair, known.pairs) and self._in_time(pair)
 
-    def measured(self, found: Replicates[AnyStretch]) -> None:
+    def measured(self, found: Replicates) -> None:
         """Take a pair, or a boot that failed; it is on disk before the next is begun."""
         if not found.results:
             return
@@ -110,7 +114,7 @@ class PairsLoop(Generic[AnyStretch]):
     def compared(self) -> tuple[Description, ...]:
         """What all boots have: the cost of a packet is not counted everywhere, and not judged wherever it is."""
         asked = self.accepts()
-        return self.found.everywhere([one for one in self._kind.compared if one.judged(asked)])
+        return self.found.everywhere([one for one in self._compared.by.compared if one.judged(asked)])
 
     @property
     def left(self) -> Estimate | None:
@@ -132,7 +136,7 @@ class PairsLoop(Generic[AnyStretch]):
             Samples(
                 one.name, one.unit, one.better, one.tolerance.accepted(asked),
                 self.found.values(one.name, "baseline"), self.found.values(one.name, "candidate"),
-                self._kind.pairs_deviate.get(one.name),
+                self._compared.by.pairs_deviate.get(one.name),
             )
             for one in self.compared
         ]  # fmt: skip
@@ -155,13 +159,13 @@ class PairsLoop(Generic[AnyStretch]):
 
     def _begin_on(self, fingerprint: Mapping[str, str]) -> None:
         asked = self.accepts()
-        tolerances = {one.name: one.tolerance.accepted(asked) for one in self._kind.compared}
+        tolerances = {one.name: one.tolerance.accepted(asked) for one in self._compared.by.compared}
         tell_resolvable(self._task, fingerprint, tolerances)
 
-    def _told(self, one: AnyStretch, replayed: bool) -> None:
+    def _told(self, one: Trial, replayed: bool) -> None:
         with self._telling:
             self.found.told(one)
-            self._kind.progress(one, self.found.now, self.found.count, self.left, replayed=replayed)
+            self._compared.progress(one, self.found.now, self.found.count, self.left, replayed=replayed)
 
     def _tell(self) -> None:
         """Tell the observer where the comparison stands after a pair."""
@@ -183,7 +187,7 @@ class PairsLoop(Generic[AnyStretch]):
             self._task.identities, {side: self.replication.sides[side].findings.fingerprint for side in SIDES}
         )
 
-    def _store(self, found: Replicates[AnyStretch]) -> None:
+    def _store(self, found: Replicates) -> None:
         task, replication = self._task, self.replication
         task.session.record.pairs.append(
             StoredStep(
@@ -204,7 +208,7 @@ class PairsLoop(Generic[AnyStretch]):
         record = task.session.record
         steps = record.pairs.take(task.longname, task.scenario.name)
         taken = resumed_pairs(
-            record.folder, task.longname, task.scenario.name, task.builds, steps, self._kind.known()
+            record.folder, task.longname, task.scenario.name, task.builds, steps, record.earlier.all
         )  # fmt: skip
         if (last := taken.last) is not None:
             self._clock.spent = last.elapsed

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.verdicts.noise_floor import as_observed, check_resolvable, noise_floor, remember, resolvable_in_words
-from pdrgate.record.stretch import by_boot
-from pdrgate.record.trial import Trial
+from pdrgate.record.trial import Trial, by_boot
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Verdict
 

@@ -9,8 +9,7 @@ from itertools import chain
 
 from pdrgate.measurands import Description, PartialDropRate
 from pdrgate.record.phase import OF_CURVE, SPECIAL, Phase
-from pdrgate.record.stretch import by_boot
-from pdrgate.record.trial import Trial
+from pdrgate.record.trial import Trial, by_boot
 from pdrgate.replication import Contradiction, Standing
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict

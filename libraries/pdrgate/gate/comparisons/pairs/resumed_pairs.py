@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic
 
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
 from pdrgate.gate.run.pairs_file import StoredStep
-from pdrgate.gate.sut.prepared_sut import fingerprint_differences
+from pdrgate.gate.sut.fingerprinting import fingerprint_differences
 from pdrgate.record.phase import Phase
-from pdrgate.record.stretch import AnyStretch, by_boot
+from pdrgate.record.trial import Trial, by_boot
 from pdrgate.results.model import BootResult, Side
 from pdrgate.values.errors import DataError
 
 _TOLD_BY = (Phase.REPEAT, Phase.SATURATION)
-"""A boot's values are told by such stretches: cold boots by the first kind, living ones by the second."""
+"""A boot's values are told by such trials: cold boots by the first kind, living ones by the second."""
 
 
 @dataclass(frozen=True, slots=True)
-class ResumedPairs(Generic[AnyStretch]):
+class ResumedPairs:
     """Steps of an earlier start, in measured order, and what was measured in the boots of their whole pairs."""
 
     steps: Sequence[StoredStep]
-    measured: Sequence[AnyStretch]
+    measured: Sequence[Trial]
 
     @property
     def boots(self) -> list[BootResult]:
@@ -43,8 +42,8 @@ def resumed_pairs(
     scenario: str,
     builds: Mapping[Side, Build],
     steps: Sequence[StoredStep],
-    known: Sequence[AnyStretch],
-) -> ResumedPairs[AnyStretch]:
+    known: Sequence[Trial],
+) -> ResumedPairs:
     """What a comparison takes over.
 
     Args:

@@ -1,31 +1,26 @@
-"""Both builds on guests of several CPUs, once beside the pairs: what the CPUs do to each other for a packet.
+"""The trials that tell what the CPUs of a guest do to each other for a packet.
 
-The guests of pairs have one CPU, whose speed can be held. What several CPUs share is counted and not timed: one more
-boot of each build tells it.
+The guests of pairs have one CPU, whose speed can be held. What several CPUs share is counted and not timed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import replace
 
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
-from pdrgate.gate.sut.open_loop_sut import OpenLoopSut
-from pdrgate.gate.sut.prepared_sut import Identity
+from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.measurands import Ask
 from pdrgate.measurands.memory.memory_result import memory_result
 from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS, tells_rate, with_scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
-from pdrgate.record.fate import INSIDE
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.values.errors import PdrGateError
 
-_TRIALS = 2
 _PACKETS, _LOAD = 1024, 12e3
 """Packets of a trial for each CPU, and packets/s at which all are sent: more than CPUs that execute in turn take where
 each access is seen, so that none has nothing to do, and few enough at a time for them all to wait in the queues."""
@@ -40,54 +35,6 @@ BOOTS = 2
 """Times that guests are booted, where one of them ends before all is seen."""
 
 
-def on_several_cpus(task: ComparisonTask) -> SeveralCpusSeen:
-    """What both builds show then; nothing where the testbed has no such guest. Where one ends, others are booted."""
-    if task.scenario.counts in INSIDE:  # programs of the SUT's own take turns with packets
-        return SeveralCpusSeen()
-    made: Mapping[Side, Sequence[Trial]] = {}
-    lost: list[str] = []
-    for _ in range(BOOTS):
-        lost.clear()
-        try:
-            made = _made(task, lost.append)
-        except PdrGateError as error:
-            lost.append(not_shared(error))
-        if not lost:
-            break
-        for one in lost:
-            task.session.observer.said(one)
-    return seen_of_both(made, _TRIALS, lost)
-
-
-def _made(task: ComparisonTask, lose: Callable[[str], None]) -> Mapping[Side, Sequence[Trial]]:
-    """The trials of one boot of each build; none where the testbed has no such guest. Raises PdrGateError."""
-    session, scenario = task.session, task.scenario
-    suts: list[OpenLoopSut] = []
-    with (
-        session.on_several_cpus() as cpus,
-        session.recorded_in(session.record.several_cpus if cpus else session.record),
-        ThreadPoolExecutor(len(SIDES), "several-cpus") as workers,  # what a thread has started ends with it
-    ):
-        try:
-            for side in SIDES if cpus else ():
-                build = task.builds[side]
-                identity = Identity(side, build.label, program=build.program, test=task.longname, stays=False)
-                testbed = session.begin(build.start)
-                suts.append(OpenLoopSut(session, scenario, testbed, identity, introduce=False))
-            await_all([workers.submit(sut.set_up) for sut in suts])
-            for sut in suts:
-                sut.prepare()
-            for _ in range(_TRIALS):
-                for sut in suts:
-                    see_packets(sut, cpus)
-            run_in_lockstep(suts, cpus, lose)
-        finally:
-            for sut in suts:
-                sut.abandon()
-            session.leave([sut.testbed for sut in suts])
-    return {side: sut.trials for side, sut in zip(SIDES, suts, strict=False)}
-
-
 def await_all(coming: Sequence[Future[None]]) -> None:
     """Wait until all of it has ended. Raises what the first one raises."""
     wait(coming)
@@ -95,17 +42,17 @@ def await_all(coming: Sequence[Future[None]]) -> None:
         one.result()
 
 
-def see_packets(sut: OpenLoopSut, cpus: int, trials: int = 1) -> None:
+def see_packets(sut: PreparedSut, cpus: int, trials: int = 1) -> None:
     """Trials of a SUT of so many CPUs; one that tells nothing is made again. Raises TestbedError."""
     for _ in range(trials):
         for _ in range(_TRIES):
-            sut.measure(_LOAD, cpus * _PACKETS / _LOAD, Phase.MEMORY)
+            sut.measure(Ask(_LOAD, cpus * _PACKETS / _LOAD, Phase.MEMORY))
             if memory_of(sut.trials[-1:]):
                 break
 
 
 def run_in_lockstep(
-    suts: Sequence[OpenLoopSut], cpus: int, lose: Callable[[str], None], phases: Sequence[Phase] = LOCKSTEP_TRIALS
+    suts: Sequence[PreparedSut], cpus: int, lose: Callable[[str], None], phases: Sequence[Phase] = LOCKSTEP_TRIALS
 ) -> None:
     """Trials in which the CPUs of SUTs execute in turn. What goes wrong costs the scaling alone: ``lose`` gets it.
 
@@ -115,7 +62,7 @@ def run_in_lockstep(
         for phase in phases:
             packets = cpus * _IN_TURN if phase is Phase.ALL_CPUS else _ALONE
             for sut in suts:
-                tries = (tells_rate(sut.measure(_FLOOD, packets / _FLOOD, phase)) for _ in range(_TRIES))
+                tries = (tells_rate(sut.measure(Ask(_FLOOD, packets / _FLOOD, phase))) for _ in range(_TRIES))
                 if not any(tries):
                     return
     except PdrGateError as error:
