@@ -17,7 +17,7 @@ from console_faults import find_crashes
 from pdrgate.crashes import console_line, faults, grammar, kernel_log, untelling
 from pdrgate.crashes.faults import Crash, FaultReader, last_lines
 from pdrgate.crashes.kernel_log import KernelLog, parse_warnings, read_kernel_log
-from pdrgate.crashes.untelling import tells
+from pdrgate.crashes.unspecific import identifies
 from pdrgate.hosts.host import Completed
 
 NULL_POINTER = """\
@@ -358,7 +358,7 @@ def test_functions_of_a_data_path_tell() -> None:
         "writeback_single_inode",
         "downlink_rx",
     )
-    assert [name for name in path if not tells(name)] == []
+    assert [name for name in path if not identifies(name)] == []
 
 
 LOCKS = """\

@@ -16,15 +16,12 @@ _SOURCES = Path(pdrgate.__file__).parent
 _NOT_YET = frozenset(
     {
         "",
-        "bare_metal",
         "builds",
         "cli",
-        "crashes",
         "data_paths",
         "gate",
         "guests",
         "history",
-        "hosts",
         "keywords",
         "knobs",
         "launch",
@@ -34,7 +31,6 @@ _NOT_YET = frozenset(
         "replication",
         "reports",
         "results",
-        "safety",
         "stability",
         "stats",
         "testbeds",

@@ -125,8 +125,8 @@ class _SelfTest:
             return fail(f"the SUT forwards nothing at {Rate(calibration.ceiling)}", "see the checks above")
         ratio = calibration.ceiling / calibration.forwarding_rate
         words = (
-            f"up to {Rate(calibration.ceiling)} offered, {Rate(calibration.forwarding_rate)} forwarded: {ratio:.1f} times "
-            "what the SUT can do"
+            f"up to {Rate(calibration.ceiling)} offered, {Rate(calibration.forwarding_rate)} forwarded: {ratio:.1f} "
+            "times what the SUT can do"
         )
         remedy = "give the SUT more hops or less CPU, or use a faster generator"
         if ratio < _HEADROOM:

@@ -37,7 +37,7 @@ class ThreadInNamespace:
         self._thread = ThreadPoolExecutor(1, f"netns:{name}")
 
     def submit(self, does: Callable[[], _Made]) -> Future[_Made]:
-        """Have it do something; what it comes to is an OSError where the namespace is not there."""
+        """Run a function in the namespace. The future raises OSError if the namespace is not there."""
         return self._thread.submit(self._inside, does)
 
     def _inside(self, does: Callable[[], _Made]) -> _Made:
@@ -47,5 +47,5 @@ class ThreadInNamespace:
         return does()
 
     def close(self) -> None:
-        """End it when it has done all; may be called twice."""
+        """End the thread when it has done all. Calling it twice is harmless."""
         self._thread.shutdown()

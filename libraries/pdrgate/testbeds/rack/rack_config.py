@@ -117,7 +117,7 @@ class Rack(TestbedConfig):
             claim = stack.enter_context(self.claimed()) if claim is None else claim
             assert claim.sut is not None
             host = stack.enter_context(SshHost(claim.sut.host.connection))
-            stack.enter_context(BareMetal(host, host, told=told).running(build))
+            stack.enter_context(BareMetal(host, host, report=told).running(build))
             testbed = self.open(journal, claim)
             testbed.after_close(stack.pop_all().close)
         return testbed
