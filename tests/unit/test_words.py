@@ -23,7 +23,6 @@ _NOT_YET = frozenset(
         "guests",
         "history",
         "keywords",
-        "knobs",
         "launch",
         "measurands",
         "observers",
@@ -31,11 +30,8 @@ _NOT_YET = frozenset(
         "replication",
         "reports",
         "results",
-        "stability",
-        "stats",
         "testbeds",
-        "traffic",
-    }
+        }
 )
 
 _OPENING = re.compile(r"[^\W\d_a-zß-ÿ]|`|\d|pdrgate\b")

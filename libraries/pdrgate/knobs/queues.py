@@ -1,4 +1,4 @@
-"""Which CPUs work for the queues of a network device: RPS and XPS; and flow steering (RFS) by queue."""
+"""The CPUs that work for the queues of a network device (RPS and XPS), and flow steering (RFS) by queue."""
 
 from __future__ import annotations
 

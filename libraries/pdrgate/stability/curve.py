@@ -40,12 +40,12 @@ class LoadPoint:
     lcl: float | None
     ucl: float | None
     delta_ucl: float | None
-    """(UCL - PLR) / PLR; None also when the PLR is 0."""
+    """Relative distance of the UCL: (UCL - PLR) / PLR; None also when the PLR is 0."""
     deliveries: tuple[float, ...]
     """The part of the load that came back while sending went on, one for each repeat, see
     `Trial.throughput_ratio`."""
     steady: Steady
-    """What the load would lose if its trials went on: what a PDR is told by."""
+    """Loss of the load if its trials went on, from which a PDR is computed."""
     surplus: float
     """Mean of forwarded-beyond-offered over offered: beside the loss, never netted against it."""
     left_out: int

@@ -1,4 +1,4 @@
-"""A few boots that come up slower than the others are told apart: are they one build's, or the testbed's?"""
+"""Slow boots: whether the few boots that come up slower than the others are one build's, or the testbed's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the order does in which the two values of a pair are measured: A B, then B A."""
+"""Effect of the order in which the two values of a pair are measured: A B, then B A."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pdrgate.stats.robust import winsorised
 
 FEWEST_IN_ORDER = 6
-"""Values, to tell what every second one is off by from chance."""
+"""Fewest values that distinguish an offset of every second value from chance."""
 _BY_CHANCE = 0.001
 """Samples of independent values in which every second one seems to be off."""
 

@@ -20,14 +20,18 @@ class Deviation:
     """Degrees of freedom; of values that weigh less than one, less than they number."""
 
     def with_values(self, values: Sequence[float]) -> Deviation:
-        """The same, once these values of one group have told it, too."""
+        """The deviation pooled with these values of one group."""
         centre = fmean(values)
         freedom = self.freedom + len(values) - 1
         squares = self.freedom * self.value**2 + math.fsum((value - centre) ** 2 for value in values)
         return Deviation(math.sqrt(squares / freedom), freedom)
 
     def at_least(self, confidence: float = 0.95) -> float:
-        """What it is not below, for normal values (by chi-square). Raises ValueError unless 0 < confidence < 1."""
+        """Lower confidence bound of the deviation, for normal values (by chi-square).
+
+        Raises:
+            ValueError: unless 0 < confidence < 1.
+        """
         if not 0 < confidence < 1:
             raise ValueError(f"confidence is {confidence!r}: it must lie between 0 and 1")
         from scipy.special import chdtri  # alone it costs a third of what scipy.stats costs to import

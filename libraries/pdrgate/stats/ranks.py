@@ -1,7 +1,7 @@
-"""Does a series of repeats stay where it is, and do two samples lie in one place? Both are told by ranks.
+"""Rank tests: does a series of repeats stay where it is, and do two samples lie in one place?
 
-Ranks, because repeats of a software router have heavy tails: a false alarm rate that rests on normal noise would not
-hold, and one outlier must not look like a trend. Series are in measured order, n finite numbers.
+Repeats of a software router have heavy tails: a false alarm rate that rests on normal noise would not hold, and one
+outlier must not look like a trend. Series are in measured order, n finite numbers.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Autocorrelation:
 def monotone_trend(values: Sequence[float]) -> Trend | None:
     """Theil-Sen slope times n - 1 over the median, with the two-sided p-value of Kendall's S.
 
-    The p-value is exact for independent values of any distribution without ties, and too large (never too small)
-    with ties. Values of which neighbours are alike rise and fall by themselves: from 10 values on, where what is left
-    of them without the slope has a positive lag-1 autocorrelation r of the ranks, the variance of S is that of
-    n (1 - r) / (1 + r) values (Hamed and Rao, J. Hydrology 204, 1998, for r at lag k = r^k), and the p-value the
-    larger of the two. None for fewer than 4 values, where no trend can be told from chance, and for a median of 0.
-    Of more than 2000 values the means of as many parts are taken, for the work grows with the square.
+    The p-value is exact for independent values of any distribution without ties, and too large (never too small) with
+    ties. Values whose neighbours are alike rise and fall by themselves. From 10 values on, if their residuals without
+    the slope have a positive lag-1 autocorrelation r of the ranks, the variance of S is that of n (1 - r) / (1 + r)
+    values (Hamed and Rao, J. Hydrology 204, 1998, for r at lag k = r^k), and the p-value the larger of the two. None is
+    returned for fewer than 4 values, where no trend differs from chance, and for a median of 0. More than 2000 values
+    are replaced by the means of 2000 parts, for the work grows with the square.
     """
     series = np.asarray(values, dtype=np.float64)
     parts = min(len(series), _MOST_OF_A_TREND)
@@ -156,7 +156,7 @@ def _kendall_p(score: int, n: int) -> float:
 
 
 def _normal_p(score: int, n: int, inflated: float) -> float:
-    """The same by the normal approximation, with so many times the variance of independent values."""
+    """The p-value by the normal approximation, with ``inflated`` times the variance of independent values."""
     deviation = math.sqrt(inflated * n * (n - 1) * (2 * n + 5) / 18)
     return min(1.0, 2 * NormalDist().cdf(-(abs(score) - 1) / deviation)) if score else 1.0
 

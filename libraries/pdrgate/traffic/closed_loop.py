@@ -1,4 +1,4 @@
-"""What the rest of pdrgate knows of TCP traffic that ends at the SUT."""
+"""Protocol of TCP traffic that ends at the SUT."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ClosedLoop(Protocol):
     more is sent than was acknowledged: a load cannot be asked for."""
 
     def describe(self) -> dict[str, str]:
-        """``name``, ``engine`` and what else tells one from another, as `Generator.describe`."""
+        """Identity of the generator: ``name``, ``engine`` and further keys, as `Generator.describe`."""
 
     def transfer(self, window: int, duration: float, rate: float = 0.0) -> Transfer:
         """One transfer of about ``duration`` seconds, whose receivers advertise at most ``window`` bytes a stream.

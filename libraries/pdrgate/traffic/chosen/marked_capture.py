@@ -27,7 +27,7 @@ _MOST_LAYERS = 16
 _CHECKSUM = {
     socket.IPPROTO_UDP: 6, socket.IPPROTO_TCP: 16, socket.IPPROTO_ICMP: 2, socket.IPPROTO_ICMPV6: 2,
 }  # fmt: skip
-"""Where it is in a header of each protocol."""
+"""Offset of the checksum in a header of each protocol."""
 _HEADER = {socket.IPPROTO_UDP: 8, socket.IPPROTO_TCP: 20, socket.IPPROTO_ICMP: 8, socket.IPPROTO_ICMPV6: 8}
 
 
@@ -42,9 +42,9 @@ class _Network:
     version: Literal[4, 6]
     at: int
     end: int
-    """Where its packet ends."""
+    """Offset of the packet's end."""
     final: int
-    """Where the last destination is, which checksums cover."""
+    """Offset of the last destination, which checksums cover."""
 
 
 @dataclass(frozen=True, slots=True)
