@@ -31,7 +31,7 @@ _NOT_YET = frozenset(
         "reports",
         "results",
         "testbeds",
-        }
+    }
 )
 
 _OPENING = re.compile(r"[^\W\d_a-zß-ÿ]|`|\d|pdrgate\b")

@@ -1,7 +1,7 @@
-"""What a kernel is built and started with that a packet's path pays for, whatever the change that is measured.
+"""Options that a kernel is built and started with and that a packet's path pays for, whatever the measured change.
 
 Two builds that differ in one of these differ by more than their change. The data of this file says which options they
-are, of which kind, and why each matters; all others are taken not to matter to packets.
+are, of which kind, and why each matters. All other options are taken not to matter to packets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class OptionKind(StrEnum):
-    """What an option is for, as it is told."""
+    """Purpose of an option, as a report names it."""
 
     HARDENING = "hardening"
     MITIGATIONS = "mitigations"
@@ -38,13 +38,13 @@ class BuildOption:
     name: str
     kind: OptionKind
     why: str
-    """What a packet pays for it."""
+    """The option's cost for a packet."""
     formerly: str = ""
     """The option's name in older kernels."""
 
 
-def _of(kind: OptionKind, told: Mapping[str, str]) -> Iterator[BuildOption]:
-    for names, why in told.items():
+def _of(kind: OptionKind, reasons: Mapping[str, str]) -> Iterator[BuildOption]:
+    for names, why in reasons.items():
         name, _, formerly = names.partition(" ")
         yield BuildOption(name, kind, why, formerly)
 
@@ -231,16 +231,18 @@ _LINE = re.compile(r"^CONFIG_([A-Z0-9_]+)=([^\n]{1,200})$", re.MULTILINE)
 
 _END = "# end of the options"
 
-TELL_OPTIONS = (
-    f'awk -F= \'BEGIN {{ split("{" ".join(OPTION)}", names, " "); for (at in names) told["CONFIG_" names[at]] }} '
-    f'$1 in told {{ print }} END {{ print "{_END}" }}\''
+PRINT_OPTIONS = (
+    f'awk -F= \'BEGIN {{ split("{" ".join(OPTION)}", names, " "); for (at in names) wanted["CONFIG_" names[at]] }} '
+    f'$1 in wanted {{ print }} END {{ print "{_END}" }}\''
 )
-"""A command that has a configuration on its input, of 260 kB, and tells the lines that matter; see `told_options`."""
+"""Command that reads a configuration of 260 kB on its input and prints the lines that matter; see `set_options`."""
 
 
-def told_options(lines: str) -> dict[str, str] | None:
-    """What a configuration sets of `OPTIONS`, by the newer of two names, of what `TELL_OPTIONS` printed; what it does
-    not set is not in it. None where not all was told."""
+def set_options(lines: str) -> dict[str, str] | None:
+    """Options of `OPTIONS` that a configuration sets, by the newer of two names, from the output of `PRINT_OPTIONS`.
+
+    Options that it does not set are left out. None is returned for an incomplete output.
+    """
     if _END not in lines:
         return None
     return {OPTION[name].name: value.strip('"') for name, value in _LINE.findall(lines) if name in OPTION}

@@ -45,7 +45,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """What became of one CPU's time within the window; shares of it."""
+    """Shares of one CPU's time within the window."""
 
     processes: float
     """The share that all processes but ours had."""

@@ -1,6 +1,6 @@
 """Drop traces: observers that see each packet that the SUT's kernel drops.
 
-A trace costs the trial that it watches time. Therefore it watches one trial that nothing else is told by.
+A trace costs time in the trial that it watches. Therefore it watches a trial that serves nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DropTrace(Observer, Protocol):
 
 
 class DropTracer(Protocol):
-    """What traces the drops of a SUT."""
+    """Tracer of the drops of a SUT."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What the counters of a trial gained, by place."""
+"""Gains of the counters of a trial, by place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PORTS = ("interface", "wire", "driver")
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """What the counters of a trial gained."""
+    """Gains of the counters of a trial."""
 
     all: Mapping[Place, Mapping[str, int]]
 

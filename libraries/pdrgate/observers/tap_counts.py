@@ -1,4 +1,4 @@
-"""What a guest can have had of a trial's packets, as this side of its TAPs counts them."""
+"""Counts of a trial's packets that a guest can have had, at this side of its TAPs."""
 
 from __future__ import annotations
 

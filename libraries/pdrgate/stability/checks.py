@@ -36,6 +36,7 @@ SPREAD = "spread"
 STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
 """The checks that chance can fail. A livelock halves the throughput: no noise does."""
 _MODES = "see two modes"
+_TREND = "distinguish a trend from chance"
 _LOSSY = 2
 """Trials that lose too much at a low load, before it is the SUT that does."""
 
@@ -280,7 +281,7 @@ def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_
     long = [one for one in series if len(one.values) >= fewest]
     known = [(one, one.trend) for one in long if one.trend is not None and one.trend.least_p <= bounds.each]
     if not known:
-        return StabilityCheck(TREND, None, None, bounds.drift, _not_enough(series, "distinguish a trend from chance", fewest))
+        return StabilityCheck(TREND, None, None, bounds.drift, _not_enough(series, _TREND, fewest))
     level = bounds.each / len(known)
     failed = [found for found in known if found[1].p_value <= level and abs(found[1].change) > bounds.drift]
     one, worst = max(failed or known, key=lambda found: abs(found[1].change))

@@ -36,13 +36,13 @@ class DropWatch:
         """Why there are none, in a sentence; empty while there may be."""
 
     def observers(self) -> tuple[DropObserver[Any], ...]:
-        """What watches a trial; nothing where the SUT does not tell."""
+        """Observers of a trial's drops; empty if the SUT does not report them."""
         if self._make is not None:
             make, self._make = self._make, None
             try:
                 self._reasons = make()
             except TestbedError as error:
-                self.missing = f"{error}; lost packets are told by the other counters alone"
+                self.missing = f"{error}; lost packets are counted by the other counters alone"
         return (DropObserver(self._reasons),) if self._reasons is not None else ()
 
     def close(self) -> None:
@@ -53,13 +53,14 @@ class DropWatch:
 
 
 class NamespaceDrops:
-    """What this machine's kernel drops of some network namespaces' packets.
+    """Drops by this machine's kernel of some network namespaces' packets.
 
     Args:
         machine: this machine.
-        nodes: names of the namespaces by inode number; what is of others is not counted.
-        cpumaps: tells the ids of those that are the SUT's; None: all are.
-        generator: inode number of the namespace in which an embedded generator receives; 0 where there is none.
+        nodes: names of the namespaces by inode number; packets of others are not counted.
+        cpumaps: returns the ids of the SUT's cpumaps;
+        None: all are the SUT's.
+        generator: inode number of the namespace in which an embedded generator receives; 0 if there is none.
 
     Raises:
         TestbedError: this kernel gives no reasons, or takes no program that counts them.

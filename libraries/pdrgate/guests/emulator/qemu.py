@@ -134,7 +134,7 @@ def cpu_model(accelerator: Accelerator, cpu: ServerCpu) -> str:
     return SERVER_CPUS[cpu].text(known_flags(find_qemu())) + (",-cx16" if broken else "")
 
 
-def cpu_told(accelerator: Accelerator, cpu: ServerCpu) -> str:
+def cpu_in_words(accelerator: Accelerator, cpu: ServerCpu) -> str:
     """The CPU by its name, with what this QEMU cannot offer of it."""
     if accelerator == "kvm":
         return "host"

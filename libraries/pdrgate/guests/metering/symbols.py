@@ -235,7 +235,7 @@ def own_symbols(symbols: Iterable[TypedSymbol]) -> tuple[list[KernelSymbol], lis
     return functions, [(one.address, one.name) for one in variables]
 
 
-def tells_symbols(guest: Host) -> bool:
+def shows_symbols(guest: Host) -> bool:
     """Whether the kernel that runs there tells its functions' addresses (CONFIG_KALLSYMS). Raises TestbedError."""
     return _base(guest) > 0
 

@@ -49,14 +49,14 @@ class HopChain:
         self.suts = tuple(f"{NAMESPACE_PREFIX}-{run}-sut{number}" for number in range(1, hops + 1))
         """The namespaces of the hops, in the order of forward traffic."""
         self.nodes = ("tg", *(f"hop{number}" for number in range(1, hops + 1)))
-        """What counters call the namespaces, the generator's first."""
+        """Names of the namespaces in counters, the generator's first."""
         self.hops: tuple[Hop, ...] = ()
         """The routers, in the order of forward traffic."""
         self.knobs = KnobSet()
         """Settings inside the namespaces, which end with them."""
         self._tg: ShellHost | None = None
         self._counters: dict[str, NamespaceCounters] = {}
-        """By node."""
+        """Counters of each namespace, by node."""
 
     def make(self) -> None:
         """Make namespaces and links. Raises TestbedError; what was made is then removed by `close`."""
@@ -143,7 +143,8 @@ class HopChain:
         return found | self._wires(found)
 
     def _wires(self, counters: Reading) -> dict[Counter, int]:
-        """What the peer of each receiving port could not hand over: skbs, and frames of XDP (`veth_get_stats64`)."""
+        """Packets that the peer of each receiving port could not hand over: skbs, and frames of XDP
+        (`veth_get_stats64`)."""
         ends = [Place.interface(_TG_PORTS[0]).of("tg")]
         for node in self.nodes[1:]:
             ends += (Place.interface(port).of(node) for port in SUT_PORTS)

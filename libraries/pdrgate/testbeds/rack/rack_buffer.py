@@ -1,4 +1,4 @@
-"""What a scenario's receive buffer is on a rack: the receive rings of the ports, or the backlog of the machine."""
+"""Receive buffer of a scenario on a rack: the receive rings of the ports, or the backlog of the machine."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ class RackBuffer:
                 ) from error
 
     def describe(self) -> str:
-        """What makes results comparable."""
+        """Properties of the buffer that results need in common to be comparable."""
         return f"{self.kind}, not set" if self.fixed else self.kind

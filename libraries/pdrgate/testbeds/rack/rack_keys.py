@@ -69,7 +69,7 @@ class StationConfig:
 
 
 def wrong_ports(content: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
-    """A port has one name, and TRex does not tell the MAC address of its own."""
+    """Faults of the ports: a port has one name, and TRex does not report the MAC address of its own."""
     for index, port in enumerate(content["sut"]["ports"]):
         key: Key = ("sut", "ports", index)
         if len(named := [name for name in ("interface", "mac", "pci") if name in port]) != 1:

@@ -29,7 +29,7 @@ class TrafficSource(Protocol):
         """The CPU of this machine that is kept busy; None where that is another machine's."""
 
     def stations(self) -> tuple[str | None, str | None]:
-        """The MAC addresses of the ports; None where only the testbed file can tell."""
+        """The MAC addresses of the ports; None if only the testbed file has them."""
 
     def station(self, sut: Port) -> Station | None:
         """The first port with the network stack of its machine, facing a port of the SUT; None where it has none."""

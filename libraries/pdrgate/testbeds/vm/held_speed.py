@@ -75,7 +75,7 @@ class HeldSpeed:
         return f"the guest's CPU is held at {choice} on this path, not {before}: {choice.why}"
 
     def observers(self, guest: Guest) -> tuple[Observer, ...]:
-        """What holds the speed while it watches a trial; nothing where the guest is not held."""
+        """Observers that hold the speed while they watch a trial; empty if the guest is not held."""
         meter = guest.meter
         guest.count()
         if meter is None or not self.constant:

@@ -55,7 +55,7 @@ class StandingGuest:
         self.testbed = guest
         """The guest that stays up."""
         self._generator: tuple[int, _Kept] | None = None
-        """By the IP version that its packets have."""
+        """Generator by the IP version of its packets."""
         self._counting: StandingCounting | None = None
         self._buffer = 0
         self._pinning: Pinning | None = None
@@ -89,7 +89,7 @@ class StandingGuest:
 
     @property
     def boot_id(self) -> str:
-        """What tells this boot from others."""
+        """Identity of this boot among others."""
         return self.testbed.boot_id
 
     @property
@@ -109,7 +109,7 @@ class StandingGuest:
 
     @property
     def executed(self) -> Counting | None:
-        """What counts the guest's kernel, once the guest is up."""
+        """Counting of the guest's kernel, once the guest is up."""
         if self._counting is None and self.testbed.executed is not None:
             self._counting = self.testbed.executed.standing()
         return self._counting
@@ -127,7 +127,7 @@ class StandingGuest:
         return self.testbed.describe() | {"cpu_speed": "full"}
 
     def environment(self) -> Environment:
-        """What the guest was when it came up."""
+        """Environment of the guest when it came up."""
         return self._environment
 
     @cached_property
@@ -170,7 +170,7 @@ class StandingGuest:
         return self.testbed.counters()
 
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:
-        """The TAPs' counters around each trial: the guest's own are work for it, and tell nothing of a cost."""
+        """The TAPs' counters around each trial. The guest's own are work for it, and say nothing about a cost."""
         return (CounterObserver(self.testbed.outer_counters),)
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ class StandingGuest:
 
 
 class Holding(Protocol):
-    """What has a guest's CPU wait, and sees how often it halts."""
+    """Control over a guest's CPU that waits, with the number of times that it halts."""
 
     @property
     def halts(self) -> int:
