@@ -117,7 +117,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         journal = stack.enter_context(Journal.begin(folder / "state"))
         config = GuestConfig(cpus=cpus.sut, accelerator="tcg", metered=True)
-        build = named_build(asked.kernel, tell=print)
+        build = named_build(asked.kernel, report=print)
         testbed = VmTestbed(build, cpus, journal, folder / "consoles", machine=config, patience=180.0).ready()
         stack.callback(testbed.close)
         found = measured(testbed, PATH, asked.trials, folder)

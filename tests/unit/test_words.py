@@ -16,7 +16,6 @@ _SOURCES = Path(pdrgate.__file__).parent
 _NOT_YET = frozenset(
     {
         "",
-        "builds",
         "cli",
         "data_paths",
         "gate",
@@ -25,12 +24,10 @@ _NOT_YET = frozenset(
         "keywords",
         "launch",
         "measurands",
-        "observers",
         "record",
         "replication",
         "reports",
         "results",
-        "testbeds",
     }
 )
 

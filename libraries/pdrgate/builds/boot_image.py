@@ -46,7 +46,7 @@ def elf_image(image: Path, cache: Path | None = None) -> Path | None:
 
 
 def _kept_image(image: Path, cache: Path | None, kind: str, is_it: Callable[[BinaryIO], bool]) -> Path | None:
-    """What is in a bzImage, from the cache or put there; None where it cannot be had, or is not of that kind."""
+    """Unpacked content of a bzImage, from the cache or put there; None if it cannot be had, or is not of that kind."""
     folder = cache or cache_folder() / "images"
     with (
         contextlib.suppress(OSError, BuildError, MissingToolError),

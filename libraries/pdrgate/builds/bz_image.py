@@ -27,7 +27,7 @@ class PackedKernel:
     """The kernel in a bzImage."""
 
     packed: Part
-    """What decompresses to it, to be read once; the kernel itself where it is not compressed."""
+    """Part that decompresses to the kernel, to be read once; the kernel itself if it is not compressed."""
     size: int
     """Bytes that it has decompressed, as the image says."""
 

@@ -21,17 +21,17 @@ _MEMORY = 256 << 20
 
 
 class MissingToolError(TestbedError):
-    """What unpacks such a file is not installed."""
+    """The program that unpacks such a file is not installed."""
 
 
 class Source(Protocol):
-    """What can be read once, from its beginning to its end."""
+    """Source that can be read once, from its beginning to its end."""
 
     def read(self, size: int = ..., /) -> bytes: ...
 
 
 class Decompressor(Protocol):
-    """What `lzma.LZMADecompressor` and its like have in common."""
+    """Common part of `lzma.LZMADecompressor` and its like."""
 
     @property
     def needs_input(self) -> bool: ...
@@ -46,7 +46,7 @@ class Decompressor(Protocol):
 
 
 class _Gzip:
-    """zlib's, as the others are."""
+    """Decompressor by zlib with the interface of the others."""
 
     def __init__(self) -> None:
         self._one = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -99,7 +99,7 @@ def is_packed(head: bytes) -> bool:
 
 
 def decompressed(packed: Source, most: int) -> Generator[bytes, None, None]:
-    """What a file unpacks to, or the file itself where it is not compressed, in pieces of 1 MiB at most.
+    """Unpacked content of a file, or the file itself if it is not compressed, in pieces of 1 MiB at most.
 
     Raises:
         ValueError: it is damaged, ends too early, or unpacks to more than ``most`` bytes or with too much memory.
@@ -116,7 +116,7 @@ def decompressed(packed: Source, most: int) -> Generator[bytes, None, None]:
 
 
 class Unpacked:
-    """What a file unpacks to, to be read once. Raises as `decompressed` does."""
+    """Unpacked content of a file, to be read once. Raises as `decompressed` does."""
 
     def __init__(self, packed: Source, most: int) -> None:
         self._pieces = decompressed(packed, most)

@@ -79,12 +79,12 @@ class ElfFile:
         return next((one for one in self.sections if one.name == name), None)
 
     def content(self, section: Section, most: int) -> bytes:
-        """What is in a section, ``most`` bytes at most."""
+        """Content of a section, ``most`` bytes at most."""
         return self._bytes(section.offset, section.size, most)
 
     def symbols(self, info: int) -> Iterator[ElfSymbol]:
         """The symbols of one binding and type (st_info); a file has one table of them."""
-        return (symbol for told, symbol in self._symbols() if told == info)
+        return (symbol for binding_and_type, symbol in self._symbols() if binding_and_type == info)
 
     def code_symbols(self) -> Iterator[ElfSymbol]:
         """The symbols that have a name and stand in code."""
@@ -93,7 +93,9 @@ class ElfFile:
 
     def data_symbols(self) -> Iterator[ElfSymbol]:
         """The symbols that are variables and have a name."""
-        return (symbol for told, symbol in self._symbols() if told & 0xF == _OBJECT and symbol.name)
+        return (
+            symbol for binding_and_type, symbol in self._symbols() if binding_and_type & 0xF == _OBJECT and symbol.name
+        )
 
     def _symbols(self) -> Iterator[tuple[int, ElfSymbol]]:
         table = next((one for one in self.sections if one.kind == SYMBOLS), None)
@@ -104,8 +106,8 @@ class ElfFile:
         names = self.content(self.sections[table.link], _MOST_NAMES)
         content = self.content(table, _MOST_SYMBOLS)
         entries = struct.iter_unpack(f"{self._order}IBBHQQ", content[: len(content) // 24 * 24])
-        for name, told, _, section, value, _ in entries:
-            yield told, ElfSymbol(_name(names, name), section, value)
+        for name, binding_and_type, _, section, value, _ in entries:
+            yield binding_and_type, ElfSymbol(_name(names, name), section, value)
 
     def notes(self) -> Iterator[tuple[bytes, int]]:
         """Owner and type of each note of its segments."""

@@ -19,7 +19,7 @@ from pdrgate.this_process.cache import forget, put
 LARGEST_CONFIG = 4 << 20
 """Bytes that a configuration may have."""
 _BEGIN, _END = b"IKCFG_ST\x1f\x8b", b"IKCFG_ED"
-"""What kernel/configs.c puts around the configuration, and what gzip begins with."""
+"""Marks of kernel/configs.c around the configuration, the first with the begin of gzip's data."""
 _GZIP = 2
 _KEPT = 64
 

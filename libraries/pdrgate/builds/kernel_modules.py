@@ -75,7 +75,7 @@ def select_modules(build: KernelBuild, required: Iterable[str], optional: Iterab
 
 
 def module_places(build: KernelBuild) -> dict[str, str]:
-    """Where each module of a build lies below its folder of modules, by name."""
+    """Path of each module of a build below its folder of modules, by name."""
     if build.modules is None:
         return {}
     return {name: str(path.relative_to(build.modules)) for name, path in _paths(build).items()}
@@ -146,7 +146,7 @@ def _take(build: KernelBuild, wanted: str, paths: Mapping[str, Path], chosen: di
 
 
 def _lacks(build: KernelBuild, name: str, *, any_there: bool) -> str:
-    """What to do about a module that is not there."""
+    """Advice on a missing module."""
     if any_there or in_tree(build):
         return (
             f"{build.name} has no {name}, neither as a module nor built in; build the kernel with "

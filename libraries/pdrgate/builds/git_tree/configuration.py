@@ -23,7 +23,7 @@ class KernelConfiguration:
 
     @property
     def target(self) -> str:
-        """What make calls it to fill in the rest."""
+        """Make's target that fills in the rest."""
         return "olddefconfig" if self.whole else "alldefconfig"
 
 

@@ -64,7 +64,7 @@ class ArchivePackage:
 
 @dataclass(frozen=True, slots=True)
 class NamedPackage:
-    """What a person names: a package, or a pattern of such, of the machine's own suites or of another one."""
+    """Package that a person names, or a pattern of packages, of the machine's own suites or of another suite."""
 
     name: str
     suite: str = ""
@@ -105,7 +105,7 @@ class AptArchive:
         self._architecture = architecture
 
     def entry(self, package: str) -> ArchivePackage:
-        """What apt would download as a package.
+        """The file that apt would download as a package.
 
         Raises:
             BuildError: apt has no such package, or cannot fetch the suite's lists.
@@ -123,7 +123,7 @@ class AptArchive:
         )
 
     def find(self, package: str) -> ArchivePackage | None:
-        """What apt would download as a package; None where it has none of that name. Raises as `entry` does."""
+        """The file that apt would download as a package; None if apt has none of that name. Raises as `entry` does."""
         return self._looked_up(package)[0]
 
     def download(self, package: str, folder: Path) -> None:
@@ -236,13 +236,13 @@ class AptArchive:
 
 
 def _printed(output: str) -> ArchivePackage | None:
-    """What apt-get prints of a package that it would download."""
+    """The package in apt-get's output on a download."""
     match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", output, re.MULTILINE)
     return None if match is None else ArchivePackage(match[2], Path(match[1]).name)
 
 
 def _reason(output: str, otherwise: str) -> str:
-    """What apt-get says went wrong, in a line, without passwords in addresses."""
+    """The error in apt-get's output, in a line, without passwords in addresses."""
     said = [line.strip() for line in output.splitlines()]
     errors = [line for line in said if line.startswith(("E:", "Err"))] or [line for line in said if line[:2] == "W:"]
     return re.sub(r"//[^/@\s]+@", "//", errors[0].partition(":")[2].strip()) if errors else otherwise

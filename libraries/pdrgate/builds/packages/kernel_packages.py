@@ -140,8 +140,8 @@ def _joined(packages: Sequence[UnpackedPackage], with_image: UnpackedPackage, ca
     """One folder with what all of them hold, by hard links."""
     if len(packages) == 1:
         return packages[0].folder
-    told = "\n".join(sorted({package.digest for package in packages}))
-    folder = cache / hashlib.sha256(told.encode()).hexdigest()
+    digests = "\n".join(sorted({package.digest for package in packages}))
+    folder = cache / hashlib.sha256(digests.encode()).hexdigest()
     if not folder.exists():
         with temporary(cache) as place:
             made = place / "unpacked"

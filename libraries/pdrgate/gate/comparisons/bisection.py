@@ -209,7 +209,7 @@ def build_of(session: Session, asked: BisectionRequest, side: Side, source: str)
         kind = DATA_PATHS[Scenario.named(asked.scenario).data_path].program
         loaded = bpf_build(source, kind)
         return Build(side, loaded.label, session.make, loaded, identity=loaded.digest)
-    named = named_build(source, tell=session.observer.said)
+    named = named_build(source, report=session.observer.said)
     return Build(side, named.label, partial(session.boot, named), identity=build_identity(named))
 
 
