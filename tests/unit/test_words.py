@@ -19,7 +19,6 @@ _NOT_YET = frozenset(
         "cli",
         "data_paths",
         "gate",
-        "guests",
         "history",
         "keywords",
         "launch",

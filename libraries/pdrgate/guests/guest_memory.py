@@ -29,9 +29,9 @@ class PageTables:
 
 
 class GuestMemory(SharedMemory):
-    """What a guest of this machine has as its memory.
+    """Memory of a guest of this machine.
 
-    The guest writes it, and a stranger's kernel may run there: whatever is read of it is bounded by its size.
+    The guest writes it, and a stranger's kernel may run there: all that is read of it is bounded by its size.
 
     Args:
         mebibytes: its size.

@@ -64,7 +64,7 @@ def find_qemu() -> str:
 
 @functools.cache
 def qemu_version() -> str:
-    """QEMU's version, such as 7.2.22; empty when it does not tell."""
+    """QEMU's version, such as 7.2.22; empty if it prints none."""
     command = (find_qemu(), "--version")
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
     match = re.search(r"version (\S+)", done.stdout)
@@ -85,7 +85,7 @@ def command_line(
         channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
         ports: each with a TAP's descriptors, one for each pair of queues.
         plugins: of the emulation, each with its options.
-        cpu: what an emulated CPU is.
+        cpu: model of an emulated CPU.
         sandbox: which system calls QEMU denies itself.
         shared_memory: descriptor of a file of as many MiB, which the guest has as its memory.
     """
@@ -126,7 +126,7 @@ def command_line(
 
 
 def cpu_model(accelerator: Accelerator, cpu: ServerCpu) -> str:
-    """What ``-cpu`` is given: this machine's own CPU by KVM."""
+    """Value of ``-cpu``: this machine's own CPU by KVM."""
     if accelerator == "kvm":
         return "host"
     version = qemu_version().partition(".")[0]

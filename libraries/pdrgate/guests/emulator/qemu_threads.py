@@ -1,4 +1,4 @@
-"""Where QEMU's threads run on this machine, and before whom."""
+"""Placement of QEMU's threads on this machine, and their priority."""
 
 from __future__ import annotations
 

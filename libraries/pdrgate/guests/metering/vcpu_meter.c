@@ -88,7 +88,7 @@ struct cpu {
 	_Atomic uint64_t halted_since; /* ns of the monotonic clock; 0: it is not */
 	_Atomic uint64_t tracing; /* which value of `traced` it has heeded */
 	uint64_t chains, steps; /* steps: those that are taken, anywhere in the table */
-	uint64_t untold; /* executions that had no place there */
+	uint64_t no_room; /* executions that had no place there */
 	uint64_t unused[4];
 	struct block block[CAPACITY]; /* the same blocks in the same order for each CPU */
 	struct chain chain[CHAINS];
@@ -226,7 +226,7 @@ static void trace(struct cpu *cpu, struct own *own, uint64_t wanted)
 		memset(cpu->step, 0, sizeof cpu->step);
 		memset(own->chain_at, 0, sizeof own->chain_at);
 		cpu->chains = 1;
-		cpu->steps = cpu->untold = 0;
+		cpu->steps = cpu->no_room = 0;
 		own->depth = own->chain = own->last = 0;
 	}
 	own->heeded = wanted;
@@ -254,7 +254,7 @@ static void run_in_chain(struct cpu *cpu, struct own *own, uint32_t number, uint
 			return;
 		}
 	}
-	cpu->untold++;
+	cpu->no_room++;
 }
 
 /* Interrupts need nothing here: one comes in the chain that it interrupts, returns from all that it calls, and ends. */

@@ -68,7 +68,7 @@ static void count_notes(void)
 		unsigned kind = note_of[number] >> KIND_SHIFT;
 		if ((events & NEW_LINE) && place->kind == INSTRUCTION) {
 			place->lines_of[kind]++;
-			if (record->told_kinds >> kind & 1)
+			if (record->listed_kinds >> kind & 1)
 				tell_line(record->told, TOLD,
 					  &(struct told_line){ .line = line_of[number], .place = at, .kind = kind,
 							       .touched = bytes_of[number],
@@ -104,7 +104,7 @@ static unsigned touched(struct place *place, uint64_t line, struct cache *first)
 	struct seen_line *known = seen_line(&seen, line);
 	unsigned events = 0;
 	if (known == NULL) {
-		record->untold++;
+		record->no_room++;
 		return 0;
 	}
 	if (known->window != window)
@@ -219,7 +219,7 @@ static struct place *place_at(uint64_t address, uint16_t kind, uint32_t length, 
 			return known;
 	}
 	if (places == PLACES) {
-		record->untold++;
+		record->no_room++;
 		return NULL;
 	}
 	record->place[places] =
@@ -300,7 +300,7 @@ static int begin_trial(void)
 	memset(known_at, 0, sizeof known_at);
 	kinds_forget(&kinds);
 	memset(record->told, 0, sizeof record->told);
-	record->places = record->packets = record->windows = record->dropped = record->untold = 0;
+	record->places = record->packets = record->windows = record->dropped = record->no_room = 0;
 	window = 1;
 	windows_to_warm = record->warm;
 	clean = notes = interrupted = elsewhere = reads = in_program = 0;
@@ -359,7 +359,7 @@ static void begin_or_end(void)
 		if (begin_trial())
 			TELL(tb_trans, on_translation);
 		else
-			record->untold++;
+			record->no_room++;
 	}
 	atomic_store_explicit(&record->heeded, requested, memory_order_release);
 }

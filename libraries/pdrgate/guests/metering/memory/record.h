@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "told_lines.h"
+#include "listed_lines.h"
 
 #define MAGIC 0x376c616972746d65ULL /* "emtrial7" */
 enum { PLACES = 1 << 18, TOLD = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
@@ -86,14 +86,14 @@ struct record {
 	struct level level[LEVELS]; /* L1 of data, L1 of code, L2, the last one */
 	struct mark mark[MARKS];
 	struct area area[AREAS];
-	uint64_t told_kinds; /* bits of the kinds of lines that are told one by one */
+	uint64_t listed_kinds; /* bits of the kinds of lines that are told one by one */
 	/* Written by the plugin. */
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;
 	uint64_t packets; /* that were taken up, also while windows only filled the model */
 	uint64_t windows; /* those that count */
 	uint64_t dropped; /* those that do not, for the CPU had nothing to do meanwhile */
-	uint64_t untold; /* touches that there was no room for */
+	uint64_t no_room; /* touches that there was no room for */
 	struct place place[PLACES];
 	struct told_line told[TOLD];
 };

@@ -89,7 +89,7 @@ static void touch(unsigned cpu, struct counted_place *place, uint64_t number, ui
 {
 	struct line *line = line_at(&lines, number);
 	if (line == NULL) {
-		record->untold++;
+		record->no_room++;
 		return;
 	}
 	struct use *own = &line->cpu[cpu];
@@ -234,7 +234,7 @@ static struct counted_place *place_at(uint64_t address, uint16_t kind, uint32_t 
 		known_at[slot] = places + 1;
 		atomic_store_explicit(&record->places, places + 1, memory_order_release);
 	} else if (found == NULL) {
-		record->untold++;
+		record->no_room++;
 	}
 	pthread_mutex_unlock(&lock);
 	return found;
@@ -300,7 +300,7 @@ static int begin_trial(void)
 	memset(calls, 0, sizeof calls);
 	memset(record->told, 0, sizeof record->told);
 	kinds_forget(&kinds);
-	all_calls = record->packets = record->places = record->untold = record->ticks = turns.slips = 0;
+	all_calls = record->packets = record->places = record->no_room = record->ticks = turns.slips = 0;
 	packet_mark = -1;
 	begin_time(record);
 	for (int cpu = 0; cpu < turns.cpus; cpu++) {
@@ -378,7 +378,7 @@ static void begin_or_end(void)
 		if (begin_trial())
 			TELL(tb_trans, on_translation);
 		else
-			record->untold++;
+			record->no_room++;
 	}
 	atomic_store_explicit(&record->heeded, requested, memory_order_release);
 }

@@ -59,7 +59,7 @@ struct sharing {
 	_Atomic uint64_t places;
 	uint64_t packets; /* those that count */
 	uint64_t slips; /* turns that were taken, for the CPU that had one did not end it */
-	uint64_t untold; /* what there was no room for */
+	uint64_t no_room; /* what there was no room for */
 	uint64_t ticks; /* of the kernel's clock */
 	uint64_t taken_up; /* packets; in a timed trial */
 	uint64_t by_programs; /* instructions; the same */

@@ -59,7 +59,7 @@ class KernelStructs:
         return int.from_bytes(self._read(place, size), "little") if place else 0
 
     def pointer(self, at: int, structure: str, member: str) -> int:
-        """Where a member points to."""
+        """Address that a member points to."""
         return self.number(at, structure, member, 8)
 
     def text(self, at: int, structure: str, member: str) -> str:

@@ -1,4 +1,4 @@
-"""Which struct a per-CPU variable is, by the types of a kernel: those of other variables are in no kernel's types."""
+"""Structs of per-CPU variables, by the types of a kernel: no kernel has types of other variables."""
 
 from __future__ import annotations
 

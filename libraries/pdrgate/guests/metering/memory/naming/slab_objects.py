@@ -1,6 +1,6 @@
-"""Which struct the objects of a slab cache are, and where in one of them an address is.
+"""Structs of the objects of a slab cache, and the offset of an address in an object.
 
-Only what is certain is told: a cache that shares its slabs with no other, of a name that is its struct's, or that is
+Only certain cases are named: a cache that shares its slabs with no other, of a name that is its struct's, or that is
 known to be of one, and objects that have room for it.
 """
 
@@ -28,7 +28,7 @@ _OBJECTS: Mapping[str, tuple[str, str]] = {
     "RAWv6": ("raw6_sock", ""), "request_sock_TCP": ("tcp_request_sock", ""), "filp": ("file", ""),
     "tw_sock_TCP": ("tcp_timewait_sock", ""), "net_namespace": ("net", ""),
 }  # fmt: skip
-"""By the name of a cache that is not its struct's: the struct, and the module that has it, if any has."""
+"""Struct, and the module that has it if any has, by the name of a cache that is not its struct's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StructPart:
 
     struct: str
     layout: tuple[str, ...]
-    """By byte of it the member that the byte is of; empty where it is of none that has a name."""
+    """Member of each byte; empty if the byte is of no member with a name."""
     begin: int
     """The address at which it begins."""
 

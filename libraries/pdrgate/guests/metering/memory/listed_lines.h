@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of data that count, by the instruction that touched them. told_lines.py has the layout, too. */
-#ifndef TOLD_LINES_H
-#define TOLD_LINES_H
+/* Lines of data that count, by the instruction that touched them. listed_lines.py has the layout, too. */
+#ifndef LISTED_LINES_H
+#define LISTED_LINES_H
 
 #include <stdint.h>
 
