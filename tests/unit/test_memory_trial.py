@@ -72,10 +72,10 @@ int main(void)
     /* Eight bytes of which three lie in the next line; lines that are told, of two instructions. */
     printf(" %llx %llx %llx", (unsigned long long)bytes_within(0x103b, 8) >> 56,
            (unsigned long long)bytes_beyond(0x103b, 8), (unsigned long long)bytes_beyond(0x1038, 8));
-    static struct told_line told[128];
-    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 1, .kind = 4, .touched = 1, .writer = 9 });
-    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 1, .kind = 4, .touched = 6, .written = 2 });
-    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 2, .kind = 4, .touched = 8 });
+    static struct listed_line told[128];
+    list_line(told, 128, &(struct listed_line){ .line = 5, .place = 1, .kind = 4, .touched = 1, .writer = 9 });
+    list_line(told, 128, &(struct listed_line){ .line = 5, .place = 1, .kind = 4, .touched = 6, .written = 2 });
+    list_line(told, 128, &(struct listed_line){ .line = 5, .place = 2, .kind = 4, .touched = 8 });
     for (int at = 0; at < 128; at++)
         if (told[at].lines == 2)
             printf(" %d/%d/%d", (int)told[at].touched, (int)told[at].written, (int)told[at].writer);

@@ -106,9 +106,9 @@ int main(void)
     accessed(1, READS, FIRST_KERNEL_ADDRESS + 2 * AT - 64, &record->place[0]);
     printf("%d/%d ", (int)record->place[0].shared_of[4], (int)record->place[0].writer);
     for (int at = 0; at < SHARED_TOLD; at++)
-        if (record->told[at].writer == 77)
-            printf("%d/%llx/%llx ", (int)record->told[at].lines, (unsigned long long)record->told[at].touched,
-                   (unsigned long long)record->told[at].written);
+        if (record->listed[at].writer == 77)
+            printf("%d/%llx/%llx ", (int)record->listed[at].lines, (unsigned long long)record->told[at].touched,
+                   (unsigned long long)record->listed[at].written);
     /* Steps of a packet: the line counts once for each. */
     record->mark[3].role = STEP;
     record->mark[4].role = TICK;
