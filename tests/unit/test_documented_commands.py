@@ -57,6 +57,10 @@ _FILLED = "datapath/test_filled_programs.py::test_a_program_forwards_by_what_its
 _PAGE = "acceptance/test_program_pages.py::test_xdp_filter_with_rules"
 _AFRESH = "unit/test_build_comparison.py::test_a_retry_of_what_is_plain_takes_two_pairs_and_afresh_it_takes_four"
 MEASURED = {
+    "affected": {
+        "": "guest/test_affected.py::test_the_command_prints_values",
+        "--run": "unit/test_affected_paths.py::test_a_path_is_affected_by_what_its_packets_execute",
+    },
     "gate": {
         "": "acceptance/test_real_gate.py::test_without_options_it_is_a_guest_of_constant_speed",
         "--profile": _REAL, "--testbed": _REAL, "--output": _REAL,

@@ -10,18 +10,22 @@ import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 SYMBOLS, EXECUTABLE = 2, 0x4
 """SHT_SYMTAB and SHF_EXECINSTR."""
-_OBJECT = 1
+OBJECT = 1
 """STT_OBJECT: a symbol that is a variable."""
+FUNCTION = 2
+"""STT_FUNC: a symbol that is a function."""
 GLOBAL_FUNCTION, WEAK_FUNCTION = 0x12, 0x22
 """STB_GLOBAL or STB_WEAK, and STT_FUNC."""
 BPF = 247
 """EM_BPF."""
 _NOTES = 4
 """PT_NOTE."""
+_RELOCATIONS = 4
+"""SHT_RELA."""
 _LONGEST_NAME = 512
 _MOST_NAMES = 16 << 20
 _MOST_SYMBOLS = 24 << 20
@@ -40,6 +44,8 @@ class Section:
     offset: int
     size: int
     link: int
+    info: int = 0
+    """Section that relocations are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,19 @@ class ElfSymbol:
     name: str
     section: int
     value: int
+    size: int = 0
+    info: int = 0
+    """Its binding and type (st_info)."""
+
+
+class Relocation(NamedTuple):
+    """A place in a section that gets the address of a symbol."""
+
+    place: int
+    kind: int
+    symbol: int
+    """Which symbol of the file's table."""
+    addend: int
 
 
 class ElfFile:
@@ -84,7 +103,7 @@ class ElfFile:
 
     def symbols(self, info: int) -> Iterator[ElfSymbol]:
         """The symbols of one binding and type (st_info); a file has one table of them."""
-        return (symbol for binding_and_type, symbol in self._symbols() if binding_and_type == info)
+        return (symbol for its_info, symbol in self._symbols() if its_info == info)
 
     def code_symbols(self) -> Iterator[ElfSymbol]:
         """The symbols that have a name and stand in code."""
@@ -93,9 +112,7 @@ class ElfFile:
 
     def data_symbols(self) -> Iterator[ElfSymbol]:
         """The symbols that are variables and have a name."""
-        return (
-            symbol for binding_and_type, symbol in self._symbols() if binding_and_type & 0xF == _OBJECT and symbol.name
-        )
+        return (symbol for info, symbol in self._symbols() if info & 0xF == OBJECT and symbol.name)
 
     def _symbols(self) -> Iterator[tuple[int, ElfSymbol]]:
         table = next((one for one in self.sections if one.kind == SYMBOLS), None)
@@ -106,8 +123,20 @@ class ElfFile:
         names = self.content(self.sections[table.link], _MOST_NAMES)
         content = self.content(table, _MOST_SYMBOLS)
         entries = struct.iter_unpack(f"{self._order}IBBHQQ", content[: len(content) // 24 * 24])
-        for name, binding_and_type, _, section, value, _ in entries:
-            yield binding_and_type, ElfSymbol(_name(names, name), section, value)
+        for name, info, _, section, value, size in entries:
+            yield info, ElfSymbol(_name(names, name), section, value, size, info)
+
+    def all_symbols(self) -> tuple[ElfSymbol, ...]:
+        """The symbols in the order of the table, as relocations count them."""
+        return tuple(symbol for _, symbol in self._symbols())
+
+    def relocations(self) -> Iterator[tuple[int, Relocation]]:
+        """The relocations with addends, each with the number of the section that it is for."""
+        for section in self.sections:
+            if section.kind == _RELOCATIONS:
+                content = self.content(section, _MOST_SYMBOLS)
+                for place, info, addend in struct.iter_unpack(f"{self._order}QQq", content[: len(content) // 24 * 24]):
+                    yield section.info, Relocation(place, info & 0xFFFFFFFF, info >> 32, addend)
 
     def notes(self) -> Iterator[tuple[bytes, int]]:
         """Owner and type of each note of its segments."""
@@ -130,8 +159,8 @@ class ElfFile:
         if names >= len(found):
             raise ValueError("it is damaged")
         text = self._bytes(found[names][4], found[names][5], _MOST_NAMES)
-        for name, kind, flags, address, offset, size, link, *_ in found:
-            yield Section(_name(text, name), kind, flags, address, offset, size, link)
+        for name, kind, flags, address, offset, size, link, info, *_ in found:
+            yield Section(_name(text, name), kind, flags, address, offset, size, link, info)
 
     def _bytes(self, offset: int, size: int, most: int) -> bytes:
         if size > most or offset + size > self._size:

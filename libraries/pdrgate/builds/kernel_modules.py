@@ -81,6 +81,19 @@ def module_places(build: KernelBuild) -> dict[str, str]:
     return {name: str(path.relative_to(build.modules)) for name, path in _paths(build).items()}
 
 
+def module_content(build: KernelBuild, name: str) -> bytes:
+    """A module of a build, decompressed.
+
+    Raises:
+        BuildError: there is none of that name, or it cannot be read.
+        MissingToolError: what unpacks it is not installed.
+    """
+    place = _paths(build).get(name) if build.modules is not None else None
+    if place is None:
+        raise BuildError(f"{build.name} has no module {name}")
+    return _load(build, name, place).content
+
+
 def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
     """All modules of a build and the lists that depmod needs, each with its path below ``lib/modules/RELEASE``."""
     if build.modules is None:

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import shell_complete
 
 from pdrgate import __version__
+from pdrgate.cli.affected import affected
 from pdrgate.cli.assess import assess
 from pdrgate.cli.bisect import bisect
 from pdrgate.cli.build import build_kernel
@@ -50,8 +51,8 @@ def cli(debug: bool) -> None:
 
 
 _COMMANDS = (
-    gate, doctor, calibrate, bisect, loads, build_kernel, restore, assess, compare, report, merge, history, fetch,
-    trend,
+    gate, doctor, calibrate, bisect, affected, loads, build_kernel, restore, assess, compare, report, merge, history,
+    fetch, trend,
 )  # fmt: skip
 for _command in _COMMANDS:
     cli.add_command(_command)

@@ -1,0 +1,129 @@
+"""What differs between two kernels: functions and variables, of the image and of the modules that paths load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from pdrgate.builds.boot_image import linked_image
+from pdrgate.builds.decompression import MissingToolError
+from pdrgate.builds.handed_over import BuildError
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.kernel_modules import module_content, module_places
+from pdrgate.differences.kernel_image import KernelImage, Place, linked_kernel
+from pdrgate.differences.module_objects import ModuleObjects, module_objects
+from pdrgate.differences.same_bytes import SameBytes
+
+Kind = Literal["function", "variable"]
+How = Literal["changed", "gone", "new"]
+_Found = TypeVar("_Found")
+_Key = tuple[str, int]
+
+_LOADED_BY_PATHS = re.compile(
+    r"(^|/)(net|crypto|lib|arch/\w+/crypto|drivers/(virtio|net/([^/]+\.ko|(vxlan|wireguard|bonding|geneve|team|ipvlan)/)))"
+)
+"""Where the modules lie that guests load; drivers of hardware are none of them."""
+_MOST = 0.5
+"""The share of all functions that differ where builds have another compiler, configuration or layout."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """A function or variable that is not the same in both builds."""
+
+    kind: Kind
+    module: str
+    """The module that has it; empty of the kernel's image."""
+    name: str
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class CodeDifferences:
+    """All that differs, with how much was compared."""
+
+    functions: int
+    """Functions that both builds have."""
+    variables: int
+    modules: int
+    """Modules that both builds have."""
+    differ: tuple[Difference, ...]
+    missing: tuple[str, ...] = field(default=())
+    """What could not be compared, and counts as different."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether so much differs that the builds differ by more than a change of sources."""
+        changed = sum(one.kind == "function" and one.how == "changed" for one in self.differ)
+        return changed > _MOST * self.functions
+
+    def names(self) -> frozenset[str]:
+        """The names of all functions that differ."""
+        return frozenset(one.name for one in self.differ if one.kind == "function")
+
+
+def code_differences(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
+    """Compare two kernels, without booting either.
+
+    Raises:
+        BuildError: an image cannot be unpacked, or has no symbols (CONFIG_KALLSYMS).
+    """
+    images = _image(before), _image(after)
+    differ = [*_of_images(*images, "function"), *_of_images(*images, "variable")]
+    functions = len(images[0].functions.keys() & images[1].functions.keys())
+    variables = len(images[0].variables.keys() & images[1].variables.keys())
+    missing: list[str] = []
+    places = [{name for name, place in module_places(one).items() if _LOADED_BY_PATHS.search(place)}
+              for one in (before, after)]  # fmt: skip
+    both = sorted(places[0] & places[1])
+    for name in both:
+        try:
+            old, new = (module_objects(module_content(one, name)) for one in (before, after))
+        except (BuildError, MissingToolError, ValueError) as error:
+            missing.append(f"module {name}: {error}")
+            continue
+        differ += _of_modules(name, old, new)
+        functions += len(old.functions.keys() & new.functions.keys())
+        variables += len(old.variables.keys() & new.variables.keys())
+    missing += [f"module {name}: one build has it" for name in sorted(places[0] ^ places[1])]
+    return CodeDifferences(functions, variables, len(both), tuple(sorted(set(differ))), tuple(missing))
+
+
+def _image(build: KernelBuild) -> KernelImage:
+    image = linked_image(build.image)
+    kernel = linked_kernel(image) if image is not None else None
+    if kernel is None:
+        raise BuildError(
+            f"{build.name}: its image cannot be unpacked, or has no symbols; build it with CONFIG_KALLSYMS_ALL"
+        )
+    return kernel
+
+
+def _of_images(before: KernelImage, after: KernelImage, kind: Kind) -> Iterator[Difference]:
+    code = kind == "function"
+    old, new = ((one.functions if code else one.variables) for one in (before, after))
+    both = [key for key in old if key in new]
+    pairs: Sequence[tuple[Place, Place]] = [(old[key], new[key]) for key in both]
+    for number in SameBytes(before, after, code=code).differing(pairs):
+        yield Difference(kind, "", both[number][0], "changed")
+    yield from _of_one(kind, "", old, new)
+
+
+def _of_modules(module: str, before: ModuleObjects, after: ModuleObjects) -> Iterator[Difference]:
+    kinds: tuple[tuple[Kind, Mapping[_Key, bytes], Mapping[_Key, bytes]], ...] = (
+        ("function", before.functions, after.functions), ("variable", before.variables, after.variables),
+    )  # fmt: skip
+    for kind, old, new in kinds:
+        for key in old.keys() & new.keys():
+            if old[key] != new[key]:
+                yield Difference(kind, module, key[0], "changed")
+        yield from _of_one(kind, module, old, new)
+
+
+def _of_one(kind: Kind, module: str, old: Mapping[_Key, _Found], new: Mapping[_Key, _Found]) -> Iterator[Difference]:
+    for key in old.keys() - new.keys():
+        yield Difference(kind, module, key[0], "gone")
+    for key in new.keys() - old.keys():
+        yield Difference(kind, module, key[0], "new")

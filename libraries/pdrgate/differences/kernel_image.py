@@ -1,0 +1,182 @@
+"""A kernel's image as functions and variables by name, and what an address in it is called."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdrgate.builds.elf_file import ElfFile, Section
+from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
+
+Addresses = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+
+_BITS = 1
+"""SHT_PROGBITS: a section whose bytes are in the file."""
+_ALLOCATED = 2
+"""SHF_ALLOC."""
+_CODE: Final = frozenset("tTwW")
+_DATA: Final = frozenset("dDrRvV")
+_COMPILERS_NUMBER = re.compile(r"(?:\.\d+)+$")
+"""The number by which a compiler keeps names apart, which depends on what stands before it."""
+_PREFIX = "__pfx_"
+"""What a kernel calls the padding before a function."""
+_OF_CODE = re.compile(r"\.(head\.|init\.|exit\.|noinstr\.)?text")
+"""Sections of code. A flag does not say it: since 6.16 `.data` holds code that starts the next kernel (kexec)."""
+_OF_DATA = re.compile(r"\.(data|rodata|init\.data)(?!_once)")
+"""Sections whose variables are compared; tables that a linker made of code have sections of their own."""
+_SAYS_NOTHING = re.compile(
+    r"__(ksymtab|kstrtab|crc|BTF_ID|start|stop|end|UNIQUE_ID|initcall|param|modver)_?|kallsyms_|linux_(banner|proc_banner)$"
+    r"|vermagic$|__?(init_)?uts_ns$|str__|_{0,2}btf|_e?(text|data|rodata)$|__irf_|\.L"
+)
+"""Variables that differ by where others lie, or by when a kernel was built."""
+_LONGEST = 1 << 16
+"""Bytes of a variable that are compared: behind the last variable of a section stand texts without a name."""
+_LONGEST_TEXT = 1024
+_LINE = 64
+_SOURCE = re.compile(
+    rb"^/.*?/(?=(arch|block|certs|crypto|drivers|fs|include|init|io_uring|ipc|kernel|lib|mm|net|rust|security|sound|virt)/"
+    rb".*\.[chS]$)"
+)
+"""Where a kernel was compiled, before the name of one of its files."""
+_TEXT: Final = frozenset(b"\t\n\r\x01\x1b" + bytes(range(0x20, 0x7F)))
+
+
+class Place(NamedTuple):
+    """Where a function or variable lies in an image."""
+
+    address: int
+    offset: int
+    """Bytes from the file's begin."""
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelImage:
+    """An ELF image that was linked, with the symbols that the kernel itself knows."""
+
+    content: npt.NDArray[np.uint8]
+    sections: tuple[Section, ...]
+    """Those with an address, in the order of their addresses."""
+    addresses: Addresses
+    """The address of each symbol, rising."""
+    names: tuple[str, ...]
+    """The name of each, without the compiler's number."""
+    functions: Mapping[tuple[str, int], Place]
+    """By name, and which one of that name."""
+    variables: Mapping[tuple[str, int], Place]
+
+    def named(self, address: int) -> tuple[str, int] | None:
+        """The symbol that an address lies behind, and the distance; None where no section has it."""
+        if self.section_of(address) is None:
+            return None
+        at = int(np.searchsorted(self.addresses, np.uint64(address), "right")) - 1
+        return (self.names[at], address - int(self.addresses[at])) if at >= 0 else None
+
+    def section_of(self, address: int) -> Section | None:
+        """The section that an address lies in."""
+        return next((one for one in self.sections if one.address <= address < one.address + one.size), None)
+
+    def text(self, address: int) -> bytes | None:
+        """The text that stands at an address of read-only or initialised data; None where none does."""
+        content = self._data(address, _LONGEST_TEXT)
+        if content is None:
+            return None
+        end = content.find(0)
+        return _SOURCE.sub(b"", content[:end]) if end >= 0 and _TEXT.issuperset(content[:end]) else None
+
+    def data(self, address: int) -> bytes | None:
+        """The bytes that stand at an address of read-only or initialised data, a cache line of them; None elsewhere."""
+        return self._data(address, _LINE)
+
+    def _data(self, address: int, most: int) -> bytes | None:
+        section = self.section_of(address)
+        if section is None or section.kind != _BITS or is_code(section):
+            return None
+        begin = section.offset + address - section.address
+        return self.content[begin : begin + most].tobytes()
+
+    def bytes_of(self, place: Place) -> bytes:
+        """The content of a function or variable."""
+        return self.content[place.offset : place.offset + place.size].tobytes()
+
+
+def linked_kernel(image: Path) -> KernelImage | None:
+    """Read an ELF image; None where it has no symbols (CONFIG_KALLSYMS), or is damaged."""
+    symbols = image_symbols(image)
+    if symbols is None:
+        return None
+    try:
+        with image.open("rb") as file:
+            found = ElfFile(file).sections
+            content = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except (OSError, ValueError):
+        return None
+    sections = tuple(sorted((one for one in found if one.flags & _ALLOCATED), key=lambda one: one.address))
+    first = {one.address: one for one in reversed(symbols)}
+    ordered = sorted(first)
+    return KernelImage(
+        content=content, sections=sections, addresses=np.array(ordered, np.uint64),
+        names=tuple(plain_name(first[address].name) for address in ordered),
+        functions=dict(_numbered(_places(symbols, ordered, sections, _CODE))),
+        variables=dict(_numbered(_places(symbols, ordered, sections, _DATA))),
+    )  # fmt: skip
+
+
+def plain_name(name: str) -> str:
+    """A symbol's name without the number by which a compiler keeps it apart."""
+    return _COMPILERS_NUMBER.sub("", name)
+
+
+def is_code(section: Section) -> bool:
+    """Whether a section holds code."""
+    return _OF_CODE.match(section.name) is not None
+
+
+def says_something(name: str) -> bool:
+    """Whether a symbol is neither padding nor what differs from build to build."""
+    return not name.startswith(_PREFIX) and _SAYS_NOTHING.match(name) is None
+
+
+def _places(
+    symbols: Iterable[TypedSymbol], ordered: list[int], sections: tuple[Section, ...], kinds: frozenset[str]
+) -> Iterator[tuple[str, Place]]:
+    follows = dict(itertools.pairwise(ordered))
+    code = kinds is _CODE
+    mine = [
+        one for one in sections
+        if one.kind == _BITS and one.size and (_OF_CODE if code else _OF_DATA).match(one.name)
+    ]  # fmt: skip
+    begins = [one.address for one in mine]
+    seen: set[int] = set()
+    for symbol in symbols:
+        if symbol.kind not in kinds and not (not code and symbol.kind in _CODE):
+            continue
+        at = int(np.searchsorted(begins, symbol.address, "right")) - 1
+        if at < 0 or symbol.address in seen or not says_something(symbol.name):
+            continue
+        section = mine[at]
+        end = section.address + section.size
+        if symbol.address >= end:
+            continue
+        seen.add(symbol.address)
+        size = min(follows.get(symbol.address, end), end) - symbol.address
+        size = size if code else min(size, _LONGEST)
+        yield plain_name(symbol.name), Place(symbol.address, section.offset + symbol.address - section.address, size)
+
+
+def _numbered(places: Iterable[tuple[str, Place]]) -> Iterator[tuple[tuple[str, int], Place]]:
+    """Places by name and which one of that name: static functions share names."""
+    counts: dict[str, int] = {}
+    for name, place in places:
+        number = counts.get(name, 0)
+        counts[name] = number + 1
+        yield (name, number), place

@@ -1,0 +1,186 @@
+"""Whether the bytes of two functions or variables say the same: where they differ, both must name the same thing.
+
+Nothing is decoded. Where bytes differ, four of them are an address, or the distance to one, that has the same name in
+both builds. A constant that was changed to another one would have to be, by chance, an address of the same symbol at
+the same distance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pdrgate.differences.kernel_image import Addresses, KernelImage, Numbers, Place, is_code
+
+_FIELD = 4
+_BEHIND: Final = (0, 1, 2, 4)
+"""Bytes of an instruction that may stand behind a distance: an immediate."""
+_IMAGE: Final = 0xFFFFFFFF00000000
+"""What the upper half of a kernel's address is."""
+_AT_ONCE = 1 << 21
+"""Bytes that are compared together."""
+_A_TEXT = 4
+"""Characters of what a variable's pointer leads to, for it to be a text: a number may look like a shorter one."""
+_BUG_TABLE = "__bug_table"
+"""Where WARN and BUG have their places. They have no name, and differ by their lines."""
+_PADDING: Final = re.compile(
+    rb"(?:\x66*\x2e?\x0f\x1f(?:\x00|\x40.|\x44..|\x80.{4}|\x84.{5})|\x66*\x90|\xcc)+\Z", re.DOTALL
+)
+
+
+class SameBytes:
+    """Compares functions, or variables, of two images."""
+
+    def __init__(self, before: KernelImage, after: KernelImage, *, code: bool) -> None:
+        self._before, self._after, self._code = before, after, code
+        ids: dict[str, int] = {}
+        self._ids = tuple(
+            np.array([ids.setdefault(name, len(ids)) for name in one.names], np.int64) for one in (before, after)
+        )
+
+    def differing(self, pairs: Sequence[tuple[Place, Place]]) -> Iterator[int]:
+        """The numbers of the pairs that do not say the same."""
+        same_size: list[int] = []
+        for number, (old, new) in enumerate(pairs):
+            one, other = self._before.bytes_of(old), self._after.bytes_of(new)
+            if one == other:
+                continue
+            if old.size == new.size:
+                same_size.append(number)
+            elif not self._code or not self._same_but_for_padding(one, other, old, new):
+                yield number
+        for chunk in _chunks(same_size, [pairs[number][0].size for number in same_size]):
+            yield from self._of_chunk(chunk, pairs)
+
+    def _of_chunk(self, chunk: Sequence[int], pairs: Sequence[tuple[Place, Place]]) -> Iterator[int]:
+        """The pairs of a chunk that differ. Those that differ in other than whole fields are looked at byte by byte."""
+        sizes = np.array([pairs[number][0].size for number in chunk], np.int64)
+        of_pair = np.repeat(np.arange(len(chunk)), sizes)
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        at = [np.array([pairs[number][side].offset for number in chunk], np.int64)[of_pair] + within for side in (0, 1)]
+        differ = np.flatnonzero(self._before.content[at[0]] != self._after.content[at[1]])
+        heads = np.array(_heads(differ.tolist(), of_pair[differ].tolist()), np.int64)
+        room = within[heads] + _FIELD <= sizes[of_pair[heads]]
+        doubtful = set(of_pair[heads[~room]].tolist())
+        heads = heads[room]
+        addresses = [
+            np.array([pairs[number][side].address for number in chunk], np.uint64)[of_pair[heads]]
+            + within[heads].astype(np.uint64)
+            for side in (0, 1)
+        ]
+        fields = [_fields(one.content, at[side][heads]) for side, one in enumerate((self._before, self._after))]
+        near = [one + np.uint64(_FIELD) + field.astype(np.uint64) for one, field in zip(addresses, fields, strict=True)]
+        far = [field.astype(np.uint64) for field in fields]
+        named = self._same_names(near[0], near[1]) | self._same_names(far[0], far[1])
+        doubtful |= set(of_pair[heads[~named]].tolist())
+        for one in sorted(doubtful):
+            old, new = pairs[chunk[one]]
+            if not self._same(self._before.bytes_of(old), self._after.bytes_of(new), old.address, new.address):
+                yield chunk[one]
+
+    def _same_names(self, before: Addresses, after: Addresses) -> npt.NDArray[np.bool_]:
+        """Whether addresses of code, or of variables without content, have the same name."""
+        found = []
+        for image, ids, targets in zip((self._before, self._after), self._ids, (before, after), strict=True):
+            at = np.searchsorted(image.addresses, targets, "right") - 1
+            inside = np.zeros(len(targets), np.bool_)
+            for section in image.sections:
+                if is_code(section) or not section.name.startswith((".rodata", _BUG_TABLE)):
+                    inside |= (targets >= np.uint64(section.address)) & (
+                        targets < np.uint64(section.address + section.size)
+                    )
+            found.append((np.where(at >= 0, ids[at], -1), targets - image.addresses[at], inside & (at >= 0)))
+        (id_before, off_before, in_before), (id_after, off_after, in_after) = found
+        same: npt.NDArray[np.bool_] = (id_before == id_after) & (off_before == off_after) & in_before & in_after
+        return same
+
+    def _same_but_for_padding(self, one: bytes, other: bytes, old: Place, new: Place) -> bool:
+        one, other = _PADDING.sub(b"", one), _PADDING.sub(b"", other)
+        return len(one) == len(other) and self._same(one, other, old.address, new.address)
+
+    def _same(self, one: bytes, other: bytes, old: int, new: int) -> bool:
+        """Whether each byte that differs belongs to a field that names the same thing."""
+        if (
+            self._code
+            and (stripped := (_PADDING.sub(b"", one), _PADDING.sub(b"", other)))
+            and (len(stripped[0]) == len(stripped[1]))
+        ):
+            one, other = stripped
+        at = 0
+        while at < len(one):
+            if one[at] == other[at]:
+                at += 1
+                continue
+            begin = next((start for start in range(at, at - _FIELD, -1)
+                          if self._is_reference(one, other, start, old, new)), None)  # fmt: skip
+            if begin is None:
+                return False
+            at = begin + _FIELD
+        return True
+
+    def _is_reference(self, one: bytes, other: bytes, start: int, old: int, new: int) -> bool:
+        if start < 0 or start + _FIELD > len(one):
+            return False
+        fields = [int.from_bytes(text[start : start + _FIELD], "little", signed=True) for text in (one, other)]
+        for behind in _BEHIND if self._code else (0,):
+            next_one = start + (_FIELD + behind if self._code else 0)
+            if self._alike(old + next_one + fields[0], new + next_one + fields[1]):
+                return True
+        return self._alike(fields[0] % (1 << 64), fields[1] % (1 << 64), is_pointer=not self._code)
+
+    def _alike(self, before: int, after: int, *, is_pointer: bool = False) -> bool:
+        """Whether two addresses are those of the same thing.
+
+        Args:
+            is_pointer: they are a variable's; then what has no name may be one thing wherever it lies.
+        """
+        old, new = self._before.section_of(before), self._after.section_of(after)
+        if old is None or new is None or old.name != new.name:
+            return False
+        if old.name == _BUG_TABLE:
+            return True
+        one, other = self._before.text(before), self._after.text(after)
+        if one is not None and other is not None and (self._code or min(len(one), len(other)) >= _A_TEXT):
+            return one == other
+        name = self._before.named(before)
+        if name == self._after.named(after):
+            return True
+        if is_pointer and not is_code(old):
+            return name is not None and name[1] > 0
+        content = self._before.data(before)
+        return content is not None and content == self._after.data(after)
+
+
+def _chunks(numbers: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    chunk: list[int] = []
+    together = 0
+    for number, size in zip(numbers, sizes, strict=True):
+        chunk.append(number)
+        together += size
+        if together >= _AT_ONCE:
+            yield chunk
+            chunk, together = [], 0
+    if chunk:
+        yield chunk
+
+
+def _heads(differ: Sequence[int], pairs: Sequence[int]) -> list[int]:
+    """Of bytes that differ, the first of each four."""
+    heads: list[int] = []
+    last, of = -_FIELD, -1
+    for at, pair in zip(differ, pairs, strict=True):
+        if at >= last + _FIELD or pair != of:
+            heads.append(at)
+            last, of = at, pair
+    return heads
+
+
+def _fields(content: npt.NDArray[np.uint8], at: Numbers) -> Numbers:
+    """Signed numbers of four bytes each."""
+    parts = [content[at + byte].astype(np.int64) << (8 * byte) for byte in range(_FIELD)]
+    whole = parts[0] | parts[1] | parts[2] | parts[3]
+    return np.where(whole >= 1 << 31, whole - (1 << 32), whole)

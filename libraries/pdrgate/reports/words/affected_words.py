@@ -1,0 +1,62 @@
+"""What differs between two builds, in lines and as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pdrgate.differences.affected_paths import PathRuns
+from pdrgate.differences.code_differences import CodeDifferences, Difference, Kind
+from pdrgate.values.printable import printable
+
+_LISTED = 40
+"""Functions, or variables, that are listed."""
+_NAMED = 4
+"""Functions that are named of a path."""
+
+
+def affected_lines(found: CodeDifferences, paths: Sequence[PathRuns]) -> Iterator[str]:
+    """Lines of text: how much differs, what, and on which paths."""
+    kinds: tuple[tuple[Kind, int], ...] = (("function", found.functions), ("variable", found.variables))
+    for kind, number in kinds:
+        differ = [one for one in found.differ if one.kind == kind]
+        changed, gone, new = (sum(one.how == how for one in differ) for how in ("changed", "gone", "new"))
+        yield f"{changed} of {number} {kind}s differ, {gone} are gone, {new} are new"
+        for one in differ[:_LISTED]:
+            yield f"  {_named(one)}{'' if one.how == 'changed' else f' ({one.how})'}"
+        if len(differ) > _LISTED:
+            yield f"  and {len(differ) - _LISTED} more"
+    if found.everywhere:
+        yield "the builds have another compiler, configuration or layout"
+    yield f"{found.modules} modules compared"
+    for why in found.missing:
+        yield f"  not compared: {printable(why)}"
+    if paths:
+        affected = [one for one in paths if one.is_affected]
+        yield f"{len(affected)} of {len(paths)} paths run code that differs"
+        for path in affected:
+            yield f"  {printable(path.path)}: {_functions(path)}"
+
+
+def affected_values(found: CodeDifferences, paths: Sequence[PathRuns]) -> Mapping[str, object]:
+    """The same as values of JSON."""
+    return {
+        "compared": {"functions": found.functions, "variables": found.variables, "modules": found.modules},
+        "differ": [{"kind": one.kind, "module": one.module, "name": one.name, "how": one.how} for one in found.differ],
+        "everywhere": found.everywhere,
+        "missing": list(found.missing),
+        "paths": [
+            {"path": one.path, "affected": one.is_affected, "known": one.is_known, "functions": list(one.functions)}
+            for one in paths
+        ],
+    }
+
+
+def _named(one: Difference) -> str:
+    return printable(f"{one.module}: {one.name}" if one.module else one.name)
+
+
+def _functions(path: PathRuns) -> str:
+    if not path.is_known:
+        return "what it runs was not counted"
+    more = len(path.functions) - _NAMED
+    return printable(", ".join(path.functions[:_NAMED])) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,64 @@
+"""Which paths run what differs, and how that is said."""
+
+from __future__ import annotations
+
+from made_results import compared, result, scenario
+
+from pdrgate.differences.affected_paths import affected_paths
+from pdrgate.differences.code_differences import CodeDifferences, Difference
+from pdrgate.reports.words.affected_words import affected_lines, affected_values
+
+_FORWARD = Difference("function", "", "ip6_forward", "changed")
+_MODULE = Difference("function", "nf_tables", "nft_do_chain", "new")
+_VARIABLE = Difference("variable", "", "ip6_forward", "changed")
+
+
+def differences(*differ: Difference, functions: int = 100) -> CodeDifferences:
+    return CodeDifferences(functions, 50, 3, differ, ("module tun: one build has it",))
+
+
+def test_a_path_is_affected_by_what_its_packets_execute() -> None:
+    run = result(compared(), scenario())
+    counted, unknown = affected_paths(differences(_FORWARD, _MODULE), run)
+    assert counted.functions == ("ip6_forward",)
+    assert counted.is_affected
+    assert unknown.is_affected
+    assert not unknown.is_known
+    untouched, _ = affected_paths(differences(_MODULE, _VARIABLE), run)
+    assert not untouched.is_affected
+
+
+def test_the_lines_say_how_much_differs_and_which_paths_run_it() -> None:
+    found = differences(_FORWARD, _MODULE)
+    lines = list(affected_lines(found, affected_paths(found, result(compared(), scenario()))))
+    assert lines == [
+        "1 of 100 functions differ, 0 are gone, 1 are new",
+        "  ip6_forward",
+        "  nf_tables: nft_do_chain (new)",
+        "0 of 50 variables differ, 0 are gone, 0 are new",
+        "3 modules compared",
+        "  not compared: module tun: one build has it",
+        "2 of 2 paths run code that differs",
+        "  IPv6 routing: ip6_forward",
+        "  IPv6 routing: what it runs was not counted",
+    ]
+
+
+def test_builds_that_differ_everywhere_are_said_to_have_another_compiler() -> None:
+    assert differences(_FORWARD, functions=1).everywhere
+    assert not differences(_FORWARD, functions=2).everywhere
+    assert "the builds have another compiler, configuration or layout" in affected_lines(
+        differences(_FORWARD, functions=1), ()
+    )
+
+
+def test_values_hold_all_that_the_lines_say() -> None:
+    found = differences(_FORWARD, _MODULE)
+    values = affected_values(found, affected_paths(found, result(compared())))
+    assert values["compared"] == {"functions": 100, "variables": 50, "modules": 3}
+    assert values["paths"] == [{"path": "IPv6 routing", "affected": True, "known": True, "functions": ["ip6_forward"]}]
+
+
+def test_a_strangers_name_controls_no_terminal() -> None:
+    found = differences(Difference("function", "", "ip6\x1b[31m", "changed"))
+    assert not any("\x1b" in line for line in affected_lines(found, ()))
