@@ -218,7 +218,7 @@ def _larger(places: npt.NDArray[np.void], level: CacheLevel) -> npt.NDArray[np.b
 
 def _missed(touched: Touched, levels: CacheLevels) -> dict[str, npt.NDArray[np.uint64]]:
     """Number of misses of each listed line, by the field of `MemoryCounts`: how often a level did not have it."""
-    lines, found = touched.lines, {}
+    lines, found = touched.listed, {}
     for field, level in (("missed_l2", levels.second), ("missed_last", levels.last)):
         larger = _larger(touched.places, level)[lines["place"]]
         found[field] = lines[field] + np.where(larger, lines["first_ever"], 0).astype(np.uint64)

@@ -55,7 +55,7 @@ class NamesLines(Protocol):
     """Names lines, `LISTED_LINE`, by the kernel's symbols and areas."""
 
     def __call__(
-        self, symbols: KernelSymbols, areas: Sequence[LineArea], lines: npt.NDArray[np.void]
+        self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]
     ) -> NamedLines: ...
 
 
@@ -72,10 +72,10 @@ class GuestLineNames:
     build: KernelBuild | None = None
     """Build whose types name fields; None: no fields are named."""
 
-    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], lines: npt.NDArray[np.void]) -> NamedLines:
+    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]) -> NamedLines:
         notes = kernel_notes(symbols, areas)
-        addresses = [first_byte(line, touched) for line, touched in lines[["line", "touched"]].tolist()]
-        kinds = lines["kind"].tolist()
+        addresses = [first_byte(line, touched) for line, touched in listed[["line", "touched"]].tolist()]
+        kinds = listed["kind"].tolist()
         pages = {at // PAGE for at, kind in zip(addresses, kinds, strict=True) if kind == LineKind.DIRECT}
         owners = page_owners(self.memory, notes, pages) if notes is not None and pages else {}
         areas_of_cpus = tuple(self._cpu_areas(symbols, notes))
@@ -101,7 +101,7 @@ class GuestLineNames:
         read = None
         if types is not None and objects is not None and structs is not None:
             read = TypesRead(of_maps, objects.lacking, structs.lacking)
-        return NamedLines(names, missing_names(symbols.data, areas, read, _by_kind(lines, names)))
+        return NamedLines(names, missing_names(symbols.data, areas, read, _by_kind(listed, names)))
 
     def _of_map(self, found: MapOwner) -> str:
         if found.cpu is None:
@@ -143,11 +143,11 @@ def _maps(
         return None, ("end",)
 
 
-def _by_kind(lines: npt.NDArray[np.void], names: Sequence[LineName]) -> dict[LineKind, LinesOfKind]:
+def _by_kind(listed: npt.NDArray[np.void], names: Sequence[LineName]) -> dict[LineKind, LinesOfKind]:
     """How many lines of each kind that may have names were touched, and how many of them have one."""
     touched: Counter[int] = Counter()
     named: Counter[int] = Counter()
-    for (kind, count), name in zip(lines[["kind", "lines"]].tolist(), names, strict=True):
+    for (kind, count), name in zip(listed[["kind", "lines"]].tolist(), names, strict=True):
         touched[kind] += count
         named[kind] += count if name.name else 0
     return {kind: LinesOfKind(touched[kind], named[kind]) for kind in NAMED_KINDS}
@@ -165,7 +165,7 @@ def _variable(symbols: KernelSymbols, address: int) -> str:
 
 
 def by_function(
-    lines: npt.NDArray[np.void],
+    listed: npt.NDArray[np.void],
     functions: Sequence[str],
     names: Sequence[LineName],
     kinds: Mapping[LineKind, str],
@@ -180,7 +180,7 @@ def by_function(
     """
     lines: Counter[tuple[str, str, str]] = Counter()
     missed = {name: count.tolist() for name, count in (misses or {}).items()}
-    rows = zip(functions, names, lines[["kind", "lines"]].tolist(), strict=True)
+    rows = zip(functions, names, listed[["kind", "lines"]].tolist(), strict=True)
     for row, (function, one, (kind, count)) in enumerate(rows):
         if one.name and kind in kinds:
             lines[function, kinds[LineKind(kind)], one.name] += count
@@ -194,7 +194,7 @@ def by_function(
 
 
 def fields_by_function(
-    lines: npt.NDArray[np.void], functions: Sequence[str], names: Sequence[LineName], *, shared: bool
+    listed: npt.NDArray[np.void], functions: Sequence[str], names: Sequence[LineName], *, shared: bool
 ) -> dict[str, dict[str, str]]:
     """Fields of their struct that each function touches, by name of its lines: ``sk_buff.head, .len``.
 
@@ -204,7 +204,7 @@ def fields_by_function(
     # Objects of a cache are alike: the same bytes are touched of most of them.
     alike: Counter[tuple[str, str, int, int, int]] = Counter()
     parts: dict[str, StructPart] = {}
-    rows = lines[["line", "touched", "written", "lines"]].tolist()
+    rows = listed[["line", "touched", "written", "lines"]].tolist()
     for function, one, (line, touched, written, count) in zip(functions, names, rows, strict=True):
         if one.part is not None:
             alike[function, one.name, line * LINE - one.part.begin, touched, written if shared else 0] += count
