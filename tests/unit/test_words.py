@@ -18,6 +18,7 @@ _NOT_YET = frozenset(
         "",
         "cli",
         "data_paths",
+        "differences",
         "gate",
         "history",
         "keywords",
