@@ -105,9 +105,9 @@ int main(void)
     accessed(0, WRITES, FIRST_KERNEL_ADDRESS + 2 * AT - 56, &record->place[1]);
     accessed(1, READS, FIRST_KERNEL_ADDRESS + 2 * AT - 64, &record->place[0]);
     printf("%d/%d ", (int)record->place[0].shared_of[4], (int)record->place[0].writer);
-    for (int at = 0; at < SHARED_TOLD; at++)
+    for (int at = 0; at < SHARED_LISTED; at++)
         if (record->listed[at].writer == 77)
-            printf("%d/%llx/%llx ", (int)record->listed[at].lines, (unsigned long long)record->told[at].touched,
+            printf("%d/%llx/%llx ", (int)record->listed[at].lines, (unsigned long long)record->listed[at].touched,
                    (unsigned long long)record->listed[at].written);
     /* Steps of a packet: the line counts once for each. */
     record->mark[3].role = STEP;

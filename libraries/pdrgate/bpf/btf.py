@@ -237,7 +237,7 @@ class Types:
                 yield TypeMember(self._name(name), at=high << 32 | low)
 
     def _sections(self, wanted: str) -> Iterator[_Raw]:
-        """The variables of a section, or of all that are no maps and no configuration of the kernel's."""
+        """The variables of a section, or of all sections except those of maps and of the kernel's configuration."""
         for section in map(self._raw, self._of_variables):
             ours = section.name.startswith((".rodata", ".data", ".bss"))
             if section.name == wanted if wanted else ours:

@@ -127,7 +127,7 @@ def refusal_in_words(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PacketOutcome:
-    """What a program did with a packet."""
+    """Outcome of a program's run on a packet."""
 
     verdict: str
     """The kernel's name of the returned value."""

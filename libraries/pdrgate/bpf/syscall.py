@@ -98,7 +98,7 @@ def map_items(fd: int, key_size: int, value_size: int) -> Iterator[tuple[bytes, 
 
 
 def attach_tracepoint(fd: int) -> int:
-    """Have a program (``tp_btf/…``) run at its tracepoint until the descriptor that is returned is closed.
+    """Attach a program (``tp_btf/…``) to its tracepoint until the descriptor that is returned is closed.
 
     Raises:
         TestbedError: the kernel refuses.

@@ -33,7 +33,7 @@ _KEPT = 16
 
 
 def elf_image(image: Path, cache: Path | None = None) -> Path | None:
-    """The ELF image in a bzImage, from the cache or put there; None where there is none that boots by PVH.
+    """The ELF image in a bzImage, from the cache or put there; None if it has none that boots by PVH.
 
     That is a kernel without CONFIG_PVH, a compression for which there is no program here (lz4, zstd), a damaged
     payload or one that is too good to be a kernel's, or a cache that cannot be written: the bzImage boots all the same.

@@ -85,11 +85,11 @@ _BY_PROGRAM: Mapping[bytes, Sequence[str]] = {
 
 
 _BEST = 32
-"""No kernel, module or package packs better than this many to one, small ones aside."""
+"""Largest ratio at which a kernel, module or package packs, small ones aside."""
 
 
 def most_unpacked(packed: int, small: int = 64 << 20) -> int:
-    """Bytes that so many may unpack to; what unpacks to more was made to fill this machine."""
+    """Bytes that any file may unpack to. A file that unpacks to more was made to fill this machine."""
     return max(small, _BEST * packed)
 
 
@@ -123,7 +123,7 @@ class Unpacked:
         self._piece = memoryview(b"")
 
     def read(self, size: int = CHUNK, /) -> bytes:
-        """The next bytes, at most so many; none at its end."""
+        """The next bytes, at most ``size``; empty at its end."""
         while not self._piece:
             piece = next(self._pieces, None)
             if piece is None:
@@ -145,7 +145,7 @@ class Part:
         self.left = length
 
     def read(self, size: int = CHUNK, /) -> bytes:
-        """The next bytes, at most so many; none at its end."""
+        """The next bytes, at most ``size``; empty at its end."""
         chunk = self._file.read(min(size, self.left))
         self.left -= len(chunk)
         return chunk

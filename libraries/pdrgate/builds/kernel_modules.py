@@ -25,7 +25,7 @@ from pdrgate.builds.kernel_build import TREE_IMAGE, KernelBuild
 LARGEST_MODULE = 1 << 30
 """Bytes of a file; with its debug information the largest has some 500 MB."""
 _LARGEST_UNPACKED = 192 << 20
-"""Bytes of one module, and of all that a guest gets: its memory has to hold them."""
+"""Largest size in bytes of one module, and of all modules of a guest, whose memory has to hold them."""
 _LARGEST_LIST = 16 << 20
 _LARGEST_INFO = 4 << 20
 
@@ -107,7 +107,7 @@ def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
 
 
 def modules_asked_for(build: KernelBuild) -> int:
-    """How many parts of the kernel its configuration wants as modules, as far as that is known."""
+    """Number of parts of the kernel that its configuration wants as modules, as far as it is known."""
     return len(re.findall(r"^CONFIG_\w+=m$", build.config_text() or "", re.MULTILINE))
 
 
@@ -133,7 +133,7 @@ def module_info(content: bytes) -> dict[str, list[str]]:
 
 
 def _take(build: KernelBuild, wanted: str, paths: Mapping[str, Path], chosen: dict[str, Module]) -> None:
-    """Add a module to those that were chosen, after all that it needs."""
+    """Add a module to the chosen ones, after all that it needs."""
     under_way: dict[str, tuple[Module, Iterator[str]]] = {}
     name: str | None = wanted
     while name is not None or under_way:

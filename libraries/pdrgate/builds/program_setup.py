@@ -19,7 +19,7 @@ import yaml
 from pdrgate.values.errors import UsageError
 
 Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
-"""A value as a file has it: text, a list or a mapping of such."""
+"""Value in a file: a text, or a list or a mapping of values."""
 Attach = Literal["auto", "xdp", "xdp-generic", "tc-ingress", "tc-egress", "tcx-ingress", "tcx-egress"]
 ATTACHES: Mapping[Attach, Literal["xdp", "tc"]] = {
     "xdp": "xdp", "xdp-generic": "xdp", "tc-ingress": "tc", "tc-egress": "tc", "tcx-ingress": "tc", "tcx-egress": "tc"
@@ -41,7 +41,7 @@ class Filling:
     source: str = ""
     """The file that says so."""
     max_entries: int = 0
-    """How many elements the map may have; 0: as many as the object says."""
+    """Number of elements that the map may have; 0: as many as the object says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def console_lines(raw: str) -> Iterator[ConsoleLine]:
 
 
 def parse_line(line: str) -> ConsoleLine:
-    """Take off all that stands before what was said."""
+    """Take off all prefixes of a message."""
     caller, stamped = "", False
     for _ in range(_MOST_PREFIXES):
         match = next((found for one in _PREFIXES if (found := one.match(line)) and found.end()), None)

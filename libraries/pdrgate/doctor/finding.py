@@ -48,7 +48,7 @@ class Check:
     look: Callable[[], Outcome]
 
     def on(self, part: str) -> Finding:
-        """Do it. What it cannot find out, for whatever reason of the testbed's, is a finding as well."""
+        """Run the check. An error of the testbed's is reported as an unknown finding."""
         try:
             return Finding(part, self.name, *self.look())
         except PdrGateError as error:

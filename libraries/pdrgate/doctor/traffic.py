@@ -35,7 +35,7 @@ check needs.
 """
 _LOSSES = re.compile(r"drop|discard|error|noroute|squeeze|missed|refused", re.IGNORECASE)
 _STRAY = 1e-3
-"""Share of packets that are not ours that is nobody's traffic: neighbours that announce themselves."""
+"""Share of foreign packets that is nobody's traffic: neighbours that announce themselves."""
 
 
 def self_test(testbed: Testbed) -> Iterator[Finding]:

@@ -51,7 +51,7 @@ _PLUGINS = {"iptables": "xtables", "ip6tables": "xtables"}
 """Programs that load libraries of their own, and the folder below /usr/lib/ARCHITECTURE where these lie."""
 
 _in_turn = threading.Lock()
-"""Held by who looks for modules: guests that are furnished at once want the same ones, and the others find them."""
+"""Lock of a search for modules: guests that are furnished at once want the same ones, and the later ones find them."""
 
 
 class Furnished:

@@ -113,7 +113,7 @@ class Guest(WatchedShell):
         self.accelerator = accelerator or choose_accelerator(config.accelerator)
         elf = elf_image(build.image) if config.pvh else None
         self.protocol: Literal["pvh", "bzimage"] = "pvh" if elf else "bzimage"
-        """How the kernel is entered: as an ELF image, or as a bzImage that decompresses itself."""
+        """Entry into the kernel: as an ELF image, or as a bzImage that decompresses itself."""
         self.boot_id = secrets.token_hex(4)
         """Identity of this boot among all others."""
         self._console = GuestConsole(folder, self.boot_id)
@@ -226,7 +226,7 @@ class Guest(WatchedShell):
             raise BuildError(f"{self.build.name} was booted and says that it is {release}, not {self.build.release}")
 
     def count(self) -> None:
-        """Have what a metered guest executes counted from here on; what was done before went a fifth faster.
+        """Count from here on what a metered guest executes. Uncounted work is a fifth faster.
 
         Raises:
             GuestError: the plugin does not begin.
@@ -245,17 +245,17 @@ class Guest(WatchedShell):
         self.stands_back = self.config.metered
 
     def hurry(self) -> None:
-        """Have QEMU go before other processes from now on, also while the guest boots."""
+        """Let QEMU go before other processes from now on, also while the guest boots."""
         self._threads.hurry()
 
     def take_place(self) -> None:
-        """Have a guest that stood back run on its own CPUs."""
+        """Make a guest that stood back run on its own CPUs."""
         if self.stands_back:
             self.stands_back = False
             self._threads.settle()
 
     def go_first(self, first: bool) -> None:
-        """Have the virtual CPU run as soon as it has something to do, or, unless ``first``, take turns with others.
+        """Let the virtual CPU run as soon as it has something to do, or, unless ``first``, take turns with others.
 
         Only of a guest that took its place, while it is held: one at full speed would leave nobody else any time.
         """

@@ -17,7 +17,8 @@ from pdrgate.crashes.faults import Crash, FaultReader, last_lines
 from pdrgate.values.errors import StorageError
 
 MOST_OUTPUT = 8 << 20
-"""Bytes that a guest may write; a boot of a distribution's kernel has 30 to 60 kB, and to read so many takes some s."""
+"""Bytes that a guest may write. A boot of a distribution's kernel has 30 to 60 kB, and reading the limit takes some
+s."""
 
 OUTPUT_BOUND = ("prlimit", f"--fsize={MOST_OUTPUT}", "--core=0")
 """Words that start QEMU: no file that it writes gets longer, and it leaves no core."""
@@ -70,11 +71,11 @@ class GuestConsole:
         return self._bytes(0, MOST_OUTPUT).decode(errors="replace")
 
     def last_lines(self) -> str:
-        """How it ends, in one line."""
+        """End of the console, in one line."""
         return last_lines(self._bytes(max(0, self.length - _TAIL), _TAIL).decode(errors="replace"))
 
     def find(self, words: str) -> str:
-        """The first line that holds these words; empty when there is none."""
+        """The first line that holds these words; empty if there is none."""
         return next((line for line in self.text().split("\n") if words in line), "")
 
     @property
@@ -84,7 +85,7 @@ class GuestConsole:
 
     @property
     def seen(self) -> int:
-        """How many faults the last look had found."""
+        """Number of faults that the last look had found."""
         return self._reader.count
 
     def faults(self) -> tuple[Crash, ...]:

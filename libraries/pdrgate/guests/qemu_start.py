@@ -1,4 +1,5 @@
-"""Starts QEMU with all that a guest needs of this machine as descriptors, so that none of it has a name to be left."""
+"""Start of QEMU. All that a guest needs of this machine is handed over as descriptors, so that no file of it has a name
+that could be left behind."""
 
 from __future__ import annotations
 
@@ -169,7 +170,7 @@ class QemuStart:
 
 
 def _writer(heard: socket.socket) -> int | None:
-    """The process id, as this process sees it, of who writes first; None where all end without a word."""
+    """The process id, as this process sees it, of the first process that writes; None if all end without a word."""
     word, ancillary, _, _ = heard.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
     found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
     pid: int = _CREDENTIALS.unpack(found[0])[0] if word and found else 0

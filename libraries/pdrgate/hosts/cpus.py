@@ -93,7 +93,7 @@ def thread_siblings(cpus: Iterable[int], root: Path = _CPU_ROOT) -> dict[int, fr
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """The CPUs of a list such as ``0-2,5``. Raises ValueError when it is none, or no machine has so many."""
+    """The CPUs of a list such as ``0-2,5``. Raises ValueError if it is no list, or no machine has that many."""
     cpus: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
         first, _, last = part.partition("-")
@@ -127,7 +127,7 @@ def cpu_mask(cpus: Iterable[int]) -> str:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """The CPUs of a mask as the kernel shows it (``00000002``, ``f,ffffffff``). Raises ValueError when it is none."""
+    """The CPUs of a mask as the kernel shows it (``00000002``, ``f,ffffffff``). Raises ValueError if it is no mask."""
     bits = 0
     for group in text.strip().split(","):
         bits = bits << 32 | int(group, 16)

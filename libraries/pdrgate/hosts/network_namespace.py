@@ -16,7 +16,7 @@ _CLONE_NEWNET = 0x40000000
 
 
 def enter_namespace(name: str) -> None:
-    """Have the calling thread live in a network namespace from here on. Raises OSError."""
+    """Move the calling thread into a network namespace. Raises OSError."""
     namespace = os.open(_NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if ctypes.CDLL(None, use_errno=True).setns(namespace, _CLONE_NEWNET):

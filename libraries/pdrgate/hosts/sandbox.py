@@ -40,7 +40,7 @@ _SETTINGS = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/openssl.cnf")
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whom a program runs as."""
+    """User that a program runs as."""
 
     uid: int
     gid: int

@@ -50,7 +50,7 @@ def stay_awake() -> Closing | None:
 
 
 def go_first(thread: int) -> None:
-    """Have a thread run as soon as it has something to do, before all that take turns on its CPU (SCHED_FIFO).
+    """Make a thread run as soon as it has something to do, before all that take turns on its CPU (SCHED_FIFO).
 
     For threads that have nothing to do for part of the time: nobody else runs until they wait. Where it may not be,
     nothing happens.
@@ -66,7 +66,7 @@ def may_go_first() -> bool:
 
 
 def take_turns(thread: int) -> None:
-    """Have a thread take turns with others again, as its nice value has it."""
+    """Make a thread take turns with others again, as its nice value has it."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
 

@@ -205,7 +205,7 @@ def _refused(target: SshTarget, key: Path | None, password: str | None) -> str:
 
 
 class _RefuseUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]  # it ships no types
-    """Compares the key shown with the fingerprint wanted, and refuses where there is none."""
+    """Policy that compares the key shown with the fingerprint wanted, and refuses a host without one."""
 
     def __init__(self, target: SshTarget) -> None:
         self._target = target
@@ -284,7 +284,7 @@ def _names(patterns: Iterable[str], name: str) -> bool:
 
 
 def parse_host_key(text: str) -> tuple[str, paramiko.PKey]:
-    """Type and key of a line such as ``ssh-ed25519 AAAA…``. Raises HostKeyError when it is none."""
+    """Type and key of a line such as ``ssh-ed25519 AAAA…``. Raises HostKeyError if it is no such line."""
     try:
         kind, blob = text.split()[:2]
         return kind, paramiko.PKey.from_type_string(kind, base64.b64decode(blob, validate=True))

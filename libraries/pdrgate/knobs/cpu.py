@@ -100,7 +100,7 @@ class IdleLatency(FileSetKnob):
 
 
 def idle_latency(microseconds: int) -> IdleLatency:
-    """Only idle states that a CPU leaves within so many microseconds; 0 leaves polling alone."""
+    """Only idle states that a CPU leaves within ``microseconds``; 0 leaves polling alone."""
     return IdleLatency(f"latency<={microseconds}")
 
 

@@ -93,12 +93,12 @@ def xps(device: str, share: str) -> QueueFiles:
 
 
 def rfs_off(device: str) -> QueueFiles:
-    """No flow steering: packets are not moved to the CPU where a program reads them."""
+    """State without flow steering: packets are not moved to the CPU where a program reads them."""
     return QueueFiles(device, "rps_flow_cnt", "each 0")
 
 
 def rps_off(device: str) -> QueueFiles:
-    """No receive packet steering."""
+    """State without receive packet steering."""
     return rps(device, each(()))
 
 

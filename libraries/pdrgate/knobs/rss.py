@@ -1,4 +1,4 @@
-"""How a device spreads what it receives over its queues: the RSS indirection table, and the fields that are hashed."""
+"""Spread of received packets over a device's queues: the RSS indirection table, and the fields that are hashed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELDS = {
 }  # fmt: skip
 """Fields of a hash as ethtool shows them, with the letters by which it takes them."""
 _NO_FIELDS, _DISCARD = "none", "r"
-"""No field, as a state and as the letter by which ethtool takes it."""
+"""State without hashed fields, and the letter by which ethtool takes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def side_routes(network: str, count: int) -> SideRoutes:
 
 
 def most_side_routes(network: str) -> int:
-    """How many there can be."""
+    """Largest number of side routes."""
     return len(_routes(network))
 
 

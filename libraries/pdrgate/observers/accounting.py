@@ -46,7 +46,7 @@ _NEVER_GOT_THERE: Mapping[Fate, tuple[str, ...]] = {
     "handled": (_RING, _BACKLOG, _TAP, _REFUSED),
     "passed": (_FULL, _RING, _BACKLOG, _TAP, _REFUSED),
 }
-"""How places begin that lose packets which are to meet their fate inside the SUT; what others drop has met one."""
+"""Prefixes of places that lose packets before their fate inside the SUT. Drops at other places are a fate."""
 _PROGRAMS = ("clsact", "ingress")
 """Qdiscs that hold no packets, but tc programs and filters."""
 
@@ -67,7 +67,7 @@ _IP = (
 
 
 _SHARE = "_permille"
-"""How the name of a share ends, such as that of a TRex server's CPU, which is no count."""
+"""Suffix of the name of a share, such as that of a TRex server's CPU, which is no count."""
 _OF_TIME = ("cpu", "vcpu", "heartbeat")
 """Places that count no packets. Their values may be differences of two counters, or shares, and so may fall."""
 _BY_XDP = "by the XDP program"

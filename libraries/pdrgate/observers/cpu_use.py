@@ -122,7 +122,7 @@ def parse_threads(text: str) -> dict[tuple[int, int], Thread]:
 
 
 def descendants(threads: Mapping[tuple[int, int], Thread], process: int) -> set[int]:
-    """A process and all that it and its children have started, by process id."""
+    """A process and all its descendants, by process id."""
     parents = {thread.process: thread.parent for thread in threads.values()}
     found = {process}
     while more := {child for child, parent in parents.items() if parent in found} - found:

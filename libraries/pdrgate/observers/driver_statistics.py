@@ -17,9 +17,9 @@ _LOST = (
     "no pbuf", "no skb", "no space", "out of buf", "out of buffer", "too big", "xmit err", "xmit error",
     "allowance exceeded", "xdp aborted", "xdp full", "xdp err", "xdp tx full", "xdp tx err",
 )  # fmt: skip
-"""Words, one after the other, that are of lost packets whatever stands around them."""
+"""Sequences of words that mean lost packets whatever stands around them."""
 _FAILED = ("fail", "failed", "failure", "err", "error")
-"""Words that are of lost packets beside ``alloc``: the card had no buffer to put one into."""
+"""Words that mean lost packets beside ``alloc``: the card had no buffer for them."""
 _NO_PACKETS = (
     "irq", "intr", "interrupt", "cmpl", "completion", "fdir", "atr", "timestamp", "tstamp", "hwtstamp", "cache",
     "beacon", "event",

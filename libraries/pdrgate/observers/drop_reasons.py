@@ -47,7 +47,7 @@ _PROGRAMS = {0: "", 1: "CPUMAP_", 2: "DEVMAP_"}
 
 
 def tracefs(host: Host) -> str:
-    """The folder of the host's tracefs; mounts it where it is not. Raises TestbedError when there is none."""
+    """The folder of the host's tracefs, which is mounted if it is not. Raises TestbedError if there is none."""
     for folder in _TRACEFS:
         if host.exists(f"{folder}/{_EVENT}"):
             return folder
@@ -149,7 +149,8 @@ class KernelDrop:
     reason: int
     """``enum skb_drop_reason``; beyond it the kinds of XDP."""
     place: int
-    """An address; of cpumaps their id and, in the lower half, a CPU; else of XDP the port's network namespace."""
+    """Place of the drop: an address. For cpumaps it is their id and, in the lower half, a CPU; else for XDP the port's
+    network namespace."""
     port: str = ""
     """The port of XDP; empty if the kernel does not report it."""
 
@@ -270,7 +271,7 @@ class DropHistogram:
         return drop
 
     def close(self) -> None:
-        """Have the kernel count no longer. Raises TestbedError when it goes on."""
+        """Stop the kernel's counting. Raises TestbedError when it goes on."""
         self._host.run("rmdir", self._instance)
 
 

@@ -20,7 +20,7 @@ class DropTrace(Observer, Protocol):
     """
 
     def drops(self, trial: Trial) -> DropsResult:
-        """The packets of this trial by who dropped them, once it has ended. Raises TestbedError."""
+        """The packets of this trial by the function that dropped them, once it has ended. Raises TestbedError."""
 
 
 class DropTracer(Protocol):

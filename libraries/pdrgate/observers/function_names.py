@@ -47,8 +47,8 @@ def returns_by(name: str) -> bool:
 
 
 def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]:
-    """Stacks without the callees that have less than the share ``least`` of all instructions, with all that they
-    call: these count for their callers."""
+    """Stacks without the callees that have, with all that they call, less than the share ``least`` of all instructions.
+    Their instructions count for their callers."""
     inclusive = with_callees(stacks)
     enough = least * sum(instructions for instructions, _ in stacks.values())
     kept: dict[str, tuple[int, int]] = {}
@@ -60,7 +60,7 @@ def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]
 
 
 def with_callees(stacks: Stacks) -> dict[str, int]:
-    """Instructions of each function in each chain of callers, with all that it calls there."""
+    """Instructions of each function in each chain of callers, its callees there included."""
     found: dict[str, int] = {}
     for stack, (instructions, _) in stacks.items():
         for whole in with_callers(stack):

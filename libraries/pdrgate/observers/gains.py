@@ -27,7 +27,7 @@ class Gains:
         return sorted({beside(place, "interface") for place in self.all if place.kind in _PORTS})
 
     def at(self, place: Place, name: str) -> int:
-        """The gain of one counter; 0 where there is none."""
+        """The gain of one counter; 0 if there is none."""
         return self.all.get(place, {}).get(name, 0)
 
     @property

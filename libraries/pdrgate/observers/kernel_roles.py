@@ -20,7 +20,7 @@ class HasFunctions(Protocol):
     """Map of the addresses at which functions of a kernel begin."""
 
     def entries(self, name: str) -> list[int]:
-        """The addresses of functions of that name; none where there is none."""
+        """The addresses of functions of that name; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class KernelRole:
         return (at for name in self.names for at in kernel.entries(name))
 
     def calls(self, executed: Functions) -> int:
-        """How often the first of them was called that was called at all."""
+        """Number of calls of the first of its functions that was called at all."""
         return next((calls for name in self.names if (calls := executed.get(name, (0, 0))[1])), 0)
 
     def absence(self) -> str:

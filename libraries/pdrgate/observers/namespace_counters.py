@@ -49,7 +49,8 @@ class NamespaceCounters:
         self._inside = ThreadInNamespace(name)
 
     def begin(self, interfaces: Collection[str]) -> PendingCounters:
-        """Have them read, of all that is not a port's and of these ports; several namespaces at once."""
+        """Start a reading of these ports' counters, and of all counters that are no port's. Several namespaces read at
+        once."""
         return PendingCounters(self._name, tuple(interfaces), self._inside)
 
     def open_file(self, path: str) -> int:

@@ -163,7 +163,7 @@ def function_shares(report: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def busy(machine: Host, cpus: Sequence[int]) -> Iterator[None]:
-    """Have a program use each of these CPUs all the time, without a system call. Raises TestbedError."""
+    """Make a program use each of these CPUs all the time, without a system call. Raises TestbedError."""
     with contextlib.ExitStack() as stack:
         for cpu in cpus:
             stack.enter_context(machine.start("taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"))

@@ -49,14 +49,14 @@ class XdpLoss:
 
     what: str
     program: str
-    """Whose program it was: a port's (empty), ``CPUMAP_``, ``DEVMAP_``."""
+    """Owner of the program: a port (empty), ``CPUMAP_``, ``DEVMAP_``."""
     node: str
     port: Place | None
     """The port; None if the kernel does not report it."""
     packets: int
 
     def place(self, packets: int) -> PlaceLoss:
-        """Some of them as a place."""
+        """Place of the loss, with ``packets`` of its packets."""
         words, hint = _WORDS[self.what]
         on = f" on {port_name(self.port)}" if self.port else hop_name(self.node)
         return PlaceLoss(where=words.format(on=on), hint=hint, packets=packets)
@@ -64,7 +64,7 @@ class XdpLoss:
 
 @dataclass(slots=True)
 class Twice:
-    """How many packets of other counters are the tracepoints' too, or each other's."""
+    """Packets of other counters that are the tracepoints' too, or each other's."""
 
     dropped: dict[Place, int] = field(default_factory=dict)
     """Packets counted twice, of those that a port's driver says XDP dropped."""

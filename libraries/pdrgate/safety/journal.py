@@ -313,7 +313,7 @@ class _JournalFile:
 
 
 def rewrite(path: Path, head: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]) -> None:
-    """Have a journal that nobody writes any more note these entries alone. Raises StorageError, and leaves it then."""
+    """Rewrite a journal that nobody writes any more with these entries alone. On StorageError it stays as it was."""
     shorter = path.with_suffix(".new")
     try:
         shorter.write_text("".join(json.dumps(record) + "\n" for record in (head, *entries) if record))

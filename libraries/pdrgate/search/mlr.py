@@ -35,7 +35,7 @@ _STEP_DOWN = 0.97
 
 
 class GoalOutcome(StrEnum):
-    """How the search for one goal ended."""
+    """Outcome of the search for one goal."""
 
     FOUND = "found"
     NO_LOWER_BOUND = "no lower bound"

@@ -14,7 +14,7 @@ Measure = Callable[[float, float], Trial]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a trial that is not sound is measured again, at once."""
+    """Number of immediate repeats of a trial that is not sound."""
 
     limited: int = 2
     """Times where the generator fell short."""

@@ -87,7 +87,7 @@ class StabilityCheck:
     name: str
     passed: bool | None
     value: float | None
-    """The number that decided, None when there is none."""
+    """The number that decided, None if there is none."""
     bound: float | None
     sentence: str
 

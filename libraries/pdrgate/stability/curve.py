@@ -206,9 +206,11 @@ class LoadLossCurve:
         return self._crossing_of(lowers, threshold) if len(lowers) > 1 else self.loads[0]
 
     def _crossing_of(self, limits: Sequence[float], threshold: float) -> float | None:
-        """The load where limits of the PLR cross the threshold. The curve loses as much more, or less, than the mean
-        forwards as much less, or more. What a queue holds is in no throughput, so the two do not add up to the
-        load."""
+        """The load where limits of the PLR cross the threshold.
+
+        The curve loses as much more, or less, than the mean forwards as much less, or more. Packets in a queue are in
+        no throughput, so the two do not add up to the load.
+        """
         rates = [
             point.throughput * (1.0 - limit) / (1.0 - point.steady.plr) if point.steady.plr < 1.0 else 0.0
             for point, limit in zip(self.points, limits, strict=False)  # the limits end where they are past

@@ -33,7 +33,7 @@ relative to its median, are often in order.
 
 @dataclass(frozen=True, slots=True)
 class RepeatScatter:
-    """How far a quantity deviates from repeat to repeat."""
+    """Deviation of a quantity from repeat to repeat."""
 
     quantity: str
     deviation: float
@@ -130,7 +130,7 @@ def repeats_that_matter(curve: LoadLossCurve, plr_threshold: float, false_alarm:
 
 
 def series_looked_at(curve: LoadLossCurve) -> int:
-    """How many series are long enough to look at neighbours: they share a level."""
+    """Number of series that are long enough to look at neighbours: they share a level."""
     runs = max((point.runs for point in curve.points), default=0)
     return 1 + (MOST_SERIES if runs >= WANDER_MIN_RUNS else 0)
 

@@ -27,7 +27,7 @@ class SlowBoots:
     boots: int
     """The number of boots of each build."""
     depth: float
-    """How much slower they are, as a part of the others' level."""
+    """Relative slowness against the others' level."""
 
     @property
     def testbeds(self) -> bool:
@@ -44,7 +44,7 @@ class SlowBoots:
 
     @property
     def _by_chance(self) -> float:
-        """Fisher's exact test, both sides: how often so many slow boots fall as unevenly on the builds."""
+        """Fisher's exact test, both sides: probability of the slow boots falling as unevenly on the builds."""
         slow = self.baseline + self.candidate
         ways = [
             comb(self.boots, ours) * comb(self.boots, slow - ours)

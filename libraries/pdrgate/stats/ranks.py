@@ -96,7 +96,7 @@ def lag1_autocorrelation(values: Sequence[float], false_alarm: float = 0.01) -> 
 
 
 def wander(values: Sequence[float], blocks: int = 4) -> float:
-    """How far the level moves: largest minus smallest mean of ``blocks`` consecutive parts, over the series' mean.
+    """Shift of the level: largest minus smallest mean of ``blocks`` consecutive parts, over the series' mean.
 
     0 when there are fewer values than blocks, or the mean is 0.
     """
@@ -108,7 +108,7 @@ def wander(values: Sequence[float], blocks: int = 4) -> float:
 
 
 def rank_sum_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """How likely chance alone sets two samples of one distribution as far apart: two-sided, 1 where one is empty.
+    """Probability that chance alone sets two samples of one distribution as far apart: two-sided, 1 if one is empty.
 
     Wilcoxon's rank sum (Biometrics Bull. 1, 1945), exact for values of any distribution without ties; with ties too
     large where it is exact, never too small. Of more than `_EXACT_UP_TO` values by the normal approximation.
@@ -129,7 +129,7 @@ def rank_sum_p(first: Sequence[float], second: Sequence[float]) -> float:
 
 @lru_cache(maxsize=128)
 def _rank_sums(chosen: int, n: int) -> NDArray[np.float64]:
-    """Probability of each sum of so many ranks chosen by chance from 1 to n."""
+    """Probability of each sum of ``chosen`` ranks chosen by chance from 1 to n."""
     most = chosen * n
     counts = np.zeros((chosen + 1, most + 1))
     counts[0, 0] = 1

@@ -148,7 +148,7 @@ class _Sums(Generic[_Numbers]):
 def _log_odds(
     samples: NDArray[np.float64], counts: NDArray[np.int64], hypotheses: tuple[float, float], alike: Sequence[float]
 ) -> NDArray[np.float64]:
-    """`drifting_likelihood_ratio` of each sample, a row, after its first so many values, a column."""
+    """`drifting_likelihood_ratio` of each sample, a row, at each count of its first values, a column."""
     centre = samples.mean()
     values = samples - centre
     at = counts - 1

@@ -117,7 +117,7 @@ def drop_reasons_here(
     cpumaps: Callable[[], Collection[int]] | None = None,
     generator: int = 0,
 ) -> AnyDropReasons:
-    """Count why namespaces of this machine drop packets, see `NamespaceDrops`; else why the whole machine does.
+    """Counts of why namespaces of this machine drop packets, see `NamespaceDrops`; else of why the whole machine does.
 
     Raises:
         TestbedError: neither can be counted; the message says what is missing.

@@ -49,7 +49,7 @@ class ProcessorCounting:
         return False
 
     def busy(self) -> AbstractContextManager[object]:
-        """Have programs use the CPUs that forward all the time."""
+        """Make programs use the CPUs that forward all the time."""
         return busy(self._watch.machine, self._forwarding())
 
     def describe(self) -> dict[str, str]:

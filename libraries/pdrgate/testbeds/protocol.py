@@ -124,12 +124,16 @@ class Counting(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether equal packets cost equal numbers of instructions, but for a few of a thousand: an emulator sees one
-        CPU and nothing else, a processor all that it is interrupted by."""
+        """Whether equal packets cost equal numbers of instructions, but for a few of a thousand.
+
+        An emulator sees one CPU and nothing else, a processor all that it is interrupted by.
+        """
 
     def busy(self) -> AbstractContextManager[object]:
-        """Have a program use the SUT's CPU all the time, so that only what the kernel does by itself comes between:
-        an idle kernel stops its tick, one that forwards at saturation does not. Raises TestbedError."""
+        """Make a program use the SUT's CPU all the time, so that only the kernel's own work comes between.
+
+        An idle kernel stops its tick, one that forwards at saturation does not. Raises TestbedError.
+        """
 
 
 @runtime_checkable
@@ -159,13 +163,13 @@ class Booting(Protocol):
         """Wait until it is up. Raises TestbedError when it does not come up; it is closed then."""
 
     def stand_back(self) -> None:
-        """Have the SUT stay behind others, which are measured while it comes up and is set up, until `hurry`."""
+        """Keep the SUT behind others, which are measured while it comes up and is set up, until `hurry`."""
 
     def hurry(self) -> None:
-        """Have the SUT go before whatever else runs on this machine: nothing is measured until it is set up."""
+        """Let the SUT go before whatever else runs on this machine: nothing is measured until it is set up."""
 
     def take_place(self) -> None:
-        """Have the SUT run where it is measured, now that it is set up, if it stood back."""
+        """Move the SUT to where it is measured, now that it is set up, if it stood back."""
 
 
 @runtime_checkable
@@ -184,7 +188,7 @@ class Paced(Protocol):
 
 @runtime_checkable
 class KeepsGenerator(Protocol):
-    """A testbed whose generator stays from scenario to scenario, and takes all that comes to its ports."""
+    """Testbed whose generator stays from scenario to scenario, and takes all packets that come to its ports."""
 
     def end_generator(self) -> None:
         """Leave the ports to others; the next scenario that wants a generator gets another one."""

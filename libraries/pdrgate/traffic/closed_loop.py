@@ -8,8 +8,10 @@ from pdrgate.record.transfer import Transfer
 
 
 class ClosedLoop(Protocol):
-    """Moves bytes between a program at the SUT and one at the station that it faces. What is lost is sent again, and no
-    more is sent than was acknowledged: a load cannot be asked for."""
+    """Mover of bytes between a program at the SUT and one at the station that it faces.
+
+    Lost bytes are sent again, and no more are sent than were acknowledged: a load cannot be asked for.
+    """
 
     def describe(self) -> dict[str, str]:
         """Identity of the generator: ``name``, ``engine`` and further keys, as `Generator.describe`."""

@@ -56,17 +56,18 @@ class Delivered:
 
 
 class Arrivals(Protocol):
-    """Who receives packets at the SUT. Both methods raise TestbedError when nobody does any more."""
+    """Receivers of packets at the SUT. Both methods raise TestbedError when nobody receives any more."""
 
     def begin(self, mark: int, count: int, duration: float) -> None:
-        """Count the packets of a trial from here on: so many, with this mark, to be sent in ``duration`` seconds."""
+        """Count the packets of a trial from here on: ``count`` packets with this mark, to be sent in ``duration``
+        seconds."""
 
     def end(self, sending_time: float) -> Delivered:
         """Wait until no more packets come, and return the counts. Sending took ``sending_time`` seconds."""
 
 
 def counted_by(arrivals: Arrivals | None, generator: Generator) -> Generator:
-    """The generator, its packets counted by who receives them at the SUT; as it is where nobody does."""
+    """The generator with its packets counted by receivers at the SUT; the generator itself if there are none."""
     return generator if arrivals is None else DeliveredTraffic(generator, arrivals)
 
 
@@ -81,7 +82,7 @@ class DeliveredTraffic:
         self._generator = generator
         self._arrivals = arrivals
         self._marks = itertools.count(secrets.randbelow(_MARKS))
-        """Other ones in each run: what an earlier one left on the way is nobody's."""
+        """Marks that differ in each run: packets that an earlier run left on the way are foreign."""
 
     def describe(self) -> dict[str, str]:
         return self._generator.describe()

@@ -47,7 +47,7 @@ _BATCH_SPAN = 64e-6
 """Seconds of traffic in a batch: short enough to pace well, long enough to look at the clock rarely."""
 _MAX_BATCH = 64
 _NOT_REFILLED = 32
-"""Packets by which a full ring of virtio is not full, about: it is refilled when so many are gone (half a batch)."""
+"""Packets by which a full ring of virtio may be less than full: it is refilled when about half a batch is gone."""
 QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
 _BROKEN_BURSTS = 2
@@ -65,7 +65,7 @@ _FEWEST_BETWEEN, _MOST_BETWEEN = 9, 15
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """How packets are sent at once, where all of a burst shall wait for the SUT: it looks at none before it has all."""
+    """Sending of packets at once, if all of a burst shall wait for the SUT: it looks at none before it has all."""
 
     packets: int
     """In a burst."""
@@ -258,7 +258,7 @@ class EmbeddedGenerator:
                 stream.close()
 
     def _built_in(self, frames: Frames) -> BuiltInFrames:
-        """How the next trial's frames look, by direction: its tag is theirs."""
+        """Frames of the next trial by direction, with its tag."""
         if frames.mark is not None:
             tags = (MARKED_PORT,) * frames.directions
         else:

@@ -44,7 +44,7 @@ class ShowsFrames(Protocol):
 
 
 def packets_of_trial(load: float, duration: float) -> int:
-    """How many packets a trial of ``load`` packets/s for ``duration`` seconds has.
+    """Number of packets in a trial of ``load`` packets/s for ``duration`` seconds.
 
     Raises:
         UsageError: such a trial has no meaning, or too many packets.

@@ -20,7 +20,7 @@ class SentFrames(Protocol):
 
     @property
     def ways(self) -> Sequence[WireDirection]:
-        """How they look by direction, where the worker makes them."""
+        """Frames by direction, if the worker makes them."""
 
     def asked(self) -> Mapping[str, int]:
         """Fields of the worker's request, see wire.h."""

@@ -45,7 +45,7 @@ class Series:
     title: str
     testbed: str
     fingerprint: str
-    """Digest of all that must be equal but for what a build has a say in."""
+    """Digest of all that must be equal except for a build's own choices."""
     measurand: str
     unit: str
     better: Better

@@ -1,4 +1,4 @@
-"""The .config that a revision is built with: a person's own, or one that has all that guests and data paths need."""
+"""The .config that a revision is built with: a person's own, or one with all that guests and data paths need."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Leftovers:
 
 
 def generations(revision: Revision, ancestor: str) -> int | None:
-    """How many commits lie between a revision and its ancestor; None where it does not come from that commit."""
+    """Number of commits between a revision and its ancestor; None if it does not come from that commit."""
     if revision.commit == ancestor:
         return 0
     between = f"{ancestor}..{revision.commit}"

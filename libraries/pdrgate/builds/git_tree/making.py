@@ -152,7 +152,7 @@ class Making:
         return whole
 
     def text(self, name: str) -> str:
-        """A text among the objects. Raises BuildError where it is none."""
+        """A text among the objects. Raises BuildError if it is no text."""
         read = content(self.objects / name, self.objects, TEXT.largest)
         TEXT.check(Path(name), read)
         return read.decode(errors="replace")

@@ -121,7 +121,7 @@ def commits_between(text: str) -> tuple[Revision, ...]:
 
 
 def uncommitted(tree: Tree) -> int:
-    """How many files of the tree have changes that no commit has, and that no build of a revision holds."""
+    """Number of files of the tree with uncommitted changes, which no build of a revision holds."""
     if tree.asked("rev-parse", "--is-inside-work-tree") != "true":
         return 0
     return len((tree.asked("status", "--porcelain", "--untracked-files=no") or "").splitlines())

@@ -51,7 +51,7 @@ class Tree:
 
     @classmethod
     def around(cls, path: Path) -> Tree | None:
-        """The tree that a folder lies in; None where there is none."""
+        """The tree that a folder lies in; None if there is none."""
         real = path.resolve()
         for one in (real, *real.parents):
             if (one / ".git").exists() or all((one / name).exists() for name in ("HEAD", "objects", "refs")):
@@ -106,7 +106,7 @@ class Tree:
         return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
 
     def _reader(self) -> User | None:
-        """Whom git runs as: the tree's owner, or nobody where that is root."""
+        """User that git runs as: the tree's owner, or nobody if that is root."""
         user, about = nobody(), self._folder.stat()
         if user is None or about.st_uid:
             return None if user is None else User(about.st_uid, about.st_gid)

@@ -149,7 +149,7 @@ class AptArchive:
         return done.stdout.split()
 
     def _looked_up(self, package: str) -> tuple[ArchivePackage | None, str]:
-        """The package, or why there is none."""
+        """The package, or the reason why there is none."""
         self._check_apt(package)
         self._refresh()
         done = self._apt("download", "--print-uris", package)
@@ -165,7 +165,7 @@ class AptArchive:
             )
 
     def _refresh(self, oldest: float = _OLD) -> bool:
-        """Fetch the lists of the suite where they are older than so many seconds; return whether that was done.
+        """Fetch the lists of the suite if they are older than ``oldest`` seconds. Returns whether that was done.
 
         Raises:
             BuildError: there are no lists, and they cannot be fetched.

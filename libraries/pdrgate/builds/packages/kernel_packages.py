@@ -40,7 +40,7 @@ class UnpackedPackages:
     lacking: tuple[str, ...]
     """Packages with parts of the kernel that they need, and that are not among them."""
     ending: str
-    """How the names of their files go on, in short."""
+    """Short form of the endings of their files' names."""
 
 
 def holds_package(path: Path) -> bool:

@@ -28,11 +28,15 @@ PROBE_LIMIT = 60.0
 """Seconds in which the probe must end by emulation; it takes 0.5 s on a quiet machine."""
 
 _KVM_MULTIPLE, _KVM_LEAST = 4.0, 2.0
-"""KVM is given that many times what emulation took, and at least so many seconds: enough to say how slow it is."""
+"""Patience with KVM: a multiple of the time that emulation took, and a least number of seconds, enough to measure how
+slow it is."""
 
 _PATIENCE_MULTIPLE, _LEAST_PATIENCE = 40.0, 10.0
-"""A guest by KVM is silent when it says nothing in that many times what the probe took by emulation, and in so many
-seconds. An emulated kernel says its first word within ten times the probe's time."""
+"""Silence after which a guest by KVM counts as dead: a multiple of the probe's time by emulation, and a least number of
+seconds.
+
+An emulated kernel says its first word within ten times the probe's time.
+"""
 
 _LOOPS = 20_000_000
 _PROBE_CODE = (

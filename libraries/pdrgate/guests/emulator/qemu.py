@@ -45,8 +45,10 @@ class NetworkPort:
     queues: int = 1
     """Pairs of queues, each with interrupts of its own."""
     spread: bool = False
-    """Whether packets for the guest are spread over its queues, by RSS where the kernel has that; else all take the
-    first, and the kernel has the others for XDP."""
+    """Whether packets for the guest are spread over its queues, by RSS if the kernel has it.
+
+    Otherwise all packets take the first queue, and the kernel has the others for XDP.
+    """
     gathers: float = 0.0
     """Seconds for which QEMU waits for more before it sends what the guest has for it; 0: it sends as soon as it runs,
     and how often it interrupts the guest for that, who else runs on this machine decides."""

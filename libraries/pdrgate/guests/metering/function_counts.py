@@ -15,7 +15,8 @@ from pdrgate.observers.watching import Observation
 from pdrgate.record.stretch import Callers, Functions
 
 LEAST_FUNCTION = 2e-6
-"""Share of a trial's instructions: a hundredth of an instruction per packet. What has less is not kept by itself."""
+"""Share of a trial's instructions below which a function is not kept by itself: a hundredth of an instruction per
+packet."""
 LEAST_CALLER = 2e-4
 """Share of a trial's instructions, for callers of a function to be kept: half an instruction of a packet of 2 500."""
 _FEW = 64
@@ -67,7 +68,7 @@ class FunctionObserver:
         return Observation(functions=functions, callers=self._callers(executed, self.symbols, whole))
 
     def _callers(self, executed: Executed, symbols: KernelSymbols, whole: int) -> Callers:
-        """Who calls whom, among functions that a packet has some instructions of."""
+        """Callers of each function, among functions that a packet has some instructions of."""
         least = LEAST_CALLER * whole
         known = {name for name, (own, _) in self.latest.items() if own >= least and not is_thunk(name)}
         found = {
@@ -96,7 +97,7 @@ class BusyProgram:
 
     @contextlib.contextmanager
     def runs(self) -> Iterator[None]:
-        """Have it use the CPU. Raises TestbedError."""
+        """Make the program use the CPU. Raises TestbedError."""
         if self._pid and self._guest.script(f"kill -CONT {self._pid}").exit_code != 0:
             self._pid = ""  # the guest's shell was lost, and took it along
         if not self._pid:

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from pdrgate.guests.metering.plugin_memory import PluginMemory, offset
 
 LATENESS_BOUND = 0.030
-"""Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
-for it does at the machine's full speed, so that more of it would show in a trial."""
+"""Seconds of arrears that are made good: most stalls of a shared machine are shorter.
+
+A CPU makes up for them at the machine's full speed, so that more of them would show in a trial.
+"""
 
 _MAGIC = 0x36726574656D7076
 _CAPACITY, _CHAINS, _STEPS, _GAPS = 1 << 18, 1 << 16, 1 << 18, 1 << 8
@@ -151,7 +153,7 @@ class VcpuMeter(PluginMemory):
         return self._get("speed")
 
     def hold(self, speed: int) -> None:
-        """Hold each CPU at so many instructions/s from now on; 0 lets it run as fast as it can."""
+        """Hold each CPU at ``speed`` instructions/s from now on; 0 lets it run as fast as it can."""
         self._put("speed", speed)
 
     def counts(self) -> tuple[Counts, ...]:
@@ -192,7 +194,7 @@ class VcpuMeter(PluginMemory):
 
     @property
     def halts(self) -> int:
-        """How often the CPUs have halted so far, together."""
+        """Number of halts of all CPUs together so far."""
         return sum(one.halts for one in self.counts())
 
     def executed(self) -> Executed:

@@ -128,7 +128,7 @@ class SpeedRecord:
 
 
 def step_below(speed: int) -> int:
-    """The next lower step, instructions/s; 0 where there is none."""
+    """The next lower step, instructions/s; 0 if there is none."""
     return max((step for step in STEPS if step < speed), default=0)
 
 

@@ -1,4 +1,4 @@
-"""Who called whom in a guest's kernel: instructions by chain of callers, of calls that the plugin has followed."""
+"""Call stacks of a guest's kernel: instructions by chain of callers, of calls that the plugin has followed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ LEAST_STACK = 1e-3
 _DEEPEST = 256
 """Callers in a row; the plugin follows half as many."""
 _ROOM = 1 << 28
-"""Characters that all chains and all that they begin with may have: some 40 000 chains of 25 functions. A kernel that
-is made to call in as many ways as it can would fill this machine's memory."""
+"""Largest number of characters in all chains: some 40 000 chains of 25 functions.
+
+A kernel that is made to call in as many ways as it can would fill this machine's memory.
+"""
 
 
 class CallsObserver:
@@ -110,7 +112,7 @@ def _extended(path: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 
 class _Room:
-    """How much of the room for chains is left."""
+    """Room that is left for chains."""
 
     def __init__(self) -> None:
         self._left = _ROOM

@@ -77,7 +77,7 @@ class StaticData:
         return dict(zip(self.addresses.tolist(), self.names, strict=True))
 
     def at(self, address: int) -> tuple[str, int] | None:
-        """The variable that an address is in, and where that begins; None where there is none."""
+        """The variable that an address is in, and its begin; None if there is none."""
         number = int(np.searchsorted(self.addresses, np.uint64(address), side="right")) - 1
         if number < 0:
             return None

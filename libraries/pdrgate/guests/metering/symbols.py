@@ -47,8 +47,8 @@ _LATER = 8000
 part."""
 _MARK = re.compile(r"_(?:start|begin|end|array)$|^_[se]?text$")
 LARGEST_FUNCTION = np.uint64(1 << 16)
-"""Bytes of a function at most: what lies further behind the last symbol is none of its, but a classic BPF program's for
-one, which the kernel gives no name."""
+"""Largest size of a function in bytes. Code further behind the last symbol is not its own, but a classic BPF program's
+for one, which the kernel gives no name."""
 _NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
 """Symbols that are parts of functions: to go there is no call."""
 
@@ -141,7 +141,7 @@ class KernelSymbols:
         return found
 
     def __len__(self) -> int:
-        """How many places have a name."""
+        """Number of places that have a name."""
         return len(self._address) - 1
 
     def function(self, address: int) -> str:
@@ -210,7 +210,7 @@ def parsed(lines: Iterable[str]) -> Iterator[tuple[KernelSymbol, str]]:
 
 
 def parsed_data(lines: Iterable[str]) -> Iterator[tuple[tuple[int, str], str]]:
-    """Variables of /proc/kallsyms, address and name, each with its module; the kernel itself is none."""
+    """Variables of /proc/kallsyms, address and name, each with its module, which is empty for the kernel's own."""
     return (((one.address, one.name), one.module) for one in typed_symbols(lines) if one.kind in DATA)
 
 

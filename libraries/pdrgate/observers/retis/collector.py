@@ -32,8 +32,8 @@ ulimit -f "$2"
 shift 2
 unshare -m true 2>/dev/null && set -- unshare -m "$@"
 exec "$@" >said 2>&1"""
-"""A file that is full fails the next write, by which Retis ends. What it mounts is gone with it, also when it is
-killed."""
+"""Script that runs the collector. A full file fails the next write, by which Retis ends. Its mounts are gone with it,
+also when it is killed."""
 _LOOK = """[ -s "$1/pid" ] || exit 0
 read -r pid <"$1/pid"
 grep -q "^State:.[^ZX]" "/proc/$pid/status" 2>/dev/null || ended=ended
@@ -49,8 +49,8 @@ _MISSED = re.compile(r"\btotal events lost: (\d+)")
 _BUSY = """read -r pid <"$1/pid" && cut -d ' ' -f 14,15 "/proc/$pid/stat"; stat -c %s "$1/events" 2>/dev/null"""
 """Ticks of CPU time that it has used, and bytes that it has written."""
 _IDLE, _QUIET = 1, 4
-"""The most ticks from one look to the next while it only waits, and so many such looks: now and then it looks at the
-kernel's events."""
+"""Largest number of ticks between two looks at which it only waits, and number of such looks: now and then it looks at
+the kernel's events."""
 _PAUSE, _LOOKS = 0.2, 300
 """Seconds between looks at whether it collects, and looks: it reads the kernel's types first, which takes an emulated
 guest 5 s."""

@@ -22,7 +22,7 @@ _TG_PORTS = ("t0", "t1")
 SUT_PORTS = ("in0", "out0")
 """The ports of each hop, in the order of forward traffic."""
 _XMIT_ERRORS = "_xdp_xmit_errors"
-"""How veth's counters of frames end that the peer's ring had no room for."""
+"""Suffix of veth's counters of frames that the peer's ring had no room for."""
 
 
 class HopChain:
@@ -130,8 +130,10 @@ class HopChain:
         )
 
     def counters(self) -> dict[Counter, int]:
-        """The counters of this machine's CPUs once, those of interfaces and protocols by hop; of the generator's
-        ports what they dropped; and of each wire what its sender could not hand over."""
+        """The counters of this machine's CPUs, of interfaces and protocols by hop, and of wires.
+
+        The generator's ports have only what they dropped. A wire has what its sender could not hand over.
+        """
         ports = dict(zip(self.nodes, (_TG_PORTS, *(SUT_PORTS for _ in self.hops)), strict=True))
         asked = {node: self._counters[node].begin(interfaces) for node, interfaces in ports.items()}
         found: dict[Counter, int] = {}

@@ -215,7 +215,7 @@ class NetnsTestbed:
         )
 
     def close(self) -> None:
-        """Remove the namespaces and put back all that was changed; may be called twice.
+        """Remove the namespaces and put back all that was changed. Calling it twice is harmless.
 
         Raises:
             TestbedError: something could not be undone; all else was, and the next start tries again.

@@ -42,7 +42,7 @@ class Rack(TestbedConfig):
     buffer: Literal["auto", "ring", "backlog"] = "auto"
     """Receive buffer of a scenario. With auto it is the receive ring if the driver has one that can be set."""
     steering: Literal["auto", "irq", "rps"] = "auto"
-    """How packet work gets to a scenario's CPUs; auto: by interrupt affinity where the ports have interrupts."""
+    """Steering of packet work to a scenario's CPUs. With auto it is interrupt affinity if the ports have interrupts."""
     station: StationConfig | None = None
 
     @property

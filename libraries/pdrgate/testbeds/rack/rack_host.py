@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HostConfig:
-    """How a host is reached: by SSH, as this machine, or as a network namespace."""
+    """Access to a host: by SSH, as this machine, or as a network namespace."""
 
     kind: Literal["ssh", "local", "netns"]
     ssh: SshTarget | None = None

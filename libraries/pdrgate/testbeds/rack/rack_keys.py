@@ -52,7 +52,7 @@ class StationConfig:
         return cls(host, station["interface"], None if cpu == "auto" else int(cpu))
 
     def resources(self) -> Iterator[Resource]:
-        """The host, where that is another machine; else what the station has of this one."""
+        """Resources of the station: its host if that is another machine, else its parts of this one."""
         if self.host.ssh is not None:
             yield self.host.resource()
             return

@@ -253,7 +253,7 @@ class RackTestbed:
         return ()
 
     def after_close(self, undo: Callable[[], None]) -> None:
-        """Have ``undo`` called once everything was put back."""
+        """Call ``undo`` once everything was put back."""
         self._afterwards.append(undo)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Generators of a rack: which two ports they send from, and what of this machine they need."""
+"""Generators of a rack: their two ports, and the resources of this machine that they need."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class GuestCounting:
         return True
 
     def busy(self) -> AbstractContextManager[object]:
-        """Have a program use the guest's CPU all the time."""
+        """Make a program use the guest's CPU all the time."""
         return self._program.runs()
 
 

@@ -10,7 +10,7 @@ from pdrgate.values.errors import TestbedError
 
 
 def check_ring(guest: Host, interface: str, packets: int) -> None:
-    """Have an interface's ring hold ``packets``. Raises TestbedError when it does not.
+    """Make an interface's ring hold ``packets``. Raises TestbedError when it does not.
 
     QEMU 10.0 offers 1024 whatever it was given; the kernel then makes a ring smaller.
     """

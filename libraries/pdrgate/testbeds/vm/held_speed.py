@@ -93,7 +93,7 @@ class HeldSpeed:
         return f"its CPU held at {self.choice} ({self.choice.why})" if self.constant else ""
 
     def close(self) -> None:
-        """Have later guests held at a lower speed where this machine was too slow for it; may be called twice."""
+        """Hold later guests at a lower speed if this machine was too slow for it. Calling it twice is harmless."""
         observer, self._observer = self._observer, None
         if observer is not None and self._wanted == "auto":
             self._record.step_down(self.choice.speed, observer.late, observer.trials)

@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 
 
 _QUIET = 0.5
-"""Seconds without a packet that end a drain: all that was not refused comes back, however long nobody runs the guest,
-and what came later would be counted without its packets."""
+"""Seconds without a packet that end a drain.
+
+All packets that were not refused come back, however long nobody runs the guest, and later ones would be counted without
+their trial.
+"""
 
 
 BURST = 192
-"""Packets that are sent at once: three times as many as a kernel takes from a device in a turn, and fewer than a ring
-has room for."""
+"""Packets of a burst: three times as many as a kernel takes from a device in a turn, and fewer than a ring has room
+for."""
 FLOOD = 100e3
 """Packets/s from which on they are sent in bursts."""
 _CRAWL = 200_000
@@ -197,10 +200,10 @@ class Holding(Protocol):
 
     @property
     def halts(self) -> int:
-        """How often it has halted so far."""
+        """Number of halts so far."""
 
     def hold(self, speed: int) -> None:
-        """Hold it at so many instructions/s; 0 lets it run as fast as it can."""
+        """Hold the CPU at ``speed`` instructions/s; 0 lets it run as fast as it can."""
 
 
 class WaitingCpu:
@@ -215,10 +218,10 @@ class WaitingCpu:
         self._taken = taken
         self._before = 0
         self._halts = meter.halts
-        """How often it had halted when it was let go on."""
+        """Number of halts when it was let go on."""
 
     def stop(self) -> None:
-        """Have it do next to nothing from now on, once it has done all that there was to do."""
+        """Let the CPU do next to nothing from now on, once it has done all that there was to do."""
         deadline = time.monotonic() + _PATIENCE
         while self._meter.halts - self._halts < _TICKS and time.monotonic() < deadline:
             time.sleep(_LOOK)
@@ -236,7 +239,7 @@ class WaitingCpu:
 
 
 class _Kept:
-    """A generator that is not closed by who used it for a scenario; satisfies `Generator` and `ShowsFrames`."""
+    """Generator that outlives the scenarios that use it; satisfies `Generator` and `ShowsFrames`."""
 
     def __init__(self, generator: EmbeddedGenerator) -> None:
         self._generator = generator

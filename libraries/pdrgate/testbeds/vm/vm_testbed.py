@@ -63,8 +63,10 @@ DEFAULT_BUFFER = 1000 + DEFAULT_RING
 
 _MAX_BUFFER = 100_000
 _WHOLE_TRIAL = 8192
-"""Packets: more than a trial sends in which CPUs execute in turn. A TAP has room for as many in each of its queues, and
-100 000 took this machine's kernel 6.6 s."""
+"""Packets of a TAP's queue: more than a trial sends in which CPUs execute in turn.
+
+A TAP has room for as many in each of its queues, and 100 000 took this machine's kernel 6.6 s.
+"""
 
 _SLOW = 0.5
 """Seconds without a packet that end a drain, where a guest may be as slow as with each access seen."""
@@ -80,7 +82,7 @@ _BOOTS = 4
 """Boots of which one has to measure its clock rightly: with 25 processes for two CPUs, several in a row did not."""
 
 _in_turn = threading.Lock()
-"""Held by who waits for a guest: what the first one shows of accelerator and speed holds for those beside it."""
+"""Lock of the wait for a guest: what the first guest shows of accelerator and speed holds for those beside it."""
 
 
 class VmTestbed:
@@ -190,15 +192,15 @@ class VmTestbed:
         return StandingGuest(self)
 
     def stand_back(self) -> None:
-        """Have the guest stay behind others until `hurry`, and run on any CPU of the testbed until `take_place`."""
+        """Keep the guest behind others until `hurry`, and let it run on any CPU of the testbed until `take_place`."""
         self.guest.stand_back()
 
     def hurry(self) -> None:
-        """Have the guest go before other processes from now on, where the testbed file lets it."""
+        """Let the guest go before other processes from now on, if the testbed file allows it."""
         self._start.hurry()
 
     def take_place(self) -> None:
-        """Have the guest run on the SUT's CPUs only."""
+        """Make the guest run on the SUT's CPUs only."""
         self.guest.take_place()
 
     @property
@@ -279,7 +281,7 @@ class VmTestbed:
         self._taps.hold(self._waiting)
 
     def _lead_to(self, cpus: int) -> None:
-        """Have packets come to the first CPUs, and wait there all that a trial sends; 0: as the scenario has it."""
+        """Steer packets to the first ``cpus`` CPUs, where all packets of a trial wait; 0: as the scenario has it."""
         self._taps.take_first_queues(cpus)
         self._taps.hold(max(_WHOLE_TRIAL, self._waiting) if cpus else self._waiting)
 
@@ -310,7 +312,7 @@ class VmTestbed:
         return self._speed.pace(short)
 
     def take_first_queues(self) -> None:
-        """Have the one CPU of a guest receive by one queue of each port, now that its data path is set up."""
+        """Make the one CPU of a guest receive by one queue of each port, now that its data path is set up."""
         self._taps.take_first_queues()
 
     def check(self) -> tuple[str, ...]:

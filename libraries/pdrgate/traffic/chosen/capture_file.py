@@ -53,7 +53,7 @@ def captured_packets(path: pathlib.Path, most: int = MOST_CAPTURED) -> tuple[byt
 
 
 def _classic(path: pathlib.Path, data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each frame's length on the wire, and what of it was kept."""
+    """Each frame's length on the wire, and its captured bytes."""
     order = _MAGICS.get(data[:4])
     if order is None or len(data) < _HEADER.size:
         raise DataError(f"{path} is no pcap file; convert it: editcap -F pcap IN OUT")

@@ -29,7 +29,7 @@ class Layer:
     flags: int = 0
     """TCP's, as bits."""
     type: Span | None = None
-    """ICMP's; so the next two."""
+    """Type of an ICMP message. The next two fields are ICMP's, too."""
     code: Span | None = None
     id: Span | None = None
     proto: Span | None = None
@@ -56,9 +56,9 @@ class Flows:
     layers: tuple[Layer, ...]
     """From the innermost to the outermost."""
     flows: int | None = None
-    """None: as many as its ranges make, at most as many as usual."""
+    """Number of flows. None: as many as its ranges make, up to the usual number."""
     draw: Draw = "turn"
-    """How often a flow is sent: all in turn, each as often as chance has it, or by Zipf's law."""
+    """Order of the flows: in turn, by chance, or by Zipf's law."""
     size: int | None = None
     """Bytes of a frame with FCS; None: the scenario's."""
     weight: int = 1
@@ -106,7 +106,7 @@ class ChosenTraffic:
 
     @property
     def directions(self) -> Literal[1, 2]:
-        """How many sides of the SUT packets come from: 2 where some come from behind it."""
+        """Number of sides of the SUT that packets come from: 2 if some come from behind it."""
         return 2 if any(part.origin == "out" for part in self.parts) else 1
 
     @property

@@ -107,7 +107,7 @@ def _version(layer: Layer, usual: Literal[4, 6]) -> Literal[4, 6]:
 
 
 def _open_up(flows: Flows, spans: dict[tuple[int, str], Span]) -> int:
-    """How many flows there are; where the ranges do not make as many, the field that is free makes the rest.
+    """Number of flows. If the ranges make fewer, the field that is free makes the rest.
 
     Raises UsageError when none is.
     """
@@ -127,7 +127,7 @@ def _open_up(flows: Flows, spans: dict[tuple[int, str], Span]) -> int:
 def _drawn(
     spans: Mapping[tuple[int, str], Span], count: int, seed: str
 ) -> Iterator[dict[tuple[int, str], int]]:  # fmt: skip
-    """The values of so many flows, no two of them equal: all that there are, or some drawn with the words as seed."""
+    """The values of ``count`` flows, no two of them equal: all that there are, or some drawn with the words as seed."""
     fixed = {place: span.low for place, span in spans.items() if span.count == 1}
     varied = [(place, span) for place, span in spans.items() if span.count > 1]
     for number in _places(math.prod(span.count for _, span in varied), count, seed):

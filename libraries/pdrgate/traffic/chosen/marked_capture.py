@@ -155,7 +155,7 @@ def _in_gre(frame: bytes, at: int) -> tuple[int, int]:
 
 
 def _network(frame: bytes, kind: int, at: int) -> tuple[_Network, int, int] | None:
-    """The IP header there, the protocol behind it, and where that begins; None where there is none."""
+    """The IP header, the protocol behind it, and that protocol's offset; None if there is none."""
     if kind == IPV4 and len(frame) >= at + 20 and frame[at] >> 4 == 4:
         header, end = 4 * (frame[at] & 15), at + int.from_bytes(frame[at + 2 : at + 4])
         if header < 20 or not at + header <= end <= len(frame):

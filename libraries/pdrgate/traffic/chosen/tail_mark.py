@@ -36,7 +36,7 @@ class TailMark:
 
     @classmethod
     def of(cls, frame: bytes) -> Self | None:
-        """The mark at the end of a frame; None where there is none."""
+        """The mark at the end of a frame; None if there is none."""
         end = frame[-MARK_ROOM:]
         if len(end) < MARK_ROOM or checksum(words_sum(end)):
             return None

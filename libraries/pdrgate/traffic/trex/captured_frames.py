@@ -15,7 +15,7 @@ from pdrgate.traffic.trex.trex_streams import Stream
 
 _MACS, _ETHERNET = 12, 14
 _UNLIKE = 0.25
-"""Part of the bytes behind the MAC addresses, above which a frame is none of ours: a neighbour has other addresses."""
+"""Share of differing bytes behind the MAC addresses above which a frame is foreign: a neighbour has other addresses."""
 
 
 def carried(sent: Sequence[Stream], captured: Sequence[tuple[int, bytes]]) -> tuple[CarriedFrame, ...]:

@@ -29,7 +29,7 @@ Its control loop turns every 10 ms, and its events and our readings take their t
 """
 
 _BATCH = 64
-"""Packets that a server hands to a card at once: a reading may be off by so many."""
+"""Packets that a server hands to a card at once, by which a reading may be off."""
 SHORTEST_TO_LOOK = 0.05
 """Seconds of a trial, below which a request takes too much of it for looks."""
 _QUARTERS = 4
@@ -48,7 +48,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class FlowReading:
-    """Packets of one or more flows that had been sent, and those of them that had come back; and when, in seconds."""
+    """Packets of one or more flows that had been sent, and those of them that had come back, at a time in seconds."""
 
     asked: float
     """The time before the request, by our clock."""
@@ -128,8 +128,9 @@ def under_way_at_looks(sent: int, readings: Sequence[FlowReading]) -> tuple[floa
 
 
 def left_over(looks: Sequence[float]) -> float:
-    """Packets that a trial with these looks left in a queue, or lost: those that were under way when the last one was
-    sent, but for as many as were under way from the beginning.
+    """Packets that a trial with these looks left in a queue, or lost.
+
+    They are those under way when the last packet was sent, less the number that was under way from the beginning.
 
     These are in flight, or of the burst by which a server begins: it sends the first packets some milliseconds late and
     makes up for it at once (one on a core of a virtual machine by 9 ms), so that the trial's time passes between the

@@ -27,7 +27,7 @@ _CHUNKS = 16
 _WORDS = 7
 """Words of 64 bits of an ELF program header."""
 _NOWHERE = (1 << 64) - 1
-"""The physical address of what is none."""
+"""Physical address in /proc/kcore of an area that is no memory."""
 
 
 class LineKind(IntEnum):

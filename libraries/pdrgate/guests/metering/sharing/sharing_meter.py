@@ -83,7 +83,7 @@ class SharingMeter(TrialMemory):
         self._begin(marks)
 
     def begin_timed(self, marks: Sequence[tuple[int, int]], turn: int) -> None:
-        """Ask for a trial that records only how many packets the CPUs take up in what time; else as `begin`."""
+        """Ask for a trial that records only the times at which the CPUs take packets up; else as `begin`."""
         self._put("turn", turn)
         self._put("timed", 1)
         self._begin(marks)

@@ -117,7 +117,7 @@ class Client:
         return dict(self.stl.conn.async_connection.get_raw_snapshot().get("trex-global") or {})
 
     def owner(self, port: int) -> str:
-        """Who holds a port, as the server says now."""
+        """Holder of a port, as the server reports it now."""
         self.stl.ports[port].sync()
         return str(self.request("get_port_status", port_id=port).get("owner") or "")
 

@@ -263,7 +263,7 @@ class WorkerSession:
                 raise Refusal("owned", f"port {port} was {how} during the trial")
 
     def _clear(self) -> None:
-        """No traffic and no streams on our ports."""
+        """Remove all traffic and streams from our ports."""
         stl = self._client.stl
         if active := [port for port in self._ports if self._client.active(port)]:
             stl.stop(active, rx_delay_ms=0)

@@ -122,7 +122,7 @@ class GuestLineNames:
         return LineName()
 
     def _cpu_areas(self, symbols: KernelSymbols, notes: KernelNotes | None) -> Iterator[int]:
-        """How far each CPU's area lies behind where the kernel's file has it."""
+        """Distance of each CPU's area from its place in the kernel's file."""
         places = symbols.data.marks.get(CPU_AREAS)
         if notes is not None and places is not None:
             for cpu in range(self.vcpus):
@@ -144,7 +144,7 @@ def _maps(
 
 
 def _by_kind(listed: npt.NDArray[np.void], names: Sequence[LineName]) -> dict[LineKind, LinesOfKind]:
-    """How many lines of each kind that may have names were touched, and how many of them have one."""
+    """Number of touched lines of each kind that may have names, and number of those that have one."""
     touched: Counter[int] = Counter()
     named: Counter[int] = Counter()
     for (kind, count), name in zip(listed[["kind", "lines"]].tolist(), names, strict=True):
@@ -171,7 +171,7 @@ def by_function(
     kinds: Mapping[LineKind, str],
     misses: Mapping[str, npt.NDArray[np.uint64]] | None = None,
 ) -> dict[str, dict[str, dict[str, int]]]:
-    """How many lines have which name, by function and by what they are counted as.
+    """Number of lines of each name, by function and by the kind that they are counted as.
 
     Args:
         functions: what touched each line.

@@ -21,7 +21,7 @@ _VARIABLES, _CACHES, _PER_CPU, _MAPS = "variables", "slab caches", "per-CPU vari
 
 @dataclass(frozen=True, slots=True)
 class LinesOfKind:
-    """How many lines of one kind were touched, and how many of them have a name."""
+    """Number of touched lines of one kind, and number of those that have a name."""
 
     touched: int = 0
     named: int = 0

@@ -111,7 +111,7 @@ class _Note:
 
 
 def _note(memory: GuestMemory, notes: KernelNotes, page: int) -> _Note | None:
-    """A page's note, or the first page's where it is one of several; None where there is none."""
+    """A page's note, or the first page's if it is one of several; None if there is none."""
     where = memory.physical(notes.tables, page * PAGE)
     if where is None:
         return None

@@ -54,7 +54,7 @@ class StructPart:
 
 @dataclass(frozen=True, slots=True)
 class _Objects:
-    """How the objects of a cache lie in its slabs."""
+    """Layout of a cache's objects in its slabs."""
 
     struct: str
     layout: tuple[str, ...]
