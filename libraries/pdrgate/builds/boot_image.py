@@ -66,7 +66,7 @@ def linked_image(image: Path, cache: Path | None = None) -> Path | None:
 
 
 def built_into(image: Path, name: str, cache: Path | None = None) -> bool | None:
-    """Whether a driver is built into a bzImage; None where that cannot be unpacked.
+    """Whether a driver is built into a bzImage; None if that cannot be unpacked.
 
     The name of its module (KBUILD_MODNAME) is a text in the image then, by which it registers itself.
     """

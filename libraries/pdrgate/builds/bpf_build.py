@@ -78,14 +78,14 @@ class Program:
 
     @property
     def kind_on_packets(self) -> ProgramKind | None:
-        """The kind as which BPF_PROG_RUN runs it on a packet; None where it does not."""
+        """The kind as which BPF_PROG_RUN runs it on a packet; None if it does not."""
         section = self.section.removeprefix("?")
         found = _RUN_ON_PACKETS.get(section) or _RUN_ON_PACKETS.get(section.partition("/")[0]) or self.kind
         return None if found == "tp_btf" else found
 
     @property
     def replaces(self) -> str | None:
-        """The function that its section says it replaces, which may be empty; None where it replaces none."""
+        """The function that its section says it replaces, which may be empty; None if it replaces none."""
         first, _, function = self.section.removeprefix("?").partition("/")
         return function if first == "freplace" else None
 
@@ -146,7 +146,7 @@ class BpfBuild:
 
     @property
     def setup_digest(self) -> str:
-        """The digest of what it is set up with, and of the dispatcher; empty where that is nothing."""
+        """The digest of what it is set up with, and of the dispatcher; empty if that is nothing."""
         if (found := self.dispatcher) is None:
             return self.setup.digest
         parts = (self.setup.digest, found.build.sha256, found.build.program, found.function)

@@ -118,7 +118,7 @@ def _places(content: mmap.mmap, wanted: bytes) -> Iterator[int]:
 
 
 def _names(content: mmap.mmap, tokens: _Tokens) -> _Names | None:
-    """The names before the tokens; None where none are found that their markers agree with."""
+    """The names before the tokens; None if none are found that their markers agree with."""
     first = max(0, tokens.begin - _NEAR) // 4 * 4
     words = np.frombuffer(content[first : tokens.begin // 4 * 4], "<u4").astype(np.int64)
     marked = _longest_rise(words)
@@ -153,7 +153,7 @@ def _longest_rise(words: npt.NDArray[np.int64]) -> tuple[int, int] | None:
 
 
 def _expanded(names: bytes, number: int, markers: Sequence[int], tokens: Sequence[str]) -> tuple[str, ...] | None:
-    """So many names; None where a marker does not agree, or they do not end where the markers begin."""
+    """So many names; None if a marker does not agree, or they do not end where the markers begin."""
     found: list[str] = []
     at = 0
     for one in range(number):
@@ -175,7 +175,7 @@ def _expanded(names: bytes, number: int, markers: Sequence[int], tokens: Sequenc
 def _addresses(
     content: mmap.mmap, tokens: _Tokens, names: _Names, sections: Sequence[Section]
 ) -> npt.NDArray[np.uint64] | None:
-    """The address of each name, in whichever of its forms the table is; None where it is in none.
+    """The address of each name, in whichever of its forms the table is; None if it is in none.
 
     Linux has had distances from one address, before the names and since 6.4 behind the tokens, and since 7.1 distances
     from the place of each. Where per-CPU variables are no addresses (up to 6.14), these alone are no distance.

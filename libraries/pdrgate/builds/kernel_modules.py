@@ -244,7 +244,7 @@ def _is_built_in(build: KernelBuild, name: str) -> bool:
 
 
 def _lines(build: KernelBuild, name: str) -> list[str]:
-    """The lines of one of the lists of modules; none where it is not there."""
+    """The lines of one of the lists of modules; none if it is not there."""
     assert build.modules is not None
     path = build.modules / name
     if not path.exists():

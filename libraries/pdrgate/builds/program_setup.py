@@ -57,8 +57,7 @@ class ProgramSetup:
     """A function of a dispatcher that it replaces (freplace), ``OBJECT:PROGRAM/FUNCTION``; empty: none."""
 
     digest: str = field(init=False, compare=False)
-    """The digest of what it says, but for the dispatcher; empty where it says nothing. Names of files are no part of
-    it.
+    """The digest of what it says, but for the dispatcher; empty if it says nothing. Names of files are no part of it.
     """
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ _TAINT_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    """The state of a kernel's log at one moment. ``warnings`` is None where the log may not be read."""
+    """The state of a kernel's log at one moment. ``warnings`` is None if the log may not be read."""
 
     warnings: tuple[str, ...] | None
     taint: int | None

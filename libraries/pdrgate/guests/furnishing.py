@@ -102,8 +102,7 @@ class Furnished:
 @lru_cache(maxsize=8)
 def modules_for(build: KernelBuild, words: frozenset[str]) -> tuple[Module, ...]:
     """The modules that words name, by a family, by their own name or by an alias for a kind of device, with those that
-    a guest has from the start; none where it need not have more.
-    """
+    a guest has from the start; none if it need not have more."""
     begin = tuple(prefix for word in words for prefix in _FAMILIES.get(word, ()))
     places = {name: place for name, place in module_places(build).items() if _NETWORK.search(place)}
     by_name = [name for name in places if name in words or (begin and name.startswith(begin))]

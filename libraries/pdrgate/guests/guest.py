@@ -172,7 +172,7 @@ class Guest(WatchedShell):
     # --- Its end ---
 
     def close(self) -> None:
-        """End the guest at once; may be called twice. Nothing in it is worth a shutdown."""
+        """End the guest at once. Calling it twice is harmless. Nothing in it is worth a shutdown."""
         if self._closed:
             return
         try:

@@ -229,7 +229,7 @@ class DropProgram:
         return drop_counter(reason, self._names.function(drop.place))
 
     def close(self) -> None:
-        """Count no longer; may be called twice. Raises TestbedError when the host cannot be asked."""
+        """Count no longer. Calling it twice is harmless. Raises TestbedError when the host cannot be asked."""
         self._program.close()
 
     def _started(self) -> PipedProgram:

@@ -53,5 +53,5 @@ def port_name(place: Place) -> str:
 
 
 def hop_name(node: str) -> str:
-    """A node in words, with the space before them; empty where a testbed has one alone."""
+    """A node in words, with the space before them; empty if a testbed has one alone."""
     return f" at {node}" if node.startswith("hop") else ""

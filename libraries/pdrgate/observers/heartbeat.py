@@ -125,8 +125,8 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class BeatSlowdown:
-    """Parts by which the work of a trial's median beat took longer than at its best; 0 where it did not, or where
-    that may be chance."""
+    """Parts by which the work of a trial's median beat took longer than at its best; 0 if it did not, or where that may
+    be chance."""
 
     arithmetic: float = 0.0
     loads: float = 0.0
@@ -219,7 +219,7 @@ class Heartbeat:
         return self._answer()
 
     def close(self) -> None:
-        """End it; may be called twice."""
+        """End it. Calling it twice is harmless."""
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):

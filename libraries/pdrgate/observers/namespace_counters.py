@@ -58,7 +58,7 @@ class NamespaceCounters:
         return self._inside.submit(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC)).result()
 
     def close(self) -> None:
-        """Leave the namespace; may be called twice."""
+        """Leave the namespace. Calling it twice is harmless."""
         self._inside.close()
 
 
@@ -146,7 +146,7 @@ def _qdisc(body: bytes) -> dict[str, Any]:
 
 
 def _driver_statistics(asked: socket.socket, interface: str) -> dict[str, int]:
-    """Statistics as ``ethtool -S`` has them; empty where a driver has none."""
+    """Statistics as ``ethtool -S`` has them; empty if a driver has none."""
     try:
         sets = _ethtool(asked, interface, struct.pack("=IIQI", _GSSET_INFO, 0, 1 << _STATISTICS, 0))
         number = struct.unpack_from("=I", sets, 16)[0]

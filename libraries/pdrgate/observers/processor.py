@@ -88,7 +88,7 @@ class ProcessorCounts:
         return counts
 
     def close(self) -> None:
-        """Count no longer; may be called twice. On a host that is gone nothing is left but a file in /tmp."""
+        """Count no longer. Calling it twice is harmless. On a host that is gone nothing is left but a file in /tmp."""
         with contextlib.suppress(TestbedError):
             self._program.close()
 
@@ -136,7 +136,7 @@ class ProcessorObserver:
         return Observation(dict.fromkeys(after, 0), after, functions=functions, counted=counts["counted_ns"] / 1e9)
 
     def _shares(self) -> dict[str, float]:
-        """The share of each function among all samples; nothing where there are none."""
+        """The share of each function among all samples; nothing if there are none."""
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return {}
@@ -198,7 +198,7 @@ class ProcessorWatch:
         return {"counted": f"by the processor{f', {_RATE} samples/s' if counting[0].profiles else ''}"}
 
     def close(self) -> None:
-        """Count no longer; may be called twice."""
+        """Count no longer. Calling it twice is harmless."""
         while self._counts:
             _, counts = self._counts.popitem()
             counts.close()

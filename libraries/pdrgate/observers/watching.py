@@ -33,7 +33,7 @@ class Observation:
     disturbed: tuple[Cause, ...] = ()
     """Causes for which the trial says nothing about the SUT; empty if it is sound."""
     counted: float = 0.0
-    """Seconds for which functions were counted; 0 where they were not."""
+    """Seconds for which functions were counted; 0 if they were not."""
     later: tuple[Callable[[], Observation], ...] = ()
     """Functions that return the rest, and take time: they are called when nothing is watched any more."""
 

@@ -384,7 +384,7 @@ def _not_enough(series: Sequence[Repeats], what: str, fewest: int = 0) -> str:
 
 
 def _tir_margin(before: LoadPoint, after: LoadPoint, level: float) -> float:
-    """One-sided half width of the TIR between two loads at ``level``; 0 where a load has no deviation."""
+    """One-sided half width of the TIR between two loads at ``level``; 0 if a load has no deviation."""
     if before.runs < 2 or after.runs < 2:
         return 0.0
     first = sample_deviation(before.throughputs) ** 2 / before.runs

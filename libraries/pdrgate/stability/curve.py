@@ -53,7 +53,7 @@ class LoadPoint:
     disturbed: int = 0
     """Repeats left out because the machine disturbed them."""
     least: float | None = None
-    """Packets/s: the least that a repeat delivered in half of its time; None where that is not what they were made for.
+    """Packets/s: the least that a repeat delivered in half of its time; None if that is not what they were made for.
     """
 
     @property

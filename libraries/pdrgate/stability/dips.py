@@ -35,7 +35,7 @@ def without_lone_dips(trials: Sequence[Trial], false_alarm: float) -> list[Trial
 
 
 def _dips(own: Sequence[Trial]) -> list[Trial]:
-    """The dips among trials at one load; none where they are more than a few."""
+    """The dips among trials at one load; none if they are more than a few."""
     middle, deviation = deviation_about_median([trial.throughput_ratio for trial in own])
     least = middle - max(_DEPTH * middle, _REACH * deviation)
     found = [trial for trial in own if trial.throughput_ratio < least]

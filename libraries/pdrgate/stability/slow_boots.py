@@ -55,7 +55,7 @@ class SlowBoots:
 
 
 def slow_boots(baseline: Sequence[float], candidate: Sequence[float]) -> SlowBoots | None:
-    """The few boots that are slower; None where there are none, or they are no few.
+    """The few boots that are slower; None if there are none, or they are no few.
 
     Boots that come up at either of two levels as often are builds that flip; few are a minority that half of all boots
     would show in one of fifty comparisons.

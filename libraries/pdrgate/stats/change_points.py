@@ -223,7 +223,7 @@ class _Slope:
 
 
 def _slope(series: _Values, start: int, end: int, deviation: float) -> _Slope | None:
-    """The slope that fits best; None where there are too few values for one."""
+    """The slope that fits best; None if there are too few values for one."""
     part = series[start:end]
     count = len(part)
     places = np.unique(np.linspace(0, count - 1, min(count, _PLACES)).astype(np.int64))

@@ -14,8 +14,7 @@ _BY_CHANCE = 0.001
 
 
 def order_effect(values: Sequence[float]) -> float:
-    """The amount by which every first value lies above the mean and every second one below it; 0 where chance
-    explains it.
+    """The amount by which every first value lies above the mean and every second one below it; 0 if chance explains it.
 
     Of values that alternate by d around a level the two halves, first ones and second ones, are two samples: Student's
     t of their difference, at a level of one of a thousand. Lone values that lie apart are pulled in before.

@@ -40,7 +40,7 @@ class Deviation:
 
 
 def pooled_deviation(groups: Iterable[Sequence[Weighed]]) -> Deviation | None:
-    """The deviation of values around the mean of their own group; None where no group has two.
+    """The deviation of values around the mean of their own group; None if no group has two.
 
     The pooled variance, sum of squares over degrees of freedom, each group having sum(w) - sum(w^2) / sum(w) of these:
     n - 1 where all n weigh one, and w (n - 1) where all weigh w, so that what is known is forgotten as weights fall.

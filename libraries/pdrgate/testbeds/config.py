@@ -31,7 +31,7 @@ TREX = "trex"
 
 @dataclass(frozen=True, slots=True)
 class GeneratorConfig:
-    """The generator's part of a testbed file. ``cpu`` is None where the file says auto."""
+    """The generator's part of a testbed file. ``cpu`` is None if the file says auto."""
 
     kind: str
     engine: Engine = "auto"
@@ -49,7 +49,7 @@ class Claim:
     """The locks of other machines that a run holds, from its first boot to its last; see `TestbedConfig.claimed`."""
 
     sut: SutLock | None = None
-    """The lock of the SUT's machine; None where that is this one, whose lock is among `TestbedConfig.resources`."""
+    """The lock of the SUT's machine; None if that is this one, whose lock is among `TestbedConfig.resources`."""
     station: SutLock | None = None
 
 
@@ -73,7 +73,7 @@ class TestbedConfig(ABC):
     source: Path
     generator: GeneratorConfig
     cpus: tuple[int, ...] | None = None
-    """The SUT's CPUs; None where the file says auto."""
+    """The SUT's CPUs; None if the file says auto."""
     isolate: bool = True
     """Whether packet work goes before other processes on the SUT's CPUs."""
     knobs: Mapping[str, Any] = field(default_factory=dict)

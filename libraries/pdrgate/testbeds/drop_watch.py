@@ -46,7 +46,7 @@ class DropWatch:
         return (DropObserver(self._reasons),) if self._reasons is not None else ()
 
     def close(self) -> None:
-        """Count no longer; may be called twice. Raises TestbedError when the SUT goes on."""
+        """Count no longer. Calling it twice is harmless. Raises TestbedError when the SUT goes on."""
         reasons, self._reasons = self._reasons, None
         if reasons is not None:
             reasons.close()

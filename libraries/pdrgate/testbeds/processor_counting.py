@@ -57,5 +57,5 @@ class ProcessorCounting:
         return self._watch.describe()
 
     def close(self) -> None:
-        """Count no longer; may be called twice."""
+        """Count no longer. Calling it twice is harmless."""
         self._watch.close()

@@ -98,7 +98,7 @@ class Testbed(Protocol):
         """A generator for traffic of an IP version; the caller closes it."""
 
     def close(self) -> None:
-        """Put everything back; may be called twice."""
+        """Put everything back. Calling it twice is harmless."""
 
 
 class Counting(Protocol):

@@ -32,7 +32,7 @@ class Generator(Protocol):
         """
 
     def close(self) -> None:
-        """Stop the generator and free what it holds; may be called twice."""
+        """Stop the generator and free what it holds. Calling it twice is harmless."""
 
 
 @runtime_checkable

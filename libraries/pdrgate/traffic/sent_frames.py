@@ -26,7 +26,7 @@ class SentFrames(Protocol):
         """Fields of the worker's request, see wire.h."""
 
     def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
-        """A frame that was kept, its bytes in hex, beside how it was sent; None where that is not known."""
+        """A frame that was kept, its bytes in hex, beside how it was sent; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

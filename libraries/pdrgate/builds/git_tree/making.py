@@ -165,7 +165,7 @@ class Making:
         return release
 
     def take_out(self, path: Path, kind: KindOfFile, to: Path) -> None:
-        """Copy a file that a build has made. Raises BuildError where it is missing, or is no file of its kind."""
+        """Copy a file that a build has made. Raises BuildError if it is missing, or is no file of its kind."""
         within = self.installed if path.is_relative_to(self.installed) else self.objects
         with opened_build_file(path, within, kind.largest) as file, to.open("xb") as copy:
             begin = file.read(1 << 16)
@@ -210,7 +210,7 @@ class Making:
         )  # fmt: skip
 
     def _run(self, report: Report, *command: str, readable: dict[str, Path] | None = None) -> None:
-        """Run a program, and report now and then how much it has compiled. Raises MakeError where it fails."""
+        """Run a program, and report now and then how much it has compiled. Raises MakeError if it fails."""
         before = ("prlimit", f"--fsize={_LARGEST_FILE}", "--core=0", "nice", "-n", "19")
         held: tuple[int, ...] = (self.lock,)
         if self.confined:

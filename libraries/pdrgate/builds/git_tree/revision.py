@@ -44,7 +44,7 @@ class Revision:
 
 
 def named_revision(text: str) -> tuple[Path, str] | None:
-    """The tree and the revision that ``TREE@REV`` names; None where the text is no such thing.
+    """The tree and the revision that ``TREE@REV`` names; None if the text is no such thing.
 
     A file or a folder of the whole name comes first. No revision, as in ``~/linux@``, is HEAD.
     """

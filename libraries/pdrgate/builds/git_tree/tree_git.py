@@ -59,7 +59,7 @@ class Tree:
         return None
 
     def command(self, *words: str) -> list[str]:
-        """The words that run git in it. Raises BuildError where it is not installed, or may not read the tree."""
+        """The words that run git in it. Raises BuildError if it is not installed, or may not read the tree."""
         if shutil.which("git") is None:
             raise BuildError(f"{self.top}: git is not installed; install it, or name a build of the kernel")
         options = ["--no-optional-locks", "--no-replace-objects", *(word for one in _SETTINGS for word in ("-c", one))]

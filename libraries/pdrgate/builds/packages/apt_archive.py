@@ -74,7 +74,7 @@ class NamedPackage:
 
 
 def named_package(text: str) -> NamedPackage | None:
-    """The package that ``NAME``, ``NAME=VERSION`` or ``SUITE/linux-…`` names; None where it is no such text.
+    """The package that ``NAME``, ``NAME=VERSION`` or ``SUITE/linux-…`` names; None if it is no such text.
 
     A file or a folder of that name comes first.
     """
@@ -82,7 +82,7 @@ def named_package(text: str) -> NamedPackage | None:
 
 
 def named_pattern(text: str) -> NamedPackage | None:
-    """The packages that a pattern such as ``SUITE/linux-image-6.*`` names; None where it is no such text."""
+    """The packages that a pattern such as ``SUITE/linux-image-6.*`` names; None if it is no such text."""
     return _named(_PATTERN, text)
 
 
@@ -127,7 +127,7 @@ class AptArchive:
         return self._looked_up(package)[0]
 
     def download(self, package: str, folder: Path) -> None:
-        """Put the package's file into a folder. Raises BuildError, or StorageError where there is no room."""
+        """Put the package's file into a folder. Raises BuildError, or StorageError if there is no room."""
         done = self._apt("download", package, folder=folder)
         if done.returncode:
             error = StorageError if "No space left" in done.stderr else BuildError
@@ -137,7 +137,7 @@ class AptArchive:
             )
 
     def names(self, beginning: str) -> list[str]:
-        """The names of packages that begin so. Raises BuildError where apt cannot list them."""
+        """The names of packages that begin so. Raises BuildError if apt cannot list them."""
         called = f"{self._called(beginning)}…"
         self._refresh()
         try:

@@ -26,7 +26,7 @@ class Member:
 
 
 def skip_rest(content: Part) -> None:
-    """Read what is left of a file. Raises ValueError where the archive ends before it."""
+    """Read what is left of a file. Raises ValueError if the archive ends before it."""
     while content.read(CHUNK):
         pass
     if content.left:

@@ -75,7 +75,7 @@ def unpacked_packages(sources: Sequence[str], cache: Path) -> UnpackedPackages:
 
 
 def packages_in(folder: Path, cache: Path) -> list[str]:
-    """The packages of the one kernel that lie in a folder as .deb or .rpm files; none where there are no packages.
+    """The packages of the one kernel that lie in a folder as .deb or .rpm files; none if there are no packages.
 
     Raises:
         BuildError: they are of several kernels, or lead out of the folder.

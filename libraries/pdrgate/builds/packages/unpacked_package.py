@@ -46,7 +46,7 @@ class PackageOrigin(Protocol):
     """The place that a package came from."""
 
     def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
-        """Another package of the same kernel, unpacked; None where it is not there."""
+        """Another package of the same kernel, unpacked; None if it is not there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class QemuThreads:
             self._awake = stay_awake()
 
     def let_sleep(self) -> None:
-        """Let this machine's CPUs sleep again, which `go_first` keeps awake; may be called twice."""
+        """Let this machine's CPUs sleep again, which `go_first` keeps awake. Calling it twice is harmless."""
         awake, self._awake = self._awake, None
         if awake is not None:
             awake.close()

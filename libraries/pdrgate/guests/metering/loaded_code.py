@@ -138,7 +138,7 @@ class LoadedCode:
 
 @lru_cache(maxsize=256)
 def _sections_of(build: KernelBuild, name: str) -> Mapping[str, _ModuleSection]:
-    """The sections of a module by name; nothing where the build has no such module."""
+    """The sections of a module by name; nothing if the build has no such module."""
     module = next((one for one in select_modules(build, (), (name,)) if one.name == name), None)
     return {} if module is None else dict(_sections_in(module.content))
 

@@ -198,7 +198,7 @@ class SpeedObserver:
         return Observation(_reading(before), _reading(after), disturbed=tuple(found))
 
     def _late(self, before: Counts, after: Counts) -> float:
-        """Seconds that a CPU was late by; 0 where they do not matter."""
+        """Seconds that a CPU was late by; 0 if they do not matter."""
         lost, passed = after.lost - before.lost, after.time - before.time
         executed = (after.instructions - before.instructions) / self._speed
         behind = passed - (after.halted - before.halted) - executed
@@ -206,7 +206,7 @@ class SpeedObserver:
 
 
 def starvation(gaps: Sequence[tuple[float, float]], began: float, sent: float) -> float:
-    """Seconds without a CPU that show in what a trial counted; 0 where they do not.
+    """Seconds without a CPU that show in what a trial counted; 0 if they do not.
 
     A virtual CPU that has nothing to do is not late, and neither is one that QEMU's main loop hands no packets for want
     of a CPU of its own.

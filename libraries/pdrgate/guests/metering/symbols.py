@@ -149,7 +149,7 @@ class KernelSymbols:
         return self.names(np.array([address], dtype=np.uint64))[0]
 
     def entries(self, name: str) -> list[int]:
-        """The addresses at which functions of that name begin; none where there is no such function."""
+        """The addresses at which functions of that name begin; none if there is no such function."""
         number = self._number.get(name)
         return [] if number is None else [int(one) for one in self._address[(self._function == number) & self._entry]]
 
@@ -296,7 +296,7 @@ def _from_symbols(symbols: Iterable[TypedSymbol], base: int) -> KernelSymbols:
 
 
 def _of_image(image: Path, cache: Path) -> Path | None:
-    """The file of an image's symbols, by their distance from where its code begins; None where none are found in it."""
+    """The file of an image's symbols, by their distance from where its code begins; None if none are found in it."""
     about = image.stat()
     kept = cache / f"names-of-image-{_FORM}-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
     if kept.exists():

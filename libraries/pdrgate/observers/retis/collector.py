@@ -76,7 +76,7 @@ class Collected:
 
 
 def version_of(machine: Host) -> str:
-    """The version of the collector on a host. Raises TestbedError where none is installed."""
+    """The version of the collector on a host. Raises TestbedError if none is installed."""
     version = machine.run("retis", "--version", check=False)
     if version.exit_code:
         raise TestbedError(
@@ -129,7 +129,7 @@ class Collection:
         return Collected(full, int(missed[1]) if missed and not full else 0)
 
     def close(self) -> None:
-        """End it and remove what it wrote there; may be called twice."""
+        """End it and remove what it wrote there. Calling it twice is harmless."""
         running, self._running = self._running, None
         with contextlib.suppress(HostError):  # it ended before, with the shell that it was started from
             if running is not None:

@@ -41,7 +41,7 @@ class Dropped:
     reason: str
     """The kernel's own, as NO_SOCKET; NOT_SPECIFIED where it has none."""
     stack: tuple[str, ...]
-    """Functions with offsets, the innermost first; empty where the collector had no room for it."""
+    """Functions with offsets, the innermost first; empty if the collector had no room for it."""
     netns: int | None
     """The network namespace's inode number."""
     packet: str

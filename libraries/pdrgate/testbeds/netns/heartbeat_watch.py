@@ -36,6 +36,6 @@ class HeartbeatWatch:
         return {} if self.missing else {"heartbeat": PERIOD}
 
     def close(self) -> None:
-        """End the heartbeats; may be called twice."""
+        """End the heartbeats. Calling it twice is harmless."""
         for heartbeat in self._heartbeats.values():
             heartbeat.close()

@@ -165,7 +165,8 @@ class HopChain:
         return found
 
     def close(self) -> None:
-        """Remove the namespaces; may be called twice. Raises TestbedError when one stays; the next call tries again."""
+        """Remove the namespaces. Calling it twice is harmless. Raises TestbedError when one stays; the next call tries
+        again."""
         failures: list[str] = []
         for one in self._counters.values():
             one.close()

@@ -44,7 +44,7 @@ class RackBuffer:
             raise TestbedError(f"sut.buffer: {lacks[0]}; write backlog or auto")
         self.kind: Literal["ring", "backlog"] = "backlog" if wanted == "backlog" or lacks else "ring"
         self.fixed = (sysctl(BACKLOG, 1).lacking(machine) or "") if keeps and self.kind == "backlog" else ""
-        """Why the buffer stays as it is; empty where it is set."""
+        """Why the buffer stays as it is; empty if it is set."""
 
     def hold(self, packets: int) -> None:
         """Set how many packets wait before they are dropped: in each ring, or per CPU. Raises TestbedError."""

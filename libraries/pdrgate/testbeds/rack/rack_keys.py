@@ -27,7 +27,7 @@ class PortConfig:
     mac: str | None = None
     pci: str | None = None
     faces: str | None = None
-    """The MAC address of the generator's port at the other end; None where that can be read."""
+    """The MAC address of the generator's port at the other end; None if that can be read."""
 
     @classmethod
     def read(cls, port: Mapping[str, str]) -> PortConfig:

@@ -70,7 +70,7 @@ class RackStation:
             self._lock.renew()
 
     def close(self) -> None:
-        """Put the interface back; may be called twice.
+        """Put the interface back. Calling it twice is harmless.
 
         Raises:
             TestbedError: something could not be undone; the next start tries again.

@@ -257,7 +257,7 @@ class RackTestbed:
         self._afterwards.append(undo)
 
     def close(self) -> None:
-        """Put everything back; may be called twice.
+        """Put everything back. Calling it twice is harmless.
 
         Raises:
             TestbedError: something could not be undone; all else was, and the next start tries again.

@@ -91,7 +91,7 @@ class GuestStart:
         self._restart(self._choose())
 
     def end(self) -> None:
-        """End the guest; may be called twice."""
+        """End the guest. Calling it twice is harmless."""
         if self._guest is not None:
             self._guest.close()
             self._guest = None

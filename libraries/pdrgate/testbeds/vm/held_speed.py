@@ -14,7 +14,7 @@ from pdrgate.values.errors import TestbedError
 
 
 def with_meter(machine: GuestConfig, wanted: CpuSpeed) -> GuestConfig:
-    """The guest with the meter that a speed takes. Raises TestbedError where it has more CPUs than can be held."""
+    """The guest with the meter that a speed takes. Raises TestbedError if it has more CPUs than can be held."""
     if wanted != "full" and machine.vcpus == 1:
         return replace(machine, metered=True)
     if isinstance(wanted, int):
@@ -89,7 +89,7 @@ class HeldSpeed:
             self._observer.let_go()
 
     def sentence(self) -> str:
-        """The speed in words; empty where the guest is not held."""
+        """The speed in words; empty if the guest is not held."""
         return f"its CPU held at {self.choice} ({self.choice.why})" if self.constant else ""
 
     def close(self) -> None:

@@ -177,7 +177,7 @@ class StandingGuest:
         return (CounterObserver(self.testbed.outer_counters),)
 
     def close(self) -> None:
-        """End the generator and the guest; may be called twice."""
+        """End the generator and the guest. Calling it twice is harmless."""
         self.end_generator()
         self.testbed.close()
 

@@ -129,7 +129,7 @@ class TapNamespace:
         return sum(found[tap]["tx_packets"] for tap in TAPS)
 
     def close(self) -> None:
-        """Remove the namespace; may be called twice. Raises TestbedError when it stays."""
+        """Remove the namespace. Calling it twice is harmless. Raises TestbedError when it stays."""
         if self._devices >= 0:
             os.close(self._devices)
             self._devices = -1

@@ -397,7 +397,8 @@ class VmTestbed:
         )
 
     def close(self) -> None:
-        """End the guest and remove the namespace; may be called twice. Raises TestbedError when something stays."""
+        """End the guest and remove the namespace. Calling it twice is harmless. Raises TestbedError when something
+        stays."""
         # One that comes up ahead of its turn, in a thread, closes itself when it is ended from here.
         with self._closing:
             self._start.end()

@@ -80,7 +80,7 @@ def marked_frames(capture: CapturedTraffic, surroundings: Surroundings) -> list[
 
 
 def with_room(frame: bytes) -> bytes | None:
-    """The frame, longer by a mark, or its payload's end in place of it where it would be too long; None where it is.
+    """The frame, longer by a mark, or its payload's end in place of it where it would be too long; None if it is.
 
     What is no IP gets the mark behind it.
 

@@ -106,8 +106,8 @@ def sending_end(seconds: float, sending: Sending, *, stopped: bool = False) -> f
 
 
 def under_way_at_looks(sent: int, readings: Sequence[FlowReading]) -> tuple[float, ...]:
-    """Packets of ``sent`` that were under way at each of `LOOKS` equal steps of the sending; empty where it was not
-    looked at in each of its quarters.
+    """Packets of ``sent`` that were under way at each of `LOOKS` equal steps of the sending; empty if it was not looked
+    at in each of its quarters.
 
     Before the first reading, and after the last one with packets still to send, it goes on as in the quarter next to
     it. When the last packet was sent no fewer had come back than that reading has, and no more than the next one has.
@@ -144,8 +144,8 @@ def left_over(looks: Sequence[float]) -> float:
 
 
 def unseen(begin: float, end: float, readings: Sequence[FlowReading]) -> float:
-    """The longest time without a reading between the begin and the end of sending, seconds; 0 where each quarter of it
-    had one."""
+    """The longest time without a reading between the begin and the end of sending, seconds; 0 if each quarter of it had
+    one."""
     times = sorted(reading.at for reading in readings if begin < reading.at < end)
     if len({int((at - begin) / (end - begin) * _QUARTERS) for at in times}) == _QUARTERS:
         return 0.0

@@ -179,7 +179,7 @@ class TRexGenerator:
         return streams(frames, self._paths, count, duration, turn=self._turn, captures=self._captures, table=table)
 
     def _table(self, frames: Frames) -> FrameTable | None:
-        """The chosen frames, made once; None where none are chosen."""
+        """The chosen frames, made once; None if none are chosen."""
         if frames.chosen is None:
             return None
         if self._made is None or self._made[:2] != (frames.chosen, frames.size):

@@ -135,7 +135,7 @@ def memory_marks(
 
 
 def takes_packets_up(executed: Functions) -> str:
-    """The function that a kernel calls once for each packet that it takes; empty where none is known."""
+    """The function that a kernel calls once for each packet that it takes; empty if none is known."""
     programs = {name: calls for name, (_, calls) in executed.items() if name.startswith(PROGRAM)}
     most = max(programs, key=lambda name: programs[name], default="")
     for name in TAKES_UP.names:

@@ -76,7 +76,7 @@ class KernelStructs:
         return self._types.size(number)
 
     def size_behind(self, structure: str, member: str) -> int:
-        """Bytes of what a member points to; 0 where it points to nothing that has a size."""
+        """Bytes of what a member points to; 0 if it points to nothing that has a size."""
         return self._types.size_behind(structure, member) or 0
 
     def words(self, at: int, count: int, each: int = 8) -> npt.NDArray[np.uint64]:

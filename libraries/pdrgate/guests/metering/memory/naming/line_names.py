@@ -37,7 +37,7 @@ class LineName:
     """Name of a line."""
 
     name: str = ""
-    """Empty where it has none that is known."""
+    """Empty if it has none that is known."""
     part: StructPart | None = None
     """The struct that was touched, where it is certain which that is."""
 
@@ -159,7 +159,7 @@ def first_byte(line: int, touched: int) -> int:
 
 
 def _variable(symbols: KernelSymbols, address: int) -> str:
-    """A variable of the kernel or of a module; none where code lies, which has data of its own now and then."""
+    """A variable of the kernel or of a module; none if code lies, which has data of its own now and then."""
     found = symbols.data.at(address)
     return "" if found is None or symbols.code_before(address) > found[1] else found[0]
 

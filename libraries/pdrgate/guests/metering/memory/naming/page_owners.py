@@ -127,7 +127,7 @@ def _note(memory: GuestMemory, notes: KernelNotes, page: int) -> _Note | None:
 
 
 def _head(notes: KernelNotes, place: int, word: int) -> int | None:
-    """The note of the first page of several, by the word that one of the others has; None where it leads to none.
+    """The note of the first page of several, by the word that one of the others has; None if it leads to none.
 
     The word is the address of that note, or a mask that makes it of the address of the other one: kernels with
     CONFIG_HUGETLB_PAGE_OPTIMIZE_VMEMMAP have the mask since Linux 7.1.

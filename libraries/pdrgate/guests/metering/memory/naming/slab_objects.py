@@ -81,7 +81,7 @@ class SlabObjects:
         return [] if types is None else [f"{_CACHE}.{one}" for one in _NEEDED if types.place_of(_CACHE, one) is None]
 
     def part(self, owner: PageOwner, address: int) -> StructPart | None:
-        """The struct of an object that an address is in; None where it is not certain."""
+        """The struct of an object that an address is in; None if it is not certain."""
         if not owner.cache or self._types is None:
             return None
         if owner.cache not in self._known:
@@ -96,7 +96,7 @@ class SlabObjects:
         return StructPart(found.struct, found.layout, begin) if begin <= address else None
 
     def _objects(self, owner: PageOwner, kernel: Types) -> _Objects | None:
-        """The objects of a cache; None where others share its slabs, or their struct is not known."""
+        """The objects of a cache; None if others share its slabs, or their struct is not known."""
         members = (*_NEEDED, "red_left_pad")
         refcount, room, each, before = (self._number(owner, kernel.place_of(_CACHE, one)) for one in members)
         name, module = _OBJECTS.get(owner.name, (owner.name, ""))
@@ -112,7 +112,7 @@ class SlabObjects:
         return _Objects(name, types.layout(number), each, before)
 
     def _number(self, owner: PageOwner, place: int | None) -> int:
-        """A number of 32 bits of a cache; 0 where it has none."""
+        """A number of 32 bits of a cache; 0 if it has none."""
         if place is None:
             return 0
         return int.from_bytes(self._memory.virtual(self._tables, owner.cache + place, 4), "little")

@@ -65,7 +65,7 @@ class MapAreas:
         self._owner = np.repeat(np.arange(len(lengths)), lengths)[order]
 
     def at(self, address: int) -> MapOwner | None:
-        """The map that has an address; None where none has."""
+        """The map that has an address; None if none has."""
         number = int(np.searchsorted(self._first, np.uint64(address), side="right")) - 1
         if number < 0 or address - int(self._first[number]) >= int(self._size[number]):
             return None
