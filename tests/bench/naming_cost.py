@@ -50,13 +50,13 @@ class Timed:
         self.took: list[tuple[float, float]] = []
         """Seconds, and seconds of CPU."""
         self.lines: list[tuple[int, int]] = []
-        """How many lines were told, and how many have names."""
+        """How many lines were listed, and how many have names."""
 
-    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> NamedLines:
+    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]) -> NamedLines:
         begun, used = time.monotonic(), time.thread_time()
-        found = self._names(symbols, areas, told)
+        found = self._names(symbols, areas, listed)
         self.took.append((time.monotonic() - begun, time.thread_time() - used))
-        self.lines.append((len(told), sum(bool(one.name) for one in found.names)))
+        self.lines.append((len(listed), sum(bool(one.name) for one in found.names)))
         return found
 
 
