@@ -63,7 +63,7 @@ LOSS = 0.005
 def opened(where: str, folder: Path) -> Iterator[Testbed]:
     """A testbed, its machine's for as long."""
     cpus = plan_cpus(None, None)
-    with Lease.acquire(whole_machine(), wait=3600, told=print):
+    with Lease.acquire(whole_machine(), wait=3600, report=print):
         journal = Journal.begin(folder)
         testbed: NetnsTestbed | VmTestbed
         if where == "netns":

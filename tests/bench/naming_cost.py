@@ -52,13 +52,13 @@ class Timed:
         self.took: list[tuple[float, float]] = []
         """Seconds, and seconds of CPU."""
         self.lines: list[tuple[int, int]] = []
-        """How many lines were told, and how many have names."""
+        """How many lines were listed, and how many have names."""
 
-    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> NamedLines:
+    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]) -> NamedLines:
         begun, used = time.monotonic(), time.thread_time()
-        found = self._names(symbols, areas, told)
+        found = self._names(symbols, areas, listed)
         self.took.append((time.monotonic() - begun, time.thread_time() - used))
-        self.lines.append((len(told), sum(bool(one.name) for one in found.names)))
+        self.lines.append((len(listed), sum(bool(one.name) for one in found.names)))
         return found
 
 
@@ -123,7 +123,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         journal = stack.enter_context(Journal.begin(folder / "state"))
         config = GuestConfig(cpus=cpus.sut, accelerator="tcg", metered=True)
-        build = named_build(asked.kernel, tell=print)
+        build = named_build(asked.kernel, report=print)
         testbed = VmTestbed(build, cpus, journal, folder / "consoles", machine=config, patience=180.0).ready()
         stack.callback(testbed.close)
         found = measured(testbed, PATH, asked.trials, folder)

@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--living", action="store_true", help="on boots that stay up, as in the portfolio")
     parser.add_argument("--cpus", type=int, choices=range(FEWEST_CPUS, MOST_CPUS + 1), default=FEWEST_CPUS)
     asked = parser.parse_args()
-    kernels = [named_build(text, tell=print) for text in (asked.baseline, asked.candidate)]
+    kernels = [named_build(text, report=print) for text in (asked.baseline, asked.candidate)]
     record = RunRecord(asked.results / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}", "smoke", resume=False)
     testbed = load_testbed(_TESTBED)
     assert isinstance(testbed, LocalVm)

@@ -184,7 +184,7 @@ def test_a_controller_and_runs_on_the_sut_itself_keep_each_other_out(
             pass
         assert str(error.value) == (
             "ssh:sut is in use by a run of pdrgate on that machine itself; wait for it to end, or end it there: "
-            "lslocks tells its pid"
+            "lslocks shows its pid"
         )
         assert not error.value.ours
     with SutLock.acquire(hosts[0], path):

@@ -203,7 +203,7 @@ def test_a_server_that_only_publishes_its_counters(serve: Serve, connect: Connec
 
 def test_counters_that_are_missing_are_not_zero(server: TRexServer, generator: TRexGenerator) -> None:
     server.faults.wrong = lambda method, result: {} if method == "get_port_stats" else result
-    with pytest.raises(GeneratorError, match=r": the server does not tell opackets of port 0; use one of v2.27 or ne"):
+    with pytest.raises(GeneratorError, match=r": the server does not report opackets of port 0; use one of v2.27 or "):
         generator.trial(10e3, 0.1, FRAMES)
     server.faults = Faults()
     assert generator.trial(10e3, 0.1, FRAMES).forwarded == 1000

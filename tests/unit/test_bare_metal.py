@@ -69,7 +69,7 @@ class Bench:
     def metal(self) -> BareMetal:
         return BareMetal(
             self.machine, self.machine, loader=self._wanted, layout=Layout(str(self.machine.root)),
-            deadline=self._deadline, told=self.sentences.append, pause=self.waits.append,
+            deadline=self._deadline, report=self.sentences.append, pause=self.waits.append,
         )  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def test_a_transfer_that_is_torn_or_refused(grub: Bench, build: KernelBuild) -> 
 def test_a_tool_that_makes_no_ramdisk_and_says_nothing(grub: Bench, build: KernelBuild) -> None:
     grub.machine.script("update-initramfs", "true")
     with pytest.raises(
-        InstallError, match=r"made no initial RAM disk .*/boot/initrd\.img-6\.12\.1-test, and its tool t"
+        InstallError, match=r"made no initial RAM disk .*/boot/initrd\.img-6\.12\.1-test, and its tool r"
     ):
         grub.metal().install(build)
 
@@ -329,7 +329,7 @@ def test_a_host_that_dies_while_it_is_measured(grub: Bench, build: KernelBuild) 
         grub.machine.away = True
         grub.machine.run("true")
     assert str(error.value) == (
-        f"ssh:sut cannot be told to go back to {DEFAULT} (`sh` on ssh:sut got no answer: No route to host); "
+        f"ssh:sut cannot be made to go back to {DEFAULT} (`sh` on ssh:sut got no answer: No route to host); "
         + POWER_CYCLE
     )
     assert isinstance(error.value.__context__, TestbedError)
@@ -436,7 +436,7 @@ def test_the_first_that_can_is_taken(tmp_path: Path) -> None:
     with pytest.raises(LoaderError) as error:
         choose_loader(machine, layout)
     assert str(error.value) == (
-        "ssh:sut cannot be told to start a kernel for once; "
+        "ssh:sut cannot start a kernel for once; "
         f"grub: the default of {tmp_path}/boot/grub/grub.cfg is 0, a number that a new kernel shifts; see that "
         f"GRUB_DEFAULT=saved is the last that {tmp_path}/etc/default/grub and {tmp_path}/etc/default/grub.d/*.cfg say, "
         "run update-grub, then save an entry of the present kernel with grub-set-default; "
@@ -500,7 +500,7 @@ def test_what_counts_is_what_grub_starts_and_not_one_of_the_files_that_it_comes_
         (bench.machine.root / "etc/default/grub.d/50-cloudimg-settings.cfg").write_text(f"GRUB_DEFAULT={drop_in}\n")
     bench.machine.run("update-grub")
     if not fit:
-        with pytest.raises(LoaderError, match="cannot be told to start a kernel for once; grub: the default of "):
+        with pytest.raises(LoaderError, match="cannot start a kernel for once; grub: the default of "):
             bench.metal()
         return
     with bench.metal().running(build):

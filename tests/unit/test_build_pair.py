@@ -30,7 +30,7 @@ from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison
 from pdrgate.history.results import read_result, write_result
 from pdrgate.hosts.host import local_host
-from pdrgate.observers.build_options import OPTION, OPTIONS, TELL_OPTIONS, WORDS, OptionKind, told_options
+from pdrgate.observers.build_options import OPTION, OPTIONS, PRINT_OPTIONS, WORDS, OptionKind, set_options
 from pdrgate.observers.environment import Environment, capture_environment, parse_environment
 from pdrgate.reports.ci.junit import junit
 from pdrgate.reports.ci.markdown import run_markdown
@@ -80,8 +80,8 @@ SPARED = BuildPair.of(sut(), sut("#2", config_options=without("INIT_ON_ALLOC_DEF
 
 
 def told_by(config: str) -> dict[str, str] | None:
-    done = subprocess.run(["sh", "-c", TELL_OPTIONS], input=config, capture_output=True, text=True, check=True)
-    return told_options(done.stdout)
+    done = subprocess.run(["sh", "-c", PRINT_OPTIONS], input=config, capture_output=True, text=True, check=True)
+    return set_options(done.stdout)
 
 
 def test_the_options_that_matter_are_told_by_their_newer_names():
@@ -95,14 +95,14 @@ def test_the_options_that_matter_are_told_by_their_newer_names():
 @pytest.mark.skipif(shutil.which("busybox") is None, reason="there is no busybox here")
 def test_busybox_tells_them_as_awk_does():
     done = subprocess.run(
-        ["busybox", "sh", "-c", TELL_OPTIONS.replace("awk", "busybox awk", 1)], input=TEXT, capture_output=True,
+        ["busybox", "sh", "-c", PRINT_OPTIONS.replace("awk", "busybox awk", 1)], input=TEXT, capture_output=True,
         text=True, check=True,
     )  # fmt: skip
-    assert told_options(done.stdout) == told_by(TEXT)
+    assert set_options(done.stdout) == told_by(TEXT)
 
 
 def test_a_configuration_that_was_not_told_to_its_end_is_not_known():
-    assert told_options("CONFIG_HZ=250\n") is None
+    assert set_options("CONFIG_HZ=250\n") is None
     assert parse_environment("==> config options <==\nCONFIG_HZ=250\n").config_options is None
     assert parse_environment("==> config options <==\n# end of the options\n").config_options == {}
 

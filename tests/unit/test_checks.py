@@ -173,7 +173,7 @@ def test_too_few_repeats_say_nothing_about_drift_and_modes() -> None:
     found = assess(exact(GOOD, runs=3))
     assert {check(found, name).passed for name in ("trend", "autocorrelation", "two modes")} == {None}
     few = "not enough trials past the PDR to"
-    assert check(found, "trend").sentence == f"{few} tell a trend from chance: 9, needs 15"
+    assert check(found, "trend").sentence == f"{few} distinguish a trend from chance: 9, needs 15"
     assert check(found, "autocorrelation").sentence == f"{few} see neighbours alike: 9, needs 15"
     assert check(found, "two modes").sentence == f"{few} see two modes: 9, needs 11"
     assert found.verdict is StabilityVerdict.STABLE

@@ -95,11 +95,11 @@ class Liar(Receiver):
     [
         (Liar(2000), 0, "2000 packets in a trial that put 1000 in front of it"),
         (Liar(1000), 100, "1000 packets in a trial that put 900 in front of it"),
-        (Liar(500), 0, "tell what cannot be"),  # had more when sending ended than in the end
-        (Liar(1000, SENT_BY_LOOK[::-1]), 0, "tell what cannot be"),
-        (Liar(1000, SENT_BY_LOOK[1:]), 0, "tell what cannot be"),
-        (Liar(-1, (-1,) * LOOKS), 0, "tell what cannot be"),
-        (Liar(1000, stray=-5), 0, "tell what cannot be"),
+        (Liar(500), 0, "report what cannot be"),  # had more when sending ended than in the end
+        (Liar(1000, SENT_BY_LOOK[::-1]), 0, "report what cannot be"),
+        (Liar(1000, SENT_BY_LOOK[1:]), 0, "report what cannot be"),
+        (Liar(-1, (-1,) * LOOKS), 0, "report what cannot be"),
+        (Liar(1000, stray=-5), 0, "report what cannot be"),
     ],
 )
 def test_no_receiver_is_believed_beyond_what_was_put_in_front_of_it(liar: Liar, refused: int, told: str) -> None:

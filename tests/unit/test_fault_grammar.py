@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from console_faults import find_crashes
 
-from pdrgate.crashes import console_line, faults, grammar, kernel_log, untelling
+from pdrgate.crashes import console_line, faults, grammar, kernel_log, unspecific
 from pdrgate.crashes.faults import Crash, FaultReader, last_lines
 from pdrgate.crashes.kernel_log import KernelLog, parse_warnings, read_kernel_log
-from pdrgate.crashes.untelling import tells
+from pdrgate.crashes.unspecific import identifies
 from pdrgate.hosts.host import Completed
 
 NULL_POINTER = """\
@@ -358,7 +358,7 @@ def test_functions_of_a_data_path_tell() -> None:
         "writeback_single_inode",
         "downlink_rx",
     )
-    assert [name for name in path if not tells(name)] == []
+    assert [name for name in path if not identifies(name)] == []
 
 
 LOCKS = """\
@@ -542,7 +542,7 @@ def test_each_piece_is_read_once_however_often_is_looked() -> None:
 
 def patterns() -> list[re.Pattern[str]]:
     found = []
-    for module in (console_line, faults, grammar, kernel_log, untelling):
+    for module in (console_line, faults, grammar, kernel_log, unspecific):
         for value in vars(module).values():
             found += [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, re.Pattern)]
     return found

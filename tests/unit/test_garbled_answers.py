@@ -136,7 +136,7 @@ def test_a_program_there_that_answers_nonsense_is_the_hosts_fault(answer: str, t
     program: Any = PipedProgram.__new__(PipedProgram)
     program._host, program._what = ToldHost(answer), "the receivers"
     with pytest.raises(GarbledError), understood("guest:linux-a"):
-        program._told(answer)["ready"]
+        program._parsed(answer)["ready"]
 
 
 @pytest.mark.parametrize("told", ["nan", "inf", "-inf", "", "x 1", "1e400"])

@@ -129,7 +129,7 @@ def test_a_revision_is_compiled_once_and_the_tree_is_left_alone(tree: Tree, tmp_
     said: list[str] = []
     text = f"{tree.folder}@"
     look_at(text, said.append)
-    build = named_build(text, tell=said.append)
+    build = named_build(text, report=said.append)
     assert [line.partition(" (")[0] for line in said[:2]] == [
         f"compiling {build.name}",
         f"  1 files of {tree.folder.resolve()} have changes that are not committed: they are not built",

@@ -342,7 +342,7 @@ def test_a_build_of_no_proper_name_is_told_in_one_line(tmp_path: Path) -> None:
         lambda: named_build(f"{build_tree(tmp_path / 'good')}/arch/x86/boot/bzImage,modules={folder}"),
     ):
         told = refused(take)
-        assert "has a name that is not UTF-8, which no result could tell; rename it" in told
+        assert "has a name that is not UTF-8, which no result could hold; rename it" in told
         assert told.encode()
 
 

@@ -12,7 +12,7 @@ import pytest
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering import stacks as calls
 from pdrgate.guests.metering.memory.cache_levels import CacheLevel, CacheLevels
-from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind, told_areas
+from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind, parsed_areas
 from pdrgate.guests.metering.memory.memory_meter import MemoryMeter
 from pdrgate.guests.metering.memory.memory_observer import memory_seen
 from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames
@@ -109,12 +109,12 @@ def test_whatever_stands_in_the_memory_of_a_plugin_is_told_or_is_the_guests_faul
 ) -> None:
     for module in ("memory.memory_meter", "sharing.sharing_meter"):
         monkeypatch.setattr(f"pdrgate.guests.metering.{module}.PLACES", 1 << 8)
-        monkeypatch.setattr(f"pdrgate.guests.metering.{module}._TOLD", 1 << 8)
+        monkeypatch.setattr(f"pdrgate.guests.metering.{module}._LISTED", 1 << 8)
     with MemoryMeter() as seen, SharingMeter(2) as shared, VcpuMeter(2) as meter, GuestMemory(1) as memory:
         for one in (seen, shared, memory):
             garbage(one, seed, 1 + seed // 2 * 4)
         for one in (seen, shared):
-            one._put("untold", 0)
+            one._put("no_room", 0)
             one._put("packets", 1 << 63 if one is shared else 0)
             one._put("places", 1 << 63)
         shared._put("taken_up", 1 << 63)
@@ -125,8 +125,8 @@ def test_whatever_stands_in_the_memory_of_a_plugin_is_told_or_is_the_guests_faul
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for ask in (
-                lambda: memory_seen(seen.touched(), TWO, LEVELS, names(TWO, AREAS, seen.touched().told).names),
-                lambda: sharing_seen(shared.shared(), TWO, names(TWO, AREAS, shared.shared().told).names),
+                lambda: memory_seen(seen.touched(), TWO, LEVELS, names(TWO, AREAS, seen.touched().listed).names),
+                lambda: sharing_seen(shared.shared(), TWO, names(TWO, AREAS, shared.shared().listed).names),
                 lambda: taken_in_time(shared.taken(), 2, shared.by_programs),
                 lambda: TWO.functions(meter.executed()),
                 lambda: stacks(meter.followed(), TWO),
@@ -142,4 +142,4 @@ CHUNK = f"0x{'f' * 16}-0x{'0' * 16} 1 pcpu_"
 
 @pytest.mark.parametrize("told", ["", "f" * 16, HEAD * 512, HEAD + f"{'f' * 16} " * 511, CHUNK])
 def test_areas_are_those_of_numbers_that_a_kernel_has(told: str) -> None:
-    assert all(0 <= one.first < 1 << 64 and -1 <= one.last < 1 << 64 for one in told_areas(told))
+    assert all(0 <= one.first < 1 << 64 and -1 <= one.last < 1 << 64 for one in parsed_areas(told))

@@ -87,7 +87,7 @@ def test_what_is_no_kernel_is_told_in_one_line(tmp_path):
     for name, words in {
         "vmlinux": r"is an uncompressed vmlinux; name the bzImage",
         "text": r"is no x86 kernel image; name the bzImage",
-        "broken": r"tells no kernel release in its header; is the file damaged\?",
+        "broken": r"has no kernel release in its header; is the file damaged\?",
         "none": r"there is no such file; name a \.deb, a bzImage",
         "none.deb": r"there is no such file; name a \.deb, a bzImage",
         "": r"holds neither arch/x86/boot/bzImage nor boot/vmlinuz-… nor lib/modules/…/vmlinuz; has the kernel",

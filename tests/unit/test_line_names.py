@@ -7,8 +7,8 @@ import pytest
 
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
+from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames, LineName, by_function
-from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.static_data import StaticData
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 
@@ -34,7 +34,7 @@ class MadeUp(GuestMemory):
 
 
 def named(symbols: KernelSymbols, vcpus: int, *lines: tuple[int, LineKind]) -> list[str]:
-    told = np.array([(at // 64, 1 << at % 64, 0, 0, 0, 1, kind, 0, 0, 0) for at, kind in lines], TOLD_LINE)
+    told = np.array([(at // 64, 1 << at % 64, 0, 0, 0, 1, kind, 0, 0, 0) for at, kind in lines], LISTED_LINE)
     with MadeUp() as memory:
         return [one.name for one in GuestLineNames(memory, vcpus)(symbols, AREAS, told).names]
 
@@ -70,7 +70,7 @@ def test_a_kernel_that_names_no_variables_has_lines_without_names() -> None:
 
 
 def test_names_are_counted_by_function_and_kind() -> None:
-    told = np.array([(1, 1, 0, 0, 0, 4, kind, 0, 0, 0) for kind in (3, 4, 4, 4, 2)], TOLD_LINE)
+    told = np.array([(1, 1, 0, 0, 0, 4, kind, 0, 0, 0) for kind in (3, 4, 4, 4, 2)], LISTED_LINE)
     found = by_function(told, "ffffg", [LineName(name) for name in ("jiffies", "pages", "pages", "", "softnet_data")], {
         LineKind.SYMBOL: "symbol_lines", LineKind.DIRECT: "direct_lines",
     })  # fmt: skip

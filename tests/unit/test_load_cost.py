@@ -53,7 +53,7 @@ def test_they_are_told_and_not_judged_and_their_place_is_no_port() -> None:
 
 
 def test_a_loader_tells_what_trials_keep() -> None:
-    assert LoadCost(1200, 40, 812, 65536).told() == COST
+    assert LoadCost(1200, 40, 812, 65536).by_name() == COST
     assert load_values(COST | {"states": 0}) == {
         "verified instructions": 1200.0, "program size": 812.0, "map memory": 65536.0
     }  # fmt: skip

@@ -102,7 +102,7 @@ def test_a_run_waits_for_all_that_it_needs(child: Child, tmp_path: Path) -> None
     first, second = child("held = lease(1); ready('x'); held.release(); ready('y')"), child("held = lease(2); ready()")
     said(first)
     said(second)
-    waiting = child("held = lease(1, 2, 3, wait=600, told=ready); ready('got all')")
+    waiting = child("held = lease(1, 2, 3, wait=600, report=ready); ready('got all')")
     assert said(waiting).startswith("CPU 1 is in use by another pdrgate run ")
     go_on(waiting)
     go_on(first)
@@ -131,9 +131,9 @@ def test_who_waits_says_for_whom(child: Child, tmp_path: Path) -> None:
 def test_who_came_first_goes_first(child: Child, tmp_path: Path) -> None:
     """However often others try meanwhile; who wants something else passes by, and a dead one keeps nobody."""
     with Lease.acquire(cpus(0, 1), tmp_path):
-        waiting = child("held = lease(1, wait=60, told=ready); ready('x')")
+        waiting = child("held = lease(1, wait=60, report=ready); ready('x')")
         assert said(waiting).startswith("CPU 1 is in use by another pdrgate run ")
-        dead = child("held = lease(0, wait=60, told=ready)")
+        dead = child("held = lease(0, wait=60, report=ready)")
         said(dead)
         dead.kill()
         dead.wait()
@@ -235,7 +235,7 @@ def test_who_has_the_machine_for_a_sut_is_told(tmp_path: Path) -> None:
 def test_who_waits_for_something_else_keeps_nobody_from_the_machine(child: Child, tmp_path: Path) -> None:
     run = child("held = on_machine(1); ready('x')")
     said(run)
-    waiting = child("held = on_machine(1, wait=60, told=ready)")
+    waiting = child("held = on_machine(1, wait=60, report=ready)")
     assert said(waiting).startswith("CPU 1 is in use by another pdrgate run ")
     Lease.acquire([*cpus(2), MACHINE], tmp_path).release()
 

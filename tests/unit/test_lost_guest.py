@@ -36,7 +36,7 @@ def guest(tmp_path: Path) -> Guest:
 
 
 def test_a_program_that_answers_otherwise_than_in_json_is_no_lost_guest(guest: Guest) -> None:
-    with pytest.raises(NoJsonError, match=r"^`ip -j link` said nothing of use$"), guest._telling():
+    with pytest.raises(NoJsonError, match=r"^`ip -j link` said nothing of use$"), guest._explained():
         raise NoJsonError("`ip -j link` said nothing of use")
 
 
@@ -46,7 +46,7 @@ def test_a_lost_shell_is_a_lost_guest_whatever_it_was_asked(guest: Guest) -> Non
         pytest.raises(
             GuestError, match=r"^linux-a took no `echo printed no JSON` and does not answer; its console ends"
         ),
-        guest._telling(),
+        guest._explained(),
     ):
         raise HostError("took no `echo printed no JSON`")
 
@@ -141,7 +141,7 @@ def chatty(names: tuple[str, ...]) -> Iterator[tuple[GuestPorts, list[int]]]:
 def test_a_guest_that_was_ended_is_asked_nothing_any_more(guest: Guest) -> None:
     """Its sockets' descriptors may by then be those of another guest."""
     guest._closed = True
-    with pytest.raises(GuestError, match=r"^linux-a: this boot of it has been ended already$"), guest._telling():
+    with pytest.raises(GuestError, match=r"^linux-a: this boot of it has been ended already$"), guest._explained():
         pytest.fail("a shell is asked")
 
 

@@ -14,7 +14,8 @@ import pytest
 from qemu_stubs import QEMU_STUBS, said_by
 
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
-from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, told_areas
+from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, parsed_areas
+from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.memory_meter import (
     _PLACE,
     BLOCK,
@@ -24,7 +25,6 @@ from pdrgate.guests.metering.memory.memory_meter import (
 )
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
 from pdrgate.guests.metering.memory.naming.line_names import LineName
-from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
@@ -72,10 +72,10 @@ int main(void)
     /* Eight bytes of which three lie in the next line; lines that are told, of two instructions. */
     printf(" %llx %llx %llx", (unsigned long long)bytes_within(0x103b, 8) >> 56,
            (unsigned long long)bytes_beyond(0x103b, 8), (unsigned long long)bytes_beyond(0x1038, 8));
-    static struct told_line told[128];
-    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 1, .kind = 4, .touched = 1, .writer = 9 });
-    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 1, .kind = 4, .touched = 6, .written = 2 });
-    tell_line(told, 128, &(struct told_line){ .line = 5, .place = 2, .kind = 4, .touched = 8 });
+    static struct listed_line told[128];
+    list_line(told, 128, &(struct listed_line){ .line = 5, .place = 1, .kind = 4, .touched = 1, .writer = 9 });
+    list_line(told, 128, &(struct listed_line){ .line = 5, .place = 1, .kind = 4, .touched = 6, .written = 2 });
+    list_line(told, 128, &(struct listed_line){ .line = 5, .place = 2, .kind = 4, .touched = 8 });
     for (int at = 0; at < 128; at++)
         if (told[at].lines == 2)
             printf(" %d/%d/%d", (int)told[at].touched, (int)told[at].written, (int)told[at].writer);
@@ -236,7 +236,7 @@ def test_a_kernel_tells_where_its_memory_is_mapped() -> None:
     for address, physical, size in _MAPPED:
         words += [0x700000001, 0, address, physical % (1 << 64), size, size, 4096]
     chunk = "0xffffe8ffffc00000-0xffffe8ffffe00000 2097152 pcpu_get_vm_areas+0x0/0x11d0 vmalloc\n"
-    areas = told_areas("".join(f" {word:016x}" for word in words) + "\n" + chunk)
+    areas = parsed_areas("".join(f" {word:016x}" for word in words) + "\n" + chunk)
     assert areas[: len(FIXED)] == FIXED
     assert areas[len(FIXED) :] == (
         LineArea(0xFFFFE8FFFFC00000, 0xFFFFE8FFFFDFFFFF, LineKind.PER_CPU),
@@ -248,12 +248,12 @@ def test_a_kernel_tells_where_its_memory_is_mapped() -> None:
 
 @pytest.mark.parametrize("told", ["", "what no kernel says", " 00010102464c457f", " " + "ffffffffffffffff " * 512])
 def test_a_kernel_that_tells_nothing_or_nonsense_has_the_areas_of_every_kernel(told: str) -> None:
-    assert told_areas(told) == FIXED
+    assert parsed_areas(told) == FIXED
 
 
 def test_areas_are_handed_to_the_plugin() -> None:
     with MemoryMeter() as meter:
-        meter.tell_areas([*FIXED, *[LineArea(1, 2, LineKind.DIRECT)] * 99])
+        meter.set_areas([*FIXED, *[LineArea(1, 2, LineKind.DIRECT)] * 99])
         assert meter._get("areas") == 32
 
 
@@ -273,10 +273,10 @@ def _place(address: int, **told: int) -> tuple[int, ...]:
 
 
 def _touched(
-    *places: tuple[int, ...], windows: int = 10, untold: int = 0, told: Sequence[tuple[int, int, int]] = ()
+    *places: tuple[int, ...], windows: int = 10, no_room: int = 0, told: Sequence[tuple[int, int, int]] = ()
 ) -> Touched:
     lines = [(line, 1, 0, 0, place, count, LineKind.DIRECT, 0, 0, 0) for line, place, count in told]
-    return Touched(2 * windows, windows, 1, untold, np.array(list(places), _PLACE), np.array(lines, TOLD_LINE))
+    return Touched(2 * windows, windows, 1, no_room, np.array(list(places), _PLACE), np.array(lines, LISTED_LINE))
 
 
 def test_lines_are_told_by_names_of_their_own() -> None:
@@ -297,7 +297,7 @@ def test_misses_of_lines_are_told_by_names_as_functions_misses_are_counted() -> 
     large = _place(0x1004, loaded=20, missed_last=1, missed_l2=3, first_ever=5, regions=32768 * 1024 // REGION + 1)
     small = _place(0x2000, loaded=20, missed_last=2, missed_l2=2, first_ever=4, regions=4)
     lines = [(7, 1, 0, 0, at, 9, LineKind.DIRECT, *missed) for at, missed in ((0, (3, 1, 5)), (1, (2, 2, 4)))]
-    touched = replace(_touched(large, small), told=np.array(lines, TOLD_LINE))
+    touched = replace(_touched(large, small), listed=np.array(lines, LISTED_LINE))
     seen = memory_seen(touched, SYMBOLS, SERVER, [LineName("map routes")] * 2)
     assert seen is not None
     for function, missed in (("ip6_forward", (8, 6)), ("bpf:filter", (2, 2))):
@@ -350,7 +350,7 @@ def test_lines_never_seen_before_are_missed_where_a_level_cannot_hold_all_that_i
 
 def test_nothing_is_told_where_no_window_counts_or_not_all_was_counted() -> None:
     assert memory_seen(_touched(_place(0x1000, loaded=1), windows=0), SYMBOLS, SERVER, ()) is None
-    assert memory_seen(_touched(_place(0x1000, loaded=1), untold=1), SYMBOLS, SERVER, ()) is None
+    assert memory_seen(_touched(_place(0x1000, loaded=1), no_room=1), SYMBOLS, SERVER, ()) is None
 
 
 def test_packets_are_told_by_what_the_kernel_does_once_for_each() -> None:

@@ -13,9 +13,9 @@ from flat_values import changed
 
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
+from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames
 from pdrgate.guests.metering.memory.naming.missing_names import LinesOfKind, TypesRead, missing_names
-from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.static_data import FOUND_BY_NAME, StaticData
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.measurands.memory.memory_result import memory_result
@@ -108,7 +108,7 @@ def test_what_one_reason_takes_is_said_once() -> None:
 
 
 def test_a_guest_of_which_nothing_is_known_names_nothing_and_says_why() -> None:
-    lines = np.array([(1, 1, 0, 0, 0, 4, LineKind.DIRECT, 0, 0, 0)], TOLD_LINE)
+    lines = np.array([(1, 1, 0, 0, 0, 4, LineKind.DIRECT, 0, 0, 0)], LISTED_LINE)
     with GuestMemory(1) as memory:
         found = GuestLineNames(memory, 1)(KernelSymbols(()), AREAS, lines)
     assert [one.name for one in found.names] == [""]

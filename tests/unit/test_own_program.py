@@ -242,7 +242,7 @@ def test_variables_are_those_of_the_program_or_of_its_dispatcher(several: Path) 
             "",
             r"those in freplace/first replace a function of a dispatcher: name that with --replaces OBJECT:PROGRAM",
         ),
-        ("several.o:other", "dispatcher.o:dispatches", r"its section xdp does not tell what it replaces of dispatcher"),
+        ("several.o:other", "dispatcher.o:dispatches", r"its section xdp does not name what it replaces of dispatcher"),
         ("part.o", "dispatcher.o:none", r"dispatcher\.o: has no program none, but dispatches in xdp; name one"),
         (
             "part.o",

@@ -30,7 +30,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     done: list[str] = []
 
     class Metal:
-        def __init__(self, host: object, files: object, told: object) -> None:
+        def __init__(self, host: object, files: object, report: object) -> None:
             pass
 
         @contextlib.contextmanager

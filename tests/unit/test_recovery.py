@@ -35,11 +35,11 @@ def change(target: Path, number: int = 1, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
-        ([head(held=[["cpu"]])], "is damaged: its first line does not tell whose it is"),
-        ([head(held=5)], "is damaged: its first line does not tell whose it is"),
-        ([head(held=[[["cpu"], "1"]])], "is damaged: its first line does not tell whose it is"),
-        ([head(pid="x")], "is damaged: its first line does not tell whose it is"),
-        ([DEAD], "is damaged: its first line does not tell whose it is"),
+        ([head(held=[["cpu"]])], "is damaged: its first line does not name its owner"),
+        ([head(held=5)], "is damaged: its first line does not name its owner"),
+        ([head(held=[[["cpu"], "1"]])], "is damaged: its first line does not name its owner"),
+        ([head(pid="x")], "is damaged: its first line does not name its owner"),
+        ([DEAD], "is damaged: its first line does not name its owner"),
         ([head(), "[" * 100_000], "unreadable lines in "),
         (["[" * 100_000], "unreadable lines in "),
         ([head(), {"change": [1]}], "unreadable lines in "),

@@ -113,7 +113,7 @@ def test_what_is_said_to_be_resolvable_is_decided_in_some_95_of_100(count: int) 
         distance = resolvable(sample_deviation(values), count, odds)
         decided += log_likelihood_ratio(values, -distance, 0.0) <= -math.log(odds)
     assert 0.93 <= decided / 1000 <= 0.97
-    with pytest.raises(ValueError, match="nothing can be told apart"):
+    with pytest.raises(ValueError, match="no two means can be distinguished"):
         resolvable(0.03, 1, 100)
 
 

@@ -55,8 +55,8 @@ def test_what_a_qemu_cannot_offer_is_told(
 ) -> None:
     monkeypatch.setattr(qemu, "find_qemu", lambda: "/usr/bin/qemu")
     monkeypatch.setattr(qemu, "known_flags", lambda path: known)
-    assert qemu.cpu_told("tcg", name) == told
-    assert qemu.cpu_told("kvm", name) == "host"
+    assert qemu.cpu_in_words("tcg", name) == told
+    assert qemu.cpu_in_words("kvm", name) == "host"
 
 
 def test_a_qemu_says_which_flags_it_knows(tmp_path: Path) -> None:

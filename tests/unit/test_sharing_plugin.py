@@ -12,10 +12,10 @@ from qemu_stubs import QEMU_STUBS, said_by
 from rule_changes import memory_changes, several_cpus_changes
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
+from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
 from pdrgate.guests.metering.memory.naming.line_names import LineName
 from pdrgate.guests.metering.memory.naming.slab_objects import StructPart
-from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 from pdrgate.guests.metering.plugin import SHARED_LINES
 from pdrgate.guests.metering.sharing.sharing_meter import (
     _PLACE,
@@ -105,10 +105,10 @@ int main(void)
     accessed(0, WRITES, FIRST_KERNEL_ADDRESS + 2 * AT - 56, &record->place[1]);
     accessed(1, READS, FIRST_KERNEL_ADDRESS + 2 * AT - 64, &record->place[0]);
     printf("%d/%d ", (int)record->place[0].shared_of[4], (int)record->place[0].writer);
-    for (int at = 0; at < SHARED_TOLD; at++)
-        if (record->told[at].writer == 77)
-            printf("%d/%llx/%llx ", (int)record->told[at].lines, (unsigned long long)record->told[at].touched,
-                   (unsigned long long)record->told[at].written);
+    for (int at = 0; at < SHARED_LISTED; at++)
+        if (record->listed[at].writer == 77)
+            printf("%d/%llx/%llx ", (int)record->listed[at].lines, (unsigned long long)record->listed[at].touched,
+                   (unsigned long long)record->listed[at].written);
     /* Steps of a packet: the line counts once for each. */
     record->mark[3].role = STEP;
     record->mark[4].role = TICK;
@@ -381,7 +381,7 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
         _place(0x4020, shared=6), _place(0x5010, BLOCK, ran=40), _place(0x6010, shared=3, writer=0x4020),
         _place(0x6020, shared=7, direct=7, writer=0x1010, filled=2),
     ]  # fmt: skip
-    told = np.array([(9, 0xFF, 0xFF00, 0x1010, 8, 7, LineKind.DIRECT, 0, 0, 0)], TOLD_LINE)
+    told = np.array([(9, 0xFF, 0xFF00, 0x1010, 8, 7, LineKind.DIRECT, 0, 0, 0)], LISTED_LINE)
     seen = sharing_seen(SharedByPlaces(4, 512, 0, 0, np.array(rows, _PLACE), told), _symbols(), (NAMED,))
     assert seen == MemorySeen(
         512, 0,
@@ -398,10 +398,10 @@ def test_what_is_counted_at_places_is_told_by_function() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("packets", "untold"), [(0, 0), (200, 0), (512, 1)])
-def test_few_packets_and_what_there_was_no_room_for_tell_nothing(packets: int, untold: int) -> None:
+@pytest.mark.parametrize(("packets", "no_room"), [(0, 0), (200, 0), (512, 1)])
+def test_few_packets_and_what_there_was_no_room_for_tell_nothing(packets: int, no_room: int) -> None:
     rows = np.array([_place(0x4010, shared=5)], _PLACE)
-    assert sharing_seen(SharedByPlaces(2, packets, 0, untold, rows, np.array([], TOLD_LINE)), _symbols(), ()) is None
+    assert sharing_seen(SharedByPlaces(2, packets, 0, no_room, rows, np.array([], LISTED_LINE)), _symbols(), ()) is None
 
 
 def test_what_takes_a_packet_up_is_marked_with_all_programs() -> None:
@@ -416,7 +416,7 @@ def test_the_plugin_and_its_reader_agree_on_a_fresh_memory() -> None:
         meter.begin([(0x1000, Role.PACKET)], 1000, 5000)
         assert not meter.heeded
         told = meter.shared()
-        assert (told.cpus, told.packets, told.slips, told.untold, len(told.places), len(told.told)) == (
+        assert (told.cpus, told.packets, told.slips, told.no_room, len(told.places), len(told.listed)) == (
             3,
             0,
             0,

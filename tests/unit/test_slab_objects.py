@@ -12,11 +12,11 @@ from pdrgate.bpf.btf import Types
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest_memory import PageTables
 from pdrgate.guests.metering.memory.line_areas import LineKind
+from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.naming import slab_objects
 from pdrgate.guests.metering.memory.naming.line_names import LineName, fields_by_function
 from pdrgate.guests.metering.memory.naming.page_owners import PageOwner
 from pdrgate.guests.metering.memory.naming.slab_objects import SlabObjects, StructPart
-from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
 
 CODE = """
 struct kmem_cache { unsigned long cpu_slab; unsigned size, object_size; int refcount, red_left_pad; } cache;
@@ -86,7 +86,7 @@ def test_of_shared_lines_it_is_told_what_is_written_and_what_is_read() -> None:
         (10, 0xFF, 0xFF00, 0, 0, 9, LineKind.DIRECT, 0, 0, 0),
         (11, 0xFF00, 0xFF00, 0, 0, 1, LineKind.DIRECT, 0, 0, 0),
         (12, 1, 1, 0, 0, 5, LineKind.DIRECT, 0, 0, 0),
-    ], TOLD_LINE)  # fmt: skip
+    ], LISTED_LINE)  # fmt: skip
     assert fields_by_function(told, "fff", names, shared=True) == {"f": {"entries": "entry.used written, .key read"}}
     assert fields_by_function(told, "fgg", names, shared=False) == {
         "f": {"entries": "entry.key"}, "g": {"entries": "entry.used"},

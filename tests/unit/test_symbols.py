@@ -19,7 +19,7 @@ from pdrgate.guests.metering.symbols import (
     own_symbols,
     parsed,
     read_symbols,
-    tells_symbols,
+    shows_symbols,
     typed_symbols,
 )
 from pdrgate.observers.function_names import OTHERS, condensed, function_name
@@ -250,9 +250,9 @@ def test_many_modules_are_read_whole(tmp_path):
 
 def test_a_kernel_that_hides_its_addresses_is_told_of(tmp_path):
     (tmp_path / "vmlinuz").write_bytes(b"kernel")
-    assert tells_symbols(Kernel())
-    assert not tells_symbols(Kernel(0))
-    with pytest.raises(TestbedError, match="tells no addresses of its functions"):
+    assert shows_symbols(Kernel())
+    assert not shows_symbols(Kernel(0))
+    with pytest.raises(TestbedError, match="shows no addresses of its functions"):
         read_symbols(Kernel(0), tmp_path / "vmlinuz", tmp_path)
 
 

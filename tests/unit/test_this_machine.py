@@ -19,7 +19,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(this_machine.shutil, "which", lambda name, path: (tmp_path / name).exists() or None)
     monkeypatch.setattr(
         this_machine,
-        "_TOLD_BESIDE",
+        "_NAMED_BESIDE",
         {"gcc": "gcc", "clang": "clang", str(tmp_path / "stdio.h"): "libc6-dev", str(tmp_path / "bpf.h"): "libbpf-dev"},
     )
     return tmp_path

@@ -44,7 +44,7 @@ class BareMetal:
         files: how files get there.
         loader: which boot loader is to start builds; auto takes the first that can do it for once.
         deadline: seconds from a restart to an answer.
-        told: gets a sentence on each step.
+        report: gets a sentence on each step.
         pause: waits that many seconds between two attempts to reach the host.
 
     Raises:
@@ -59,21 +59,21 @@ class BareMetal:
         loader: LoaderName = "auto",
         layout: Layout | None = None,
         deadline: float = DEADLINE,
-        told: Callable[[str], None] = lambda sentence: None,
+        report: Callable[[str], None] = lambda sentence: None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._host = host
         self._files = files
         self._layout = layout or Layout()
         self._deadline = deadline
-        self._told = told
+        self._report = report
         self._pause = pause
         self._loader: BootLoader = choose_loader(host, self._layout, loader)
         self.default = running_release(host)
         """The kernel that the host goes back to: the one that ran when this began."""
 
     def install(self, build: KernelBuild) -> InstalledKernel:
-        """Put a build beside the host's kernels and let the boot loader know it; its default stays.
+        """Put a build beside the host's kernels and register it with the boot loader, whose default stays.
 
         Raises:
             InstallError: it cannot be had there; nothing of it is left.
@@ -85,17 +85,16 @@ class BareMetal:
         except BaseException as error:
             self._undo_install(kernel, error)
             raise
-        self._told(
+        self._report(
             f"installed {kernel.release} on {self._host.name}, beside {self.default}; started by {self._loader.name}"
         )
         return kernel
 
     def boot(self, kernel: InstalledKernel) -> str:
-        """Start an installed kernel for once and return the id of this boot, once ``uname -r`` tells it.
+        """Start an installed kernel for once and return the id of this boot, once ``uname -r`` prints its release.
 
         Raises:
-            BootError: it does not run; then the host runs its default kernel, or did not come back, as the message
-                says.
+            BootError: it does not run. The message says whether the host runs its default kernel or did not come back.
         """
         self._loader.select_once(kernel)
         try:
@@ -109,7 +108,7 @@ class BareMetal:
             raise
         running = running_release(self._host)
         if running == kernel.release:
-            self._told(f"{self._host.name} runs {running}")
+            self._report(f"{self._host.name} runs {running}")
             return boot
         self.go_back()
         raise RestartError(
@@ -128,7 +127,7 @@ class BareMetal:
             running = running_release(self._host)
         except TestbedError as error:
             raise RestartError(
-                f"{self._host.name} cannot be told to go back to {self.default} ({error}); {self._power_cycle}",
+                f"{self._host.name} cannot be made to go back to {self.default} ({error}); {self._power_cycle}",
                 back=False,
             ) from error
         if running == self.default:
@@ -142,7 +141,7 @@ class BareMetal:
                 "default of its boot loader",
                 back=True,
             )
-        self._told(f"{self._host.name} is back at {running}")
+        self._report(f"{self._host.name} is back at {running}")
 
     def uninstall(self, kernel: InstalledKernel) -> None:
         """Remove an installed kernel. Raises InstallError while it runs."""
@@ -150,11 +149,11 @@ class BareMetal:
             raise InstallError(f"{self._host.name} runs {kernel.release} right now; let it go back first")
         remove(self._host, self._layout, kernel.release)
         self._loader.unregister(kernel)
-        self._told(f"removed {kernel.release} from {self._host.name}")
+        self._report(f"removed {kernel.release} from {self._host.name}")
 
     @contextlib.contextmanager
     def running(self, build: KernelBuild) -> Iterator[str]:
-        """The host with a build running, as the id of its boot; afterwards with its default kernel alone again.
+        """The host with a build running, as the id of its boot. Afterwards it has its default kernel alone again.
 
         Raises:
             InstallError, LoaderError, BootError: as the steps do. A host that did not come back keeps the build's files
@@ -174,13 +173,13 @@ class BareMetal:
 
     def _restart(self, into: str, command: tuple[str, ...]) -> str:
         before = self._host.read(_BOOT_ID).strip()
-        self._told(f"restarting {self._host.name} into {into}")
+        self._report(f"restarting {self._host.name} into {into}")
         try:
             self._host.run(*command, timeout=_RESTART_TIMEOUT)
         except CommandError:
             raise
         except TestbedError:
-            pass  # the way to it went with it: whether it restarted, its boot id will tell
+            pass  # the way to it went with it: its boot id will show whether it restarted
         return wait_for_boot(
             self._host, before, self._deadline, pause=self._pause,
             remedy=self._power_cycle,
@@ -193,7 +192,7 @@ class BareMetal:
     def _say_if_a_panic_stays(self, kernel: InstalledKernel) -> None:
         panic = KernelParameters.parse(self._host.read("/proc/cmdline")).value("panic")
         if self._loader.name != "kexec" and panic in (None, "", "0"):
-            self._told(
+            self._report(
                 f"{self._host.name} starts its kernels without panic=SECONDS: should {kernel.release} panic, it stays "
                 "there until it is power-cycled"
             )

@@ -1,4 +1,4 @@
-"""Which boot loader of a host starts the builds."""
+"""Choice of the boot loader that starts the builds on a host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdrgate.hosts.host import Host
 
 
 def choose_loader(host: Host, layout: Layout, wanted: LoaderName = "auto") -> BootLoader:
-    """The boot loader of a host: the one that is wanted, else the first that can start a kernel once.
+    """The boot loader of a host: the wanted one, else the first that can start a kernel once.
 
     Kexec comes last: not every driver takes over a network card that another kernel has used.
 
@@ -33,4 +33,4 @@ def choose_loader(host: Host, layout: Layout, wanted: LoaderName = "auto") -> Bo
             if problem is None:
                 return loader
             problems.append(f"{name}: {problem}")
-    raise LoaderError(f"{host.name} cannot be told to start a kernel for once; {'; '.join(problems)}")
+    raise LoaderError(f"{host.name} cannot start a kernel for once; {'; '.join(problems)}")

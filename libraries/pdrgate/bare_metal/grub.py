@@ -1,8 +1,8 @@
 """GRUB 2: entries made by its own tool, one of them selected by ``next_entry``, which GRUB forgets as it starts it.
 
 GRUB keeps that variable in a file. On some file systems it can read the file and not write it, and then would never
-forget: such a host is refused. So is one whose default is the newest kernel: the build would become the default. What
-the default is stands in grub.cfg alone: /etc/default/grub is one of several files that it is made from.
+forget: such a host is refused. So is a host whose default is the newest kernel: the build would become the default. The
+default is read from grub.cfg alone: /etc/default/grub is one of several files that it is made from.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class MenuEntry:
     names: tuple[tuple[str, str], ...]
     """Id and title of each submenu around it, and of itself."""
     release: str | None
-    """The release of the entry's kernel; None when it starts something else."""
+    """The release of the entry's kernel; None if it starts something else."""
     numbers: tuple[int, ...] = ()
     """The numbers of each submenu around the entry and of itself, counted within its menu from 0."""
 
     @property
     def path(self) -> str:
-        """What grub-reboot calls it."""
+        """The entry's name for grub-reboot."""
         return ">".join(id_ for id_, _ in self.names)
 
     @property
@@ -141,10 +141,12 @@ class Grub:
         return None
 
     def _unwritable(self) -> str | None:
-        told = self._host.run("findmnt", "-nro", "FSTYPE,SOURCE", "--target", self._folder, check=False).stdout.split()
-        if len(told) < 2:
+        answer = self._host.run(
+            "findmnt", "-nro", "FSTYPE,SOURCE", "--target", self._folder, check=False
+        ).stdout.split()
+        if len(answer) < 2:
             return f"findmnt does not say what {self._folder} lies on, and whether GRUB can write there"
-        kind, source = told[0], told[1]
+        kind, source = answer[0], answer[1]
         if kind in _UNWRITABLE_TYPES or source.startswith(_UNWRITABLE_DEVICES):
             return (
                 f"GRUB cannot write {self._environment} ({kind} on {source}), and so would start the build again and "
@@ -153,14 +155,14 @@ class Grub:
         return None
 
     def _default(self) -> str | None:
-        """The release that is started when nothing was selected; None where that is not known."""
+        """The release that is started when nothing was selected; None if it is not known."""
         chosen = default_of(self._text())
         named = "" if chosen is None else self._named(chosen)
         found = [entry for entry in self._entries() if entry.is_named(named)]
         return found[0].release if found else None
 
     def _named(self, chosen: str) -> str:
-        """The entry that grub.cfg chooses, by its name; empty where none is saved."""
+        """The entry that grub.cfg chooses, by its name; empty if none is saved."""
         return self._variable("prev_saved_entry") or self._variable("saved_entry") if chosen == _SAVED else chosen
 
     def _entry(self, release: str) -> MenuEntry:
@@ -182,14 +184,14 @@ class Grub:
         return "\n".join(self._host.read(path) for path in (self._config, own) if self._host.exists(path))
 
     def _variable(self, name: str) -> str:
-        told = self._host.run(f"{self._prefix}-editenv", self._environment, "list", check=False).stdout
-        return next((line[len(name) + 1 :] for line in told.splitlines() if line.startswith(f"{name}=")), "")
+        variables = self._host.run(f"{self._prefix}-editenv", self._environment, "list", check=False).stdout
+        return next((line[len(name) + 1 :] for line in variables.splitlines() if line.startswith(f"{name}=")), "")
 
 
 def default_of(text: str) -> str | None:
-    """The entry that a grub.cfg starts when nothing was selected, as it names it; None where that depends on more.
+    """The entry that a grub.cfg starts when nothing was selected, as it names it; None if that depends on more.
 
-    ``${saved_entry}`` is the saved one. Without a word on it GRUB starts the first.
+    ``${saved_entry}`` is the saved one. Without any assignment GRUB starts the first.
     """
     depth, found = 0, set()
     for line in map(str.strip, text.splitlines()):
@@ -204,9 +206,9 @@ def parse_config(text: str) -> list[MenuEntry]:
     """The menu entries of a grub.cfg as its tools write it, in their order."""
     entries: list[MenuEntry] = []
     around: list[tuple[str, str] | None] = []
-    """Of each open block id and title, None when it is no menu."""
+    """Id and title of each open block; None for a block that is no menu."""
     counts = [0]
-    """Entries and submenus so far, of each open block that may have some."""
+    """Number of entries and submenus so far, for each open block that may have some."""
     release: str | None = None
     in_entry = False
     for line in map(str.strip, text.splitlines()):
@@ -231,7 +233,7 @@ def parse_config(text: str) -> list[MenuEntry]:
 
 
 def _names(text: str) -> tuple[str, str]:
-    """Id and title of a menu or entry; without an id its title does for both."""
+    """Id and title of a menu or entry. The title replaces a missing id."""
     title = re.match(rf"\s*{_WORD}", text)
     name = re.search(rf"(?:\$menuentry_id_option|--id)[ =]{_WORD}", text)
     return _quoted(name or title), _quoted(title)

@@ -54,7 +54,7 @@ def put_checked(host: Host, files: FileSink, file: FileIO | BufferedReader, name
 def packed_modules(build: KernelBuild) -> Iterator[Path | None]:
     """A tar file of what belongs into ``lib/modules/RELEASE``, for as long as the context lasts; None without modules.
 
-    Modules of a build tree are stripped of their debug information on the way, where this machine has strip.
+    Modules of a build tree are stripped of their debug information on the way, if this machine has strip.
 
     Raises:
         BuildError: a module of a build tree is listed and not there, or is a link that leaves the build.
@@ -106,7 +106,7 @@ def _add(tar: tarfile.TarFile, name: str, file: FileIO | BufferedReader) -> None
 
 
 def _stripped(build: KernelBuild, found: Mapping[str, Path], folder: Path) -> dict[str, Path]:
-    """Copies of the modules without debug information; none where this machine has no strip."""
+    """Copies of the modules without debug information; empty if this machine has no strip."""
     program = shutil.which("strip")
     if program is None:
         return {}

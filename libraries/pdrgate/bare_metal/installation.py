@@ -24,13 +24,13 @@ _SPARE = 100 << 20
 
 
 class InstallError(TestbedError):
-    """A build cannot be put on a host; what was put there is gone again, or the message says that it is not."""
+    """A build cannot be put on a host. Its files are gone again, unless the message says that they are not."""
 
 
 def install(host: Host, files: FileSink, build: KernelBuild, layout: Layout) -> InstalledKernel:
     """Put image, configuration, symbols and modules of a build on the host and make its initial RAM disk.
 
-    An earlier installation of that release by pdrgate is replaced. The boot loader is not told.
+    An earlier installation of that release by pdrgate is replaced. The boot loader is not informed.
 
     Raises:
         InstallError: not root, a kernel of that release that is somebody else's, no room, or a tool failed.
@@ -60,7 +60,7 @@ def install(host: Host, files: FileSink, build: KernelBuild, layout: Layout) -> 
 
 
 def remove(host: Host, layout: Layout, release: str) -> bool:
-    """Remove the files of a release that pdrgate installed; False when there are none.
+    """Remove the files of a release that pdrgate installed. Returns False if there are none.
 
     Raises:
         InstallError: that kernel runs right now, or is somebody else's.
@@ -163,7 +163,7 @@ def _make_ramdisk(host: Host, layout: Layout, release: str) -> str | None:
             "of its distribution"
         )
     if not host.exists(path):
-        raise InstallError(f"{host.name} made no initial RAM disk {path}, and its tool told of no error")
+        raise InstallError(f"{host.name} made no initial RAM disk {path}, and its tool reported no error")
     return path
 
 

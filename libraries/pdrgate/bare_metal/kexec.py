@@ -8,7 +8,7 @@ from pdrgate.hosts.host import Host
 from pdrgate.hosts.kernel_parameters import KernelParameters
 
 PANIC_SECONDS = 30
-"""The kernel restarts the host by itself so many seconds after a panic; a person has time to see its console."""
+"""Seconds after a panic until the kernel restarts the host by itself. A person has time to see its console."""
 
 _DISABLED = "/proc/sys/kernel/kexec_load_disabled"
 _LOADED = "/sys/kernel/kexec_loaded"

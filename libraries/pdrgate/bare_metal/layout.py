@@ -1,4 +1,4 @@
-"""Where a host keeps its kernels, and what of a build lies there."""
+"""Paths of a host's kernels, and of a build's files among them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pdrgate.hosts.host import Host
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a host has its kernels. ``root`` is put before each path, for a system that is not the running one's."""
+    """Paths of a host's kernels. ``root`` is put before each path, for a system that is not the running one's."""
 
     root: str = ""
 
@@ -31,7 +31,7 @@ class Layout:
         return self.at(f"/boot/System.map-{release}")
 
     def ramdisks(self, release: str) -> tuple[str, str]:
-        """What Debian's and what Fedora's tools call the initial RAM disk."""
+        """Names of the initial RAM disk by Debian's and by Fedora's tools."""
         return self.at(f"/boot/initrd.img-{release}"), self.at(f"/boot/initramfs-{release}.img")
 
     def modules(self, release: str) -> str:

@@ -1,4 +1,4 @@
-"""Boot loaders: how a host is told to start a kernel the next time, and only then."""
+"""Boot loaders that start a kernel at the next start of a host, and only then."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ class LoaderError(TestbedError):
 
 
 class BootLoader(Protocol):
-    """What starts the kernels of one host. All methods raise TestbedError when a tool there fails."""
+    """Boot loader of one host. All methods raise TestbedError when a tool there fails."""
 
     @property
     def name(self) -> str: ...
 
     def problem(self) -> str | None:
-        """Why this host cannot start a kernel once by it, with what to do; None when it can."""
+        """Why this host cannot start a kernel once by it, with what to do; None if it can."""
 
     def register(self, kernel: InstalledKernel) -> None:
-        """Let the loader know the kernel, and see that its default is what it was. Raises LoaderError if it is not."""
+        """Register the kernel with the loader, and check that its default is unchanged. Raises LoaderError if it is
+        not."""
 
     def unregister(self, kernel: InstalledKernel) -> None:
         """Let the loader forget a kernel whose files are gone, or never were."""

@@ -1,4 +1,4 @@
-"""systemd-boot: entries made by kernel-install, one of them selected by a variable that the loader deletes."""
+"""The boot loader systemd-boot: entries made by kernel-install, one selected by a variable that the loader deletes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SystemdBoot:
         self._host.run("bootctl", "set-oneshot", self._entry(kernel.release))
         if not self._host.exists(_ONE_SHOT):
             raise LoaderError(
-                f"bootctl set-oneshot on {self._host.name} told of no error, and there is no LoaderEntryOneShot; are "
+                f"bootctl set-oneshot on {self._host.name} reported no error, and there is no LoaderEntryOneShot; are "
                 "EFI variables writable there?"
             )
 
@@ -60,14 +60,14 @@ class SystemdBoot:
         return ("systemctl", "reboot")
 
     def _default(self) -> str | None:
-        told = self._host.run("bootctl", "status", check=False).stdout
-        match = re.search(r"(?ms)^Default Boot Loader Entry:.*?^\s+id: (\S+)", told)
+        status = self._host.run("bootctl", "status", check=False).stdout
+        match = re.search(r"(?ms)^Default Boot Loader Entry:.*?^\s+id: (\S+)", status)
         return None if match is None else match[1]
 
     def _entry(self, release: str) -> str:
-        """The entry of a release; kernel-install ends its file's name with the release and, maybe, counted tries."""
-        told = self._host.run("bootctl", "list", "--no-pager").stdout
-        entries = re.findall(r"(?m)^\s+id: (\S+)", told)
+        """The entry of a release. kernel-install ends its file's name with the release and, maybe, counted tries."""
+        listing = self._host.run("bootctl", "list", "--no-pager").stdout
+        entries = re.findall(r"(?m)^\s+id: (\S+)", listing)
         pattern = re.compile(rf"(?:.*-)?{re.escape(release)}(?:\+\d+(?:-\d+)?)?\.conf")
         found: list[str] = [entry for entry in entries if pattern.fullmatch(entry)]
         if len(found) != 1:

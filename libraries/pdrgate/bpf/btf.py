@@ -24,7 +24,7 @@ _LONGEST_NAME = 512
 _MOST_FIELDS = 1 << 14
 """Members of a struct and of all its parts without a name."""
 _LARGEST_STRUCT = 1 << 16
-"""Bytes of a struct of which it is told what each is of."""
+"""Largest struct, in bytes, whose bytes are assigned to members."""
 
 (
     _INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _FWD, _TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _FUNC, _FUNC_PROTO, _VAR,
@@ -32,9 +32,9 @@ _LARGEST_STRUCT = 1 << 16
 ) = range(1, 20)  # fmt: skip
 _PASSED_OVER = (_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG)
 _MORE = {_INT: 4, _ARRAY: 12, _VAR: 4, _DECL_TAG: 4}
-"""Bytes behind a type's head, of kinds that have a fixed number of them."""
+"""Bytes behind a type's head, for kinds with a fixed number of them."""
 _EACH = {_STRUCT: 12, _UNION: 12, _ENUM: 8, _FUNC_PROTO: 8, _DATASEC: 12, _ENUM64: 12}
-"""The same for each member."""
+"""Bytes per member behind a type's head, for kinds with members."""
 
 Sort = Literal["int", "array", "struct", "union", "enum", "pointer", "other"]
 _SORTS: Mapping[int, Sort] = {
@@ -49,9 +49,9 @@ class TypeMember:
     name: str
     type: int = 0
     at: int = 0
-    """In bits; of an enum its value."""
+    """Offset in bits; of an enum its value."""
     bits: int = 0
-    """Of a bit field; else 0."""
+    """Width in bits of a bit field; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TypeKind:
     count: int = 0
     """Their number."""
     network_order: bool = False
-    """Whether it is called __be16, __be32 or __be64."""
+    """Whether its name is __be16, __be32 or __be64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ class _Raw:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """What an object says of one of its maps."""
+    """Declaration of a map in an object."""
 
     name: str
     kind: int
     """BPF_MAP_TYPE_…"""
     key: int
     value: int
-    """Types; 0 where only the size is told."""
+    """Types of key and value; 0 if only the size is declared."""
     key_size: int
     value_size: int
 
@@ -98,10 +98,10 @@ class Types:
     """The types of a file.
 
     Args:
-        base: those of the kernel, of a module's file; its own are told by what is beyond them.
+        base: the kernel's types, for a module's file. The module's own types are numbered after them.
 
     Raises:
-        ValueError: here and in all methods: it has none, or they are damaged.
+        ValueError: the file has no types, or they are damaged. All methods may raise it.
     """
 
     def __init__(self, elf: ElfFile, base: Types | None = None) -> None:
@@ -118,7 +118,7 @@ class Types:
         self._names = data[head + names : head + names + names_length]
         self._data = data[head + types :][:length]
         self._places = array("L", () if base else (0,))
-        """Where each type stands; the first is void, and stands nowhere."""
+        """Offset of each type. The first is void, which has none."""
         self._structs: dict[int, int] = {}
         """Numbers of structs by where their names stand."""
         self._of_variables: list[int] = []
@@ -141,7 +141,7 @@ class Types:
 
     @property
     def count(self) -> int:
-        """How many types there are, void and those of the kernel among them."""
+        """Number of types, void and the kernel's included."""
         return len(self._places) + (self._base.count if self._base else 0)
 
     @property
@@ -170,20 +170,20 @@ class Types:
         if number == 0:
             return _Raw("void", 0, False, 0, b"")
         at = self._places[number - before]
-        name, info, told = struct.unpack_from("<III", self._data, at)
+        name, info, size_or_type = struct.unpack_from("<III", self._data, at)
         kind = info >> 24 & 0x1F
         size = _MORE.get(kind, 0) + _EACH.get(kind, 0) * (info & 0xFFFF)
-        return _Raw(self._name(name), kind, bool(info >> 31), told, self._data[at + 12 : at + 12 + size])
+        return _Raw(self._name(name), kind, bool(info >> 31), size_or_type, self._data[at + 12 : at + 12 + size])
 
     def number_of(self, name: str) -> int | None:
-        """The number of the struct of that name, a module's own before the kernel's; None where there is none."""
+        """Number of the struct of that name, a module's own before the kernel's; None if there is none."""
         # A module has no name twice that the kernel has, too.
         found = (self._structs.get(at) for at in self._name_places(name))
         own = next((number for number in found if number is not None), None)
         return own if own is not None or self._base is None else self._base.number_of(name)
 
     def _name_places(self, name: str) -> Iterator[int]:
-        """Where a name stands among those of this file, and of the kernel."""
+        """Offsets of a name among the names of this file and of the kernel."""
         if (at := self._names.find(b"\0" + name.encode() + b"\0")) >= 0:
             yield self._names_before + at + 1
         if self._base is not None:
@@ -237,7 +237,7 @@ class Types:
                 yield TypeMember(self._name(name), at=high << 32 | low)
 
     def _sections(self, wanted: str) -> Iterator[_Raw]:
-        """The variables of a section, or of all that are no maps and no configuration of the kernel's."""
+        """The variables of a section, or of all sections except those of maps and of the kernel's configuration."""
         for section in map(self._raw, self._of_variables):
             ours = section.name.startswith((".rodata", ".data", ".bss"))
             if section.name == wanted if wanted else ours:
@@ -281,47 +281,49 @@ class Types:
                     parts.append((begin + one.at, iter(part.members)))
 
     def layout(self, number: int) -> tuple[str, ...]:
-        """By byte of a struct or union, the member that it is of, the first of several; empty where it is of none."""
+        """Member name by byte of a struct or union, the first of several; empty for padding."""
         size = self.size(number)
         if size > _LARGEST_STRUCT:
             raise ValueError(f"a struct of {size} bytes is larger than any of a kernel")
-        found, taken = [""] * size, bytearray(size)
-        for one in self.fields(self.kind(number)):
-            begin = one.at // 8
-            end = min(begin + ((one.at % 8 + one.bits + 7) // 8 if one.bits else self.size(one.type)), size)
+        names, taken = [""] * size, bytearray(size)
+        for member in self.fields(self.kind(number)):
+            begin = member.at // 8
+            end = min(begin + ((member.at % 8 + member.bits + 7) // 8 if member.bits else self.size(member.type)), size)
             while (free := taken.find(0, begin, end)) >= 0:
                 held = taken.find(1, free, end)
                 begin = held if held >= 0 else end
-                found[free:begin] = [one.name] * (begin - free)
+                names[free:begin] = [member.name] * (begin - free)
                 taken[free:begin] = b"\1" * (begin - free)
-        return tuple(found)
+        return tuple(names)
 
     def place_of(self, structure: str, member: str) -> int | None:
-        """At which byte of a struct a member begins, also one of its parts without a name; None where there is none."""
+        """Byte at which a member of a struct begins, also of an unnamed part; None if there is no such member."""
         number = self.number_of(structure)
         fields = () if number is None else self.fields(self.kind(number))
-        return next((one.at // 8 for one in fields if one.name == member), None)
+        return next((field.at // 8 for field in fields if field.name == member), None)
 
     def size_behind(self, structure: str, member: str) -> int | None:
-        """Bytes of what a member of a struct points to; None where there is no such member that is a pointer."""
+        """Size in bytes of what a member points to; None if there is no such member or it is no pointer."""
         number = self.number_of(structure)
-        for one in () if number is None else self.kind(number).members:
-            if one.name == member and (raw := self._raw(one.type)).kind == _PTR:
+        for candidate in () if number is None else self.kind(number).members:
+            if candidate.name == member and (raw := self._raw(candidate.type)).kind == _PTR:
                 return self.size(raw.number)
         return None
 
     def _map(self, variable: _Raw) -> MapType:
-        told = {member.name: member.type for member in self.kind(variable.number).members}
+        types_by_member = {member.name: member.type for member in self.kind(variable.number).members}
 
         def number(name: str) -> int:
-            return self._pointed(told[name]).count if name in told else 0
+            return self._pointed(types_by_member[name]).count if name in types_by_member else 0
 
-        key, value = (self._raw(told[name]).number if name in told else 0 for name in ("key", "value"))
+        key, value = (
+            self._raw(types_by_member[name]).number if name in types_by_member else 0 for name in ("key", "value")
+        )
         return MapType(
             variable.name, number("type"), key, value,
             self.size(key) if key else number("key_size"), self.size(value) if value else number("value_size"),
         )  # fmt: skip
 
     def _pointed(self, number: int) -> TypeKind:
-        """What a pointer points to; libbpf tells numbers by arrays of so many elements."""
+        """The type that a pointer points to. libbpf encodes numbers as arrays of so many elements."""
         return self.kind(self._raw(number).number)

@@ -1,7 +1,7 @@
 """Orders for the loader: what the maps and variables of a program hold before packets come.
 
-Elements of program arrays name a program of the object; those of devmaps and cpumaps are an interface's number or the
-length of a queue, or a mapping of that (``ifindex``, ``qsize``) and of the ``program`` that is run there.
+Elements of program arrays name a program of the object. Elements of devmaps and cpumaps are an interface's number or
+the length of a queue, or a mapping of that (``ifindex``, ``qsize``) and of the ``program`` that is run there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUT_NAMES: Mapping[str, str] = {
     "@in.ifindex": "1", "@out.ifindex": "2", "@in.mac": "02:00:00:00:00:01", "@out.mac": "02:00:00:00:00:02",
     "@in.peer.mac": "02:00:00:00:00:03", "@out.peer.mac": "02:00:00:00:00:04",
 }  # fmt: skip
-"""What is known of a SUT's ports, with examples: what has to be told before there is one."""
+"""Names of a SUT's ports with examples, for checks before there is a SUT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class _Written:
     """Orders of one map."""
 
     text: str
-    told: Mapping[str, str]
-    """What of the SUT is in them."""
+    used_names: Mapping[str, str]
+    """Names of the SUT that the orders use, with their values."""
 
 
 _written: dict[tuple[str, str, int], _Written] = {}
@@ -57,7 +57,8 @@ def orders(build: BpfBuild, names: Mapping[str, str]) -> str:
     """The lines that the loader reads (see bpf_load.c), for the build's own object.
 
     Raises:
-        BpfBuildError: the object has no such map or variable, or what it shall hold does not fit; says which field.
+        BpfBuildError: the object has no such map or variable, or what it shall hold does not fit; the message names the
+            field.
     """
     setup = build.setup if build.dispatcher is None else _shared(build, build.dispatcher.build)[0]
     return _orders(replace(build, setup=setup), names)
@@ -73,18 +74,20 @@ def dispatcher_orders(build: BpfBuild, dispatcher: BpfBuild, names: Mapping[str,
 
 
 def _shared(build: BpfBuild, dispatcher: BpfBuild) -> tuple[ProgramSetup, ProgramSetup]:
-    """What of a set-up is for the build's own object, and what for that of its dispatcher. Raises BpfBuildError."""
+    """Set-up of the build's own object, and set-up of its dispatcher. Raises BpfBuildError."""
     setup = build.setup
     if not setup.maps and not setup.variables:
         return setup, ProgramSetup()
     own, other = _types(build), _types(dispatcher)
-    maps = tuple(one for one in setup.maps if one.map not in own.maps and one.map in other.maps)
-    variables = tuple(one for one in setup.variables if one[0] not in own.variables and one[0] in other.variables)
+    maps = tuple(entry for entry in setup.maps if entry.map not in own.maps and entry.map in other.maps)
+    variables = tuple(
+        entry for entry in setup.variables if entry[0] not in own.variables and entry[0] in other.variables
+    )
     return (
         replace(
             setup,
-            maps=tuple(one for one in setup.maps if one not in maps),
-            variables=tuple(one for one in setup.variables if one not in variables),
+            maps=tuple(entry for entry in setup.maps if entry not in maps),
+            variables=tuple(entry for entry in setup.variables if entry not in variables),
         ),
         ProgramSetup(maps=maps, variables=variables),
     )
@@ -93,7 +96,7 @@ def _shared(build: BpfBuild, dispatcher: BpfBuild) -> tuple[ProgramSetup, Progra
 def _types(build: BpfBuild) -> Types:
     try:
         types = Types(ElfFile(io.BytesIO(build.read())))
-        types.maps, types.variables  # noqa: B018 -- damaged ones are told here
+        types.maps, types.variables  # noqa: B018 -- damaged ones are reported here
     except ValueError as error:
         raise BpfBuildError(f"{build.path}: cannot fill its maps: {error}") from error
     return types
@@ -168,14 +171,14 @@ class _Filler:
         if kind.kind == _PROG_ARRAY:
             return f"program {name} {key} 00000000 0 {self._program(value)}\n"
         if (number := _PLACES.get(kind.kind)) is not None:
-            told = value if isinstance(value, Mapping) else {number: value}
-            if wrong := told.keys() - {number, "program"}:
+            fields = value if isinstance(value, Mapping) else {number: value}
+            if wrong := fields.keys() - {number, "program"}:
                 raise MisfitError(f"value has no field {min(wrong)}; its fields are {number}, program")
-            first = self.writer.sized(4, told.get(number, "0"), f"value.{number}").ljust(kind.value_size or 4, b"\0")
-            if "program" in told:
+            first = self.writer.sized(4, fields.get(number, "0"), f"value.{number}").ljust(kind.value_size or 4, b"\0")
+            if "program" in fields:
                 if kind.value_size < 8:
                     raise MisfitError("value has no room for a program; the object's values have 4 bytes")
-                return f"program {name} {key} {first.hex()} 4 {self._program(told['program'])}\n"
+                return f"program {name} {key} {first.hex()} 4 {self._program(fields['program'])}\n"
             return f"element {name} {key} {first.hex()}\n"
         return f"element {name} {key} {self._bytes(kind.value, kind.value_size, value, 'value').hex()}\n"
 
@@ -196,6 +199,6 @@ def _of_map(filler: _Filler, number: int) -> str:
     """
     which = (filler.build.sha256, filler.build.setup.digest, number)
     kept = _written.get(which)
-    if kept is None or any(filler.writer.names.get(name) != value for name, value in kept.told.items()):
-        kept = _written[which] = _Written("".join(filler.orders()), dict(filler.writer.told))
+    if kept is None or any(filler.writer.names.get(name) != value for name, value in kept.used_names.items()):
+        kept = _written[which] = _Written("".join(filler.orders()), dict(filler.writer.used_names))
     return kept.text

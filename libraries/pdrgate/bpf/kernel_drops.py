@@ -30,15 +30,15 @@ class Drop:
     reason: int
     """``enum skb_drop_reason``, which differs from kernel to kernel."""
     netns: int
-    """Inode number of the network namespace of the packet's device; 0 where it has none."""
+    """Inode number of the network namespace of the packet's device; 0 if it has none."""
 
 
 class KernelDrops:
-    """Counts from `__init__` to `close`.
+    """Counter of the kernel's drops, from `__init__` to `close`.
 
     Args:
         host: this machine.
-        received: network namespace and reason by which a generator drops what it has received; that is not counted.
+        received: network namespace and reason of a generator's own drops of received packets, which are not counted.
 
     Raises:
         TestbedError: the kernel has no BTF or takes no such program, or a tool is missing.
@@ -69,7 +69,7 @@ class KernelDrops:
         return found
 
     def close(self) -> None:
-        """Take the program away; may be called twice."""
+        """Detach the program. Calling it twice is harmless."""
         for fd in (self._attached, self._map):
             if fd >= 0:
                 os.close(fd)

@@ -1,4 +1,4 @@
-"""What a program is told of a packet beside its bytes, when BPF_PROG_RUN runs it: its context (linux/bpf.h)."""
+"""Context of a packet that BPF_PROG_RUN passes to a program beside the packet's bytes (linux/bpf.h)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pdrgate.traffic.chosen.headers import ETHERNET_HEADER, IPV4, IPV6
 
 _HEAD = struct.Struct("<III")
 _XDP = struct.Struct("<IIIIII")
-"""struct xdp_md."""
+"""Layout of struct xdp_md."""
 _LOOKUP = struct.Struct("<QII4s16sHH4s16sII")
-"""struct bpf_sk_lookup: its socket, family, protocol, the remote side, the local one, the interface."""
+"""Layout of struct bpf_sk_lookup: socket, family, protocol, remote side, local side, interface."""
 _TAGS = (0x8100, 0x88A8)
 _WITH_PORTS = (socket.IPPROTO_TCP, socket.IPPROTO_UDP)
 
@@ -25,7 +25,7 @@ class PacketContext:
     packet: bytes
     context: bytes = b""
     optional: bool = False
-    """Whether it may be run without its context, where the kernel refuses that."""
+    """Whether the packet may be run without its context if the kernel refuses that."""
 
     @property
     def record(self) -> bytes:
@@ -34,10 +34,10 @@ class PacketContext:
 
 
 def context_of(kind: ProgramKind, packet: bytes, port: int = 0) -> PacketContext:
-    """The packet with what a program of that kind is told of it.
+    """The packet with the context of a program of that kind.
 
     Args:
-        port: the number of the interface that it comes in at; 0: of none.
+        port: number of the interface that it comes in at; 0 for none.
     """
     if kind == "xdp" and port:
         return PacketContext(packet, _XDP.pack(0, len(packet), 0, port, 0, 0), optional=True)
@@ -47,9 +47,9 @@ def context_of(kind: ProgramKind, packet: bytes, port: int = 0) -> PacketContext
 
 
 def lookup_context(packet: bytes) -> bytes:
-    """What a program that chooses a socket is told of a packet: addresses and ports, and no byte of it.
+    """Context of a program that chooses a socket: addresses and ports, and no byte of the packet.
 
-    Of what has none it is told zeros, which a kernel refuses.
+    Missing addresses and ports are zeros, which a kernel refuses.
     """
     kind, at = int.from_bytes(packet[12:14]), ETHERNET_HEADER
     while kind in _TAGS:
@@ -67,7 +67,7 @@ def lookup_context(packet: bytes) -> bytes:
     source = destination = 0
     if protocol in _WITH_PORTS and len(packet) >= at + 4:
         source, destination = struct.unpack_from("!HH", packet, at)
-    # The remote port is told in the network's order, and the local one in the processor's.
+    # The remote port is in the network's order, and the local one in the processor's.
     return _LOOKUP.pack(
         0, family, protocol, four[0], six[0], socket.htons(source), 0, four[1], six[1], destination, 0
     )  # fmt: skip

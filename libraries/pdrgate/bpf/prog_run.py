@@ -1,4 +1,4 @@
-"""What an eBPF program does with packets that no port has received: BPF_PROG_RUN, of the bpf(2) system call."""
+"""Runs of an eBPF program on packets that no port has received: BPF_PROG_RUN, of the bpf(2) system call."""
 
 from __future__ import annotations
 
@@ -44,32 +44,32 @@ class RefusedPacketError(SutError):
 
 @dataclass(frozen=True, slots=True)
 class PacketRun:
-    """What a program did with a packet, in several runs that all began alike."""
+    """Results of several runs of a program on the same packet and maps."""
 
     verdict: int = 0
     output: bytes = b""
-    """The packet as the first run left it; of a flow dissector the keys that it found."""
+    """The packet after the first run; the keys that it found if the program is a flow dissector."""
     again: bytes = b""
-    """The same of the last run."""
+    """The packet, or the keys, after the last run."""
     others: int = 0
-    """How many runs returned another verdict than the first."""
+    """Number of runs that returned another verdict than the first."""
     refused: int = 0
-    """The errno by which the kernel refused to run it; 0 where it did."""
+    """The errno with which the kernel refused to run it; 0 if it ran."""
     changed: int = 0
     """Elements of its maps that the first run changed, or made."""
     unsteady: bool = False
-    """Whether later runs, of the same packet and the same maps, changed others."""
+    """Whether later runs, of the same packet and the same maps, changed other elements."""
     nanoseconds: tuple[int, ...] = ()
-    """What each run between the first and the last took by the kernel's clock."""
+    """Nanoseconds by the kernel's clock of each run between the first and the last."""
 
 
 class PacketRuns:
-    """A loaded program that is run on packets, from `__init__` to `close`.
+    """Loaded program that is run on packets, from `__init__` to `close`.
 
     Each run gets its packet and the maps as they were at the start. It must be closed while the program is pinned.
 
     Args:
-        port: the number of the interface that packets come in at, of which an XDP program is told where that can be.
+        port: number of the interface that packets come in at, passed to an XDP program if the kernel allows it.
 
     Raises:
         TestbedError: the host cannot run the runner.
@@ -87,8 +87,8 @@ class PacketRuns:
                 what="the runner of eBPF programs",
             )  # fmt: skip
             with understood(self._host.name):
-                told = self._runner.ask_at_once("maps")
-                self.unkept = tuple(map(str, told["unkept"]))
+                answer = self._runner.ask_at_once("maps")
+                self.unkept = tuple(map(str, answer["unkept"]))
                 """The names of its maps that do not become what they were before each run."""
         except BaseException:
             self.close()
@@ -97,18 +97,18 @@ class PacketRuns:
     def run(self, number: int, times: int = 0) -> PacketRun:
         """Run the program on packet ``number``, counted from 0, twice and so many times more. Raises TestbedError."""
         assert self._runner is not None
-        told = self._runner.ask_at_once(f"run {number} {times}", _TIMEOUT)
+        answer = self._runner.ask_at_once(f"run {number} {times}", _TIMEOUT)
         with understood(self._host.name):
-            if "errno" in told:
-                return PacketRun(refused=int(told["errno"]))
+            if "errno" in answer:
+                return PacketRun(refused=int(answer["errno"]))
             return PacketRun(
-                int(told["verdict"]), bytes.fromhex(told["output"]), bytes.fromhex(told["again"]), int(told["others"]),
-                changed=int(told["changed"]), unsteady=bool(told["unsteady"]),
-                nanoseconds=tuple(map(int, told["ns"])),
+                int(answer["verdict"]), bytes.fromhex(answer["output"]), bytes.fromhex(answer["again"]),
+                int(answer["others"]), changed=int(answer["changed"]), unsteady=bool(answer["unsteady"]),
+                nanoseconds=tuple(map(int, answer["ns"])),
             )  # fmt: skip
 
     def close(self) -> None:
-        """End the runner; may be called twice. Raises TestbedError when the host cannot be asked."""
+        """End the runner. Calling it twice is harmless. Raises TestbedError when the host cannot be asked."""
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.close()
@@ -116,7 +116,7 @@ class PacketRuns:
 
 
 def verdict_name(kind: ProgramKind, verdict: int) -> str:
-    """The kernel's name of what a program returned; the number where it has none."""
+    """The kernel's name of what a program returned; the number if it has none."""
     return _VERDICTS.get(kind, {}).get(verdict, str(verdict))
 
 
@@ -127,21 +127,21 @@ def refusal_in_words(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PacketOutcome:
-    """What a program did with a packet."""
+    """Outcome of a program's run on a packet."""
 
     verdict: str
-    """What it returned, by the kernel's name of it."""
+    """The kernel's name of the returned value."""
     output: bytes
     """The packet as it left it."""
     empty: tuple[str, ...]
     """Its maps that have no element, by their names."""
 
     def __str__(self) -> str:
-        told = f"given such a packet, the program returns {self.verdict}"
+        sentence = f"given such a packet, the program returns {self.verdict}"
         if not self.empty:
-            return told
+            return sentence
         named = ", ".join(self.empty[:_NAMED]) + ("" if len(self.empty) <= _NAMED else " and others")
-        return f"{told}; its maps {named} are empty: --maps FILE fills them"
+        return f"{sentence}; its maps {named} are empty: --maps FILE fills them"
 
 
 def packet_outcome(
@@ -150,8 +150,8 @@ def packet_outcome(
     """Load a build once more, with its maps filled, and run its program on a packet.
 
     Args:
-        names: what is known of the SUT.
-        port: the number of the interface that it comes in at, of which an XDP program is told where that can be.
+        names: names of the SUT with their values.
+        port: number of the interface that the packet comes in at, passed to an XDP program if the kernel allows it.
 
     Raises:
         RefusedPacketError: the kernel does not run this program, or not on such a packet.

@@ -31,7 +31,7 @@ _KERNEL_SAYS = "Kernel error message: "
 _OWN_WORDS = "pdrgate: "
 _NO_MAP = "failed to create"
 _NO_REASON = re.compile(r"libbpf: (failed to load (object|program)\b|elf: skipping |.*[Rr]etrying without)")
-"""Lines of libbpf's that tell no reason."""
+"""Lines of libbpf's that give no reason."""
 
 XdpMode = Literal["native", "generic"]
 _MODES = {"native": "xdpdrv", "generic": "xdpgeneric"}
@@ -66,12 +66,12 @@ class BpfMap:
     memory: int = 0
     """Bytes, as the kernel accounts for it."""
     empty: bool = False
-    """Whether it was without an element once the program was loaded; an array of numbers never is."""
+    """Whether the map had no element once the program was loaded; an array of numbers always has some."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadCost:
-    """The cost of having a program in the kernel, told when it was loaded; 0 where the kernel does not tell."""
+    """The cost of having a program in the kernel, as the kernel reports it after loading; 0 if it does not."""
 
     processed: int = 0
     """Instructions that the verifier went through, over all ways through the program."""
@@ -82,31 +82,31 @@ class LoadCost:
     memory: int = 0
     """Bytes of all its maps."""
 
-    def told(self) -> dict[str, int]:
-        """The same by the names that trials keep them under."""
+    def by_name(self) -> dict[str, int]:
+        """The costs by the names that trials store them under."""
         return {"verified": self.processed, "states": self.states, "jited": self.jited, "memory": self.memory}
 
     def __str__(self) -> str:
-        return load_in_words(self.told())
+        return load_in_words(self.by_name())
 
 
 _LOAD_WORDS = {
     "verified": "{} verified instructions", "states": "{} states", "jited": "{} bytes of machine code",
     "memory": "{} bytes of maps",
 }  # fmt: skip
-"""How each number of a load is told, by the name that trials keep it under."""
+"""Text of each cost of a load, by the name that trials store it under."""
 
 
-def load_in_words(told: Mapping[str, int]) -> str:
-    """What a load cost, for a person; without what the kernel does not tell."""
-    return ", ".join(text.format(told[name]) for name, text in _LOAD_WORDS.items() if told.get(name))
+def load_in_words(costs: Mapping[str, int]) -> str:
+    """The costs of a load for a person, without those that the kernel does not report."""
+    return ", ".join(text.format(costs[name]) for name, text in _LOAD_WORDS.items() if costs.get(name))
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedProgram:
-    """A program that a host's kernel has accepted.
+    """Program that a host's kernel has accepted.
 
-    Where a build replaces a function of a dispatcher, number and pin are the dispatcher's, which ports run; maps and
+    If the build replaces a function of a dispatcher, number and pin are the dispatcher's, which ports run. Maps and
     cost are the build's.
     """
 
@@ -115,17 +115,15 @@ class LoadedProgram:
     number: int
     """The kernel's id of it."""
     pin: str
-    """Where it is pinned while `loaded` is open."""
+    """Path of its pin while `loaded` is open."""
     maps: Mapping[str, BpfMap] = field(default_factory=dict)
     """The maps by name, of which the kernel keeps 15 letters."""
     cost: LoadCost = LoadCost()
     keeper: int = 0
-    """The process that keeps its tables of programs, which are empty without, and what it replaces; 0 where it has
-    none.
-    """
+    """Process that holds its tables of programs and what it replaces, which would be empty otherwise; 0 for none."""
 
     def leave(self) -> None:
-        """It is attached no more; may be called twice."""
+        """End the keeper, once the program is detached. Calling it twice is harmless."""
         if self.keeper:
             self.host.run("kill", str(self.keeper), check=False)
 
@@ -159,15 +157,15 @@ def loaded(
     alike: bool = False,
     tcx: TcxPorts | None = None,
 ) -> Iterator[LoadedProgram]:
-    """Load a build's program and fill its maps; within the context it is pinned, and can be attached.
+    """Load a build's program and fill its maps. Within the context it is pinned, and can be attached.
 
-    What has attached it calls its `leave` when it is attached no more.
+    The caller that attaches it calls its `leave` when it is detached.
 
     Args:
-        kind: libbpf's name of what it is loaded for: ``xdp``, ``xdp/cpumap``, ``classifier``; empty: what its section
-            says.
-        names: what is known of the SUT, for maps that hold that.
-        alike: whether elements of hashes come to lie alike in each load, which attackers could make use of.
+        kind: libbpf's name of what it is loaded for: ``xdp``, ``xdp/cpumap``, ``classifier``; if empty, its section
+            decides.
+        names: names of the SUT with their values, for maps that hold them.
+        alike: whether elements of hashes lie alike in each load, which attackers could make use of.
         tcx: where links attach it, within the context.
 
     Raises:
@@ -206,28 +204,28 @@ def loaded(
                 f"{build.path}: {host.name} refuses its program {build.program} ({build.section}): {why}"
             )
         with understood(host.name):
-            program = _told(host, build, f"{bpffs}/{_PIN}", json.loads(done.stdout))
+            program = _reported(host, build, f"{bpffs}/{_PIN}", json.loads(done.stdout))
         yield program
 
 
-def _told(host: Host, build: BpfBuild, pin: str, told: Mapping[str, Any]) -> LoadedProgram:
-    """The program as the loader tells of it. Raises ValueError or KeyError for what it does not tell."""
+def _reported(host: Host, build: BpfBuild, pin: str, answer: Mapping[str, Any]) -> LoadedProgram:
+    """The program as the loader reports it. Raises ValueError or KeyError if a field is missing."""
     maps = {
-        str(one["name"] or one["id"]): BpfMap(
-            int(one["id"]),
-            str(one["kind"]),
-            int(one["key"]),
-            int(one["value"]),
-            int(one["entries"]),
-            int(one["memory"]),
-            bool(one["empty"]),
+        str(entry["name"] or entry["id"]): BpfMap(
+            int(entry["id"]),
+            str(entry["kind"]),
+            int(entry["key"]),
+            int(entry["value"]),
+            int(entry["entries"]),
+            int(entry["memory"]),
+            bool(entry["empty"]),
         )
-        for one in told["maps"]
+        for entry in answer["maps"]
     }
-    program = told["program"]
-    memory = sum(one.memory for one in maps.values())
+    program = answer["program"]
+    memory = sum(entry.memory for entry in maps.values())
     cost = LoadCost(int(program["processed"]), int(program["states"]), int(program["jited"]), memory)
-    return LoadedProgram(host, build, int(program["id"]), pin, maps, cost, int(told["keeper"]))
+    return LoadedProgram(host, build, int(program["id"]), pin, maps, cost, int(answer["keeper"]))
 
 
 @contextlib.contextmanager
@@ -242,7 +240,7 @@ def _bpffs(host: Host, folder: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _links(host: Host, folder: str) -> Iterator[None]:
-    """Links in a folder end with the context; without, they would do so some time after they are pinned no more."""
+    """End the links in a folder when the context ends. Otherwise they would end some time after they are unpinned."""
     try:
         yield
     finally:
@@ -268,9 +266,8 @@ def _hex(data: bytes) -> list[str]:
 
 
 def _why(done: Completed) -> str:
-    """Our loader's own line, else the verifier's last ones, else the first of libbpf's that is no consequence of
-    another, else bpftool's last.
-    """
+    """The reason of a failed load: our loader's own line, else the verifier's last lines, else libbpf's first line that
+    is no consequence of another, else bpftool's last."""
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     if own := [line for line in lines if line.startswith(_OWN_WORDS)]:
         return own[0].removeprefix(_OWN_WORDS)
@@ -284,12 +281,12 @@ def _why(done: Completed) -> str:
             return line.partition(_KERNEL_SAYS)[2]
     if reasons := [line for line in lines if line.startswith("libbpf: ") and not _NO_REASON.search(line)]:
         return reasons[0].removeprefix("libbpf: ")
-    told = [line for line in lines if not line.startswith("Error: failed to")] or lines
-    return told[-1].removeprefix("libbpf: ").removeprefix("Error: ") if told else f"exit code {done.exit_code}"
+    reasons = [line for line in lines if not line.startswith("Error: failed to")] or lines
+    return reasons[-1].removeprefix("libbpf: ").removeprefix("Error: ") if reasons else f"exit code {done.exit_code}"
 
 
 def driver(host: Host, interface: str) -> str:
-    """The driver of an interface, ``veth`` or ``virtio_net``. Raises TestbedError when nobody can tell."""
+    """The driver of an interface, ``veth`` or ``virtio_net``. Raises TestbedError if ethtool names none."""
     for line in host.run("ethtool", "-i", interface).stdout.splitlines():
         if line.startswith("driver: "):
             return line.removeprefix("driver: ").strip()
@@ -332,7 +329,7 @@ def refusal(error: CommandError) -> str:
 
 
 def _attached_xdp(host: Host, interface: str) -> tuple[int, int] | None:
-    """Mode (IFLA_XDP_ATTACHED) and program id; None when there is none."""
+    """Mode (IFLA_XDP_ATTACHED) and program id; None if no program is attached."""
     links: list[dict[str, Any]] = host.run_json("ip", "-j", "link", "show", "dev", interface)
     found = links[0].get("xdp") if links else None
     return (int(found["mode"]), int(found["prog"]["id"])) if found else None

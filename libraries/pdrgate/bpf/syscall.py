@@ -1,5 +1,8 @@
-"""bpf(2), as far as no tool goes: putting a program into a cpumap takes descriptors of one process, and one that runs
-at a tracepoint had better end with the process that asked for it."""
+"""Calls of bpf(2) that no tool offers.
+
+A program is put into a cpumap by descriptors of one process. A program at a tracepoint had better end with the process
+that attached it.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,8 @@ def constant_filter_fd(value: int) -> int:
 
 
 def random_filter_fd(values: int) -> int:
-    """A descriptor of a new socket filter that returns one of so many values of any packet, from 0 on, by chance; the
-    caller closes it. Raises TestbedError.
-    """
+    """A descriptor of a new socket filter that returns a random value below ``values`` for any packet. The caller
+    closes it. Raises TestbedError."""
     drawn = struct.pack("<BBhi", 0x85, 0, 0, _GET_PRANDOM_U32) + struct.pack("<BBhi", 0x94, 0, 0, values)
     return _socket_filter(drawn)
 
@@ -96,7 +98,7 @@ def map_items(fd: int, key_size: int, value_size: int) -> Iterator[tuple[bytes, 
 
 
 def attach_tracepoint(fd: int) -> int:
-    """Have a program (``tp_btf/…``) run at its tracepoint until the descriptor that is returned is closed.
+    """Attach a program (``tp_btf/…``) to its tracepoint until the descriptor that is returned is closed.
 
     Raises:
         TestbedError: the kernel refuses.
@@ -121,7 +123,7 @@ def _bpf(command: int, attributes: _Attributes, what: str) -> int:
 
 
 def _tried(command: int, attributes: _Attributes) -> int:
-    """What the call returns; below 0 when it fails."""
+    """Result of the call; below 0 if it fails."""
     number = _NUMBERS[platform.machine()]
     return int(_libc().syscall(number, command, ctypes.byref(attributes), ctypes.sizeof(attributes)))
 

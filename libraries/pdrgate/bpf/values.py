@@ -1,9 +1,9 @@
-"""A value as a person writes it, in the bytes that an eBPF program reads.
+"""Values as a person writes them, in the bytes that an eBPF program reads.
 
-Numbers are written as C has them; addresses (IPv4, IPv6, MAC) stand in the order of a packet, and so do numbers of the
-types __be16, __be32 and __be64. ``net 53`` is a number in that order whatever its type, ``host 10.0.0.1`` an address in
-the machine's. ``hex 00 11`` is bytes as they are. A struct is a mapping by the names of its fields, the rest of it 0; a
-union has one of them. What begins with @ is told of the SUT, such as ``@in.ifindex``.
+Numbers are written as in C. Addresses (IPv4, IPv6, MAC) stand in the order of a packet, and so do numbers of the types
+__be16, __be32 and __be64. ``net 53`` is a number in that order whatever its type, ``host 10.0.0.1`` an address in the
+machine's. ``hex 00 11`` is bytes as they are. A struct is a mapping by the names of its fields, the rest of it 0. A
+union has one of them. A name that begins with @ stands for a value of the SUT, such as ``@in.ifindex``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_KEYS = 1 << 21
 
 
 class MisfitError(ValueError):
-    """A value that its type has no room for; says where, and what would fit."""
+    """A value that its type has no room for. The message says where, and what would fit."""
 
 
 class Writer:
@@ -41,8 +41,8 @@ class Writer:
     def __init__(self, types: Types, names: Mapping[str, str]) -> None:
         self._types = types
         self.names = names
-        self.told: dict[str, str] = {}
-        """What was written of these."""
+        self.used_names: dict[str, str] = {}
+        """Names of the SUT that were written, with their values."""
 
     def written(self, number: int, value: Plain, at: str) -> bytes:
         """A value of the type of this number.
@@ -58,7 +58,7 @@ class Writer:
     def sized(self, size: int, value: Plain, at: str) -> bytes:
         """A value of which only the size is known. Raises MisfitError."""
         if not isinstance(value, str):
-            raise MisfitError(f"{at} is {size} bytes of which the object tells no more; write a number, or hex 00 11")
+            raise MisfitError(f"{at} is {size} bytes of an undeclared type; write a number, or hex 00 11")
         return self._special(size, value, at) or self._number(size, False, value, at)
 
     def name(self, text: str, at: str) -> str:
@@ -67,8 +67,8 @@ class Writer:
             return text
         if text not in self.names:
             raise MisfitError(f"{at}: there is no {text}; there are {', '.join(self.names)}")
-        self.told[text] = self.names[text]
-        return self.told[text]
+        self.used_names[text] = self.names[text]
+        return self.used_names[text]
 
     def _written(self, number: int, value: Plain, at: str, depth: int) -> bytes:
         kind = self._types.kind(number)
@@ -93,7 +93,7 @@ class Writer:
                 raise MisfitError(f"{at} is a {kind.sort}, which has no value here; leave it out")
 
     def _special(self, size: int, value: str, at: str, kind: TypeKind | None = None) -> bytes | None:
-        """What is written alike whatever type of that size it is for; None where it is nothing of that sort."""
+        """Bytes of a value that is written alike for any type of that size; None for other values."""
         text = self.name(value, at)
         if text.startswith("hex "):
             try:
@@ -197,7 +197,7 @@ def numbered(value: Plain, number: int) -> Plain:
 
 
 def prefix(text: str) -> tuple[int, bytes] | None:
-    """The length and the address of a network in words; None where it is none."""
+    """The length and the address of a network in words; None if it is none."""
     try:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:

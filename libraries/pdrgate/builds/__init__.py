@@ -1,1 +1,1 @@
-"""What is under test (floor 2): kernel builds and eBPF objects, found and checked."""
+"""Builds under test (floor 2): kernel builds and eBPF objects, found and checked."""

@@ -33,7 +33,7 @@ _KEPT = 16
 
 
 def elf_image(image: Path, cache: Path | None = None) -> Path | None:
-    """The ELF image in a bzImage, from the cache or put there; None where there is none that boots by PVH.
+    """The ELF image in a bzImage, from the cache or put there; None if it has none that boots by PVH.
 
     That is a kernel without CONFIG_PVH, a compression for which there is no program here (lz4, zstd), a damaged
     payload or one that is too good to be a kernel's, or a cache that cannot be written: the bzImage boots all the same.
@@ -46,7 +46,7 @@ def elf_image(image: Path, cache: Path | None = None) -> Path | None:
 
 
 def _kept_image(image: Path, cache: Path | None, kind: str, is_it: Callable[[BinaryIO], bool]) -> Path | None:
-    """What is in a bzImage, from the cache or put there; None where it cannot be had, or is not of that kind."""
+    """Unpacked content of a bzImage, from the cache or put there; None if it cannot be had, or is not of that kind."""
     folder = cache or cache_folder() / "images"
     with (
         contextlib.suppress(OSError, BuildError, MissingToolError),
@@ -66,7 +66,7 @@ def linked_image(image: Path, cache: Path | None = None) -> Path | None:
 
 
 def built_into(image: Path, name: str, cache: Path | None = None) -> bool | None:
-    """Whether a driver is built into a bzImage; None where that cannot be unpacked.
+    """Whether a driver is built into a bzImage; None if that cannot be unpacked.
 
     The name of its module (KBUILD_MODNAME) is a text in the image then, by which it registers itself.
     """

@@ -1,7 +1,7 @@
-"""eBPF objects: those that come with pdrgate, compiled here, and a user's own, the builds under test.
+"""Objects of eBPF: those that come with pdrgate, compiled here, and a user's own, the builds under test.
 
-An object is told by its ELF header and sections: what a program is for stands in its section's name (libbpf's
-convention: ``xdp``, ``tc``, ``tc/ingress``, ``classifier``). Whether it loads, only a kernel can tell.
+An object is recognised by its ELF header and sections. The name of a section has the purpose of its programs (libbpf's
+convention: ``xdp``, ``tc``, ``tc/ingress``, ``classifier``). Only a kernel can decide whether it loads.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/
 
 
 class BpfBuildError(SutError):
-    """What was handed over is no eBPF object that could be measured, or a kernel refuses it."""
+    """The file is no eBPF object that could be measured, or a kernel refuses it."""
 
 
 class BpfRefusedError(BpfBuildError):
@@ -71,21 +71,21 @@ class Program:
 
     @property
     def kind(self) -> ProgramKind | None:
-        """The kind that its section tells; None where nothing here runs such programs."""
+        """The kind by the program's section; None if nothing here runs such programs."""
         if self.section in _NO_PORT_PROGRAMS:
             return None
         return _SECTIONS.get(self.section.removeprefix("?").partition("/")[0])
 
     @property
     def kind_on_packets(self) -> ProgramKind | None:
-        """The kind as which BPF_PROG_RUN runs it on a packet; None where it does not."""
+        """The kind as which BPF_PROG_RUN runs it on a packet; None if it does not."""
         section = self.section.removeprefix("?")
         found = _RUN_ON_PACKETS.get(section) or _RUN_ON_PACKETS.get(section.partition("/")[0]) or self.kind
         return None if found == "tp_btf" else found
 
     @property
     def replaces(self) -> str | None:
-        """The function that its section says it replaces, which may be empty; None where it replaces none."""
+        """The function that its section says it replaces, which may be empty; None if it replaces none."""
         first, _, function = self.section.removeprefix("?").partition("/")
         return function if first == "freplace" else None
 
@@ -120,11 +120,11 @@ class BpfBuild:
     program: str = ""
     """The program's name."""
     setup: ProgramSetup = field(default_factory=ProgramSetup)
-    """What it is set up with."""
+    """Set-up of the program: attachment, maps and variables."""
     programs: tuple[Program, ...] = ()
     """All programs of the object."""
     dispatcher: Dispatcher | None = None
-    """What ports run in its place; None: the program itself."""
+    """Dispatcher that ports run in its place; None if they run the program itself."""
 
     def read(self) -> bytes:
         """The object. Raises BpfBuildError when it is not what it was when it was looked at."""
@@ -138,7 +138,7 @@ class BpfBuild:
 
     @property
     def digest(self) -> str:
-        """The digest of what is under test: of the object, and of program and set-up where they were chosen."""
+        """The digest of the object, and of program and set-up if they were chosen."""
         chosen = "" if self.name == self.path.name else self.program
         if not chosen and not self.setup_digest:
             return self.sha256
@@ -146,7 +146,7 @@ class BpfBuild:
 
     @property
     def setup_digest(self) -> str:
-        """The digest of what it is set up with, and of the dispatcher; empty where that is nothing."""
+        """The digest of what it is set up with, and of the dispatcher; empty if that is nothing."""
         if (found := self.dispatcher) is None:
             return self.setup.digest
         parts = (self.setup.digest, found.build.sha256, found.build.program, found.function)
@@ -159,7 +159,7 @@ class BpfBuild:
 
     @property
     def load_as(self) -> str:
-        """What it is loaded for, by libbpf's name, where its section does not say so; else empty."""
+        """Purpose to load it for, by libbpf's name; empty if its section has it."""
         chosen = next((one for one in self.programs if one.name == self.program), None)
         if chosen is not None and chosen.kind is not None:
             return ""
@@ -171,11 +171,11 @@ class BpfBuild:
         return f"{self.name} ({self.sha256[:8]})"
 
     def recorded(self) -> dict[str, str]:
-        """What result.json has of a program that a scenario loads: which one it is, and what it is set up with."""
-        told = {f"program {self.program}": f"of {self.path.name}, SHA-256 {self.sha256}"}
+        """Entries of result.json on a program that a scenario loads: its identity, and its set-up."""
+        entries = {f"program {self.program}": f"of {self.path.name}, SHA-256 {self.sha256}"}
         if (found := self.dispatcher) is not None:
-            told["replaces"] = f"{found.function} of {found.build.name}, SHA-256 {found.build.sha256}"
-        return told | self.setup.recorded()
+            entries["replaces"] = f"{found.function} of {found.build.name}, SHA-256 {found.build.sha256}"
+        return entries | self.setup.recorded()
 
 
 def bpf_build(
@@ -189,7 +189,7 @@ def bpf_build(
 
     Args:
         source: the file; of an object with several programs ``FILE:PROGRAM``; or a build that was made of one.
-        setup: what it is set up with; whether its maps have room for that, `pdrgate.bpf.filling.check_setup` tells.
+        setup: its set-up; `pdrgate.bpf.filling.check_setup` checks whether its maps have room for that.
         on_packets: whether it is to be run on packets by BPF_PROG_RUN, so that programs of more kinds will do.
 
     Raises:
@@ -235,7 +235,7 @@ def bpf_build(
         dispatcher = replace(dispatcher, function=program.replaces or "")
         if not dispatcher.function:
             raise BpfBuildError(
-                f"{path}: its section {program.section} does not tell what it replaces of {dispatcher.build.name}; "
+                f"{path}: its section {program.section} does not name what it replaces of {dispatcher.build.name}; "
                 f"name it: {setup.replaces}/FUNCTION"
             )
     return BpfBuild(
@@ -244,7 +244,7 @@ def bpf_build(
 
 
 def _dispatcher(setup: ProgramSetup, kind: ProgramKind | None) -> Dispatcher:
-    """What a set-up names, with the function where it does. Raises BpfBuildError."""
+    """Dispatcher that a set-up names, with the function if it is named. Raises BpfBuildError."""
     source, slash, function = setup.replaces.rpartition("/")
     if not slash or ":" in function or ":" not in Path(source).name:
         source, function = setup.replaces, ""

@@ -27,7 +27,7 @@ class PackedKernel:
     """The kernel in a bzImage."""
 
     packed: Part
-    """What decompresses to it, to be read once; the kernel itself where it is not compressed."""
+    """Part that decompresses to the kernel, to be read once; the kernel itself if it is not compressed."""
     size: int
     """Bytes that it has decompressed, as the image says."""
 
@@ -38,14 +38,14 @@ def is_bz_image(head: bytes) -> bool:
 
 
 def payload_place(head: bytes) -> tuple[int, int] | None:
-    """The place and the length of the packed kernel in a bzImage that begins so; None where that is not said."""
+    """The place and the length of the packed kernel in a bzImage that begins so; None if that is not said."""
     if len(head) < _HEADER or not is_bz_image(head) or number(head, _PROTOCOL, 2) < _WITH_PAYLOAD:
         return None
     return (head[_SETUP_SECTORS] + 1) * 512 + number(head, _PAYLOAD, 4), number(head, _PAYLOAD + 4, 4)
 
 
 def packed_kernel(image: BinaryIO) -> PackedKernel | None:
-    """The kernel in a bzImage; None where it has none that can be read, or a size that no kernel has."""
+    """The kernel in a bzImage; None if it has none that can be read, or a size that no kernel has."""
     size = image.seek(0, os.SEEK_END)
     image.seek(0)
     place = payload_place(image.read(_HEADER))

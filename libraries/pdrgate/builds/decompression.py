@@ -21,17 +21,17 @@ _MEMORY = 256 << 20
 
 
 class MissingToolError(TestbedError):
-    """What unpacks such a file is not installed."""
+    """The program that unpacks such a file is not installed."""
 
 
 class Source(Protocol):
-    """What can be read once, from its beginning to its end."""
+    """Source that can be read once, from its beginning to its end."""
 
     def read(self, size: int = ..., /) -> bytes: ...
 
 
 class Decompressor(Protocol):
-    """What `lzma.LZMADecompressor` and its like have in common."""
+    """Common part of `lzma.LZMADecompressor` and its like."""
 
     @property
     def needs_input(self) -> bool: ...
@@ -46,7 +46,7 @@ class Decompressor(Protocol):
 
 
 class _Gzip:
-    """zlib's, as the others are."""
+    """Decompressor by zlib with the interface of the others."""
 
     def __init__(self) -> None:
         self._one = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -85,11 +85,11 @@ _BY_PROGRAM: Mapping[bytes, Sequence[str]] = {
 
 
 _BEST = 32
-"""No kernel, module or package packs better than this many to one, small ones aside."""
+"""Largest ratio at which a kernel, module or package packs, small ones aside."""
 
 
 def most_unpacked(packed: int, small: int = 64 << 20) -> int:
-    """Bytes that so many may unpack to; what unpacks to more was made to fill this machine."""
+    """Bytes that any file may unpack to. A file that unpacks to more was made to fill this machine."""
     return max(small, _BEST * packed)
 
 
@@ -99,7 +99,7 @@ def is_packed(head: bytes) -> bool:
 
 
 def decompressed(packed: Source, most: int) -> Generator[bytes, None, None]:
-    """What a file unpacks to, or the file itself where it is not compressed, in pieces of 1 MiB at most.
+    """Unpacked content of a file, or the file itself if it is not compressed, in pieces of 1 MiB at most.
 
     Raises:
         ValueError: it is damaged, ends too early, or unpacks to more than ``most`` bytes or with too much memory.
@@ -116,14 +116,14 @@ def decompressed(packed: Source, most: int) -> Generator[bytes, None, None]:
 
 
 class Unpacked:
-    """What a file unpacks to, to be read once. Raises as `decompressed` does."""
+    """Unpacked content of a file, to be read once. Raises as `decompressed` does."""
 
     def __init__(self, packed: Source, most: int) -> None:
         self._pieces = decompressed(packed, most)
         self._piece = memoryview(b"")
 
     def read(self, size: int = CHUNK, /) -> bytes:
-        """The next bytes, at most so many; none at its end."""
+        """The next bytes, at most ``size``; empty at its end."""
         while not self._piece:
             piece = next(self._pieces, None)
             if piece is None:
@@ -145,7 +145,7 @@ class Part:
         self.left = length
 
     def read(self, size: int = CHUNK, /) -> bytes:
-        """The next bytes, at most so many; none at its end."""
+        """The next bytes, at most ``size``; empty at its end."""
         chunk = self._file.read(min(size, self.left))
         self.left -= len(chunk)
         return chunk

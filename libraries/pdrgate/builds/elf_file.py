@@ -45,7 +45,7 @@ class Section:
     size: int
     link: int
     info: int = 0
-    """Of relocations, the section that they are for."""
+    """Section that relocations are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,12 @@ class ElfFile:
         return next((one for one in self.sections if one.name == name), None)
 
     def content(self, section: Section, most: int) -> bytes:
-        """What is in a section, ``most`` bytes at most."""
+        """Content of a section, ``most`` bytes at most."""
         return self._bytes(section.offset, section.size, most)
 
     def symbols(self, info: int) -> Iterator[ElfSymbol]:
         """The symbols of one binding and type (st_info); a file has one table of them."""
-        return (symbol for told, symbol in self._symbols() if told == info)
+        return (symbol for its_info, symbol in self._symbols() if its_info == info)
 
     def code_symbols(self) -> Iterator[ElfSymbol]:
         """The symbols that have a name and stand in code."""
@@ -112,7 +112,7 @@ class ElfFile:
 
     def data_symbols(self) -> Iterator[ElfSymbol]:
         """The symbols that are variables and have a name."""
-        return (symbol for told, symbol in self._symbols() if told & 0xF == OBJECT and symbol.name)
+        return (symbol for info, symbol in self._symbols() if info & 0xF == OBJECT and symbol.name)
 
     def _symbols(self) -> Iterator[tuple[int, ElfSymbol]]:
         table = next((one for one in self.sections if one.kind == SYMBOLS), None)

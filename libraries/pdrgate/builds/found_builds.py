@@ -16,7 +16,7 @@ from pdrgate.builds.packages.package_fields import role_of
 from pdrgate.this_process.cache import cache_folder
 
 _PATTERN = re.compile(r"[*?[]")
-"""What makes a pattern of a name."""
+"""Characters that make a name a pattern."""
 
 
 def builds_at(place: str, cache: Path | None = None) -> list[KernelBuild]:
@@ -46,7 +46,10 @@ def builds_at(place: str, cache: Path | None = None) -> list[KernelBuild]:
 
 
 def _once(builds: Iterable[KernelBuild]) -> list[KernelBuild]:
-    """Each kernel once: of one in several packages, each leads to the whole, and the image's names it best."""
+    """Each kernel once.
+
+    Each of a kernel's packages leads to the whole kernel, and the image's package names it best.
+    """
     found: dict[tuple[str, str, str], KernelBuild] = {}
     for build in builds:
         key = (build.name, build.release, build.version)
@@ -56,7 +59,7 @@ def _once(builds: Iterable[KernelBuild]) -> list[KernelBuild]:
 
 
 def commits_named(texts: Sequence[str]) -> tuple[str, ...]:
-    """The same builds, where ``TREE@A..B`` is each commit from A to B, and a revision is the commit that it is now.
+    """Names of single builds: ``TREE@A..B`` becomes each commit from A to B, and a revision its present commit.
 
     Raises:
         BuildError: a tree knows no such commits.

@@ -26,7 +26,7 @@ _KINDS = (
 
 
 class BuildError(SutError):
-    """What was handed over is no kernel that could be booted."""
+    """The file or folder is no kernel that could be booted."""
 
 
 def opened_build_file(path: Path, within: Path, largest: int) -> FileIO:
@@ -56,7 +56,7 @@ def opened_build_file(path: Path, within: Path, largest: int) -> FileIO:
 
 
 def content(path: Path, within: Path, largest: int) -> bytes:
-    """What is in a file of a build. Raises as `opened_build_file` does."""
+    """Content of a file of a build. Raises as `opened_build_file` does."""
     with opened_build_file(path, within, largest) as file:
         return read_at_most(file, largest, path)
 
@@ -76,13 +76,13 @@ def read_at_most(file: FileIO, largest: int, path: Path) -> bytes:
 
 
 def real_file(path: Path, within: Path, largest: int) -> Path:
-    """Where a file of a build really lies, once it was seen to be one. Raises as `opened_build_file` does."""
+    """The real path of a file of a build, once it was seen to be a file. Raises as `opened_build_file` does."""
     with opened_build_file(path, within, largest) as file:
         return Path(f"/proc/self/fd/{file.fileno()}").readlink()
 
 
 def real_folder(path: Path, within: Path) -> Path:
-    """Where a folder of a build really lies. Raises BuildError when that is out of ``within``, or it is no folder."""
+    """The real path of a folder of a build. Raises BuildError if that is out of ``within``, or it is no folder."""
     try:
         found = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
@@ -94,7 +94,7 @@ def real_folder(path: Path, within: Path) -> Path:
 
 
 def new_place(folder: Path, name: str) -> Path:
-    """Where a file of that name is to be made below a folder of ours, whose folders are made; nothing is there yet.
+    """The path of a new file of that name below a folder of ours, whose folders are made; nothing is there yet.
 
     Raises:
         ValueError: a file is there, or a file or a link, which may lead elsewhere, is there for a folder on the way.
@@ -143,7 +143,7 @@ def _check_kind(path: Path, status: os.stat_result, within: Path, largest: int) 
             f"{path}: has {status.st_size >> 20} MiB, and no such file of a kernel more than {largest >> 20} MiB; is "
             "it the right one?"
         )
-    # A link that cannot be told from a file: whoever owns the build has linked somebody else's file into it.
+    # A link that cannot be distinguished from a file: whoever owns the build has linked somebody else's file into it.
     owner = within.stat().st_uid
     if status.st_nlink > 1 and status.st_uid not in (owner, path.parent.stat().st_uid):
         raise BuildError(

@@ -1,4 +1,4 @@
-"""What tells a kernel build from every other one, by its content: its name and its version need not."""
+"""Identity of a kernel build by its content: its name and its version need not be unique."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def build_identity(build: KernelBuild) -> str:
     try:
         with build.open_image() as image:
             digest = hashlib.file_digest(image, "sha256").hexdigest()
-        told = [build.release, build.version, build.config_sha256 or "", digest, *_modules(build)]
+        parts = [build.release, build.version, build.config_sha256 or "", digest, *_modules(build)]
     except OSError as error:
         raise BuildError(f"{build.name}: cannot read {error.filename}: {error.strerror}") from error
-    return hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()
+    return hashlib.sha256("\n".join(parts).encode(errors="surrogateescape")).hexdigest()
 
 
 def _modules(build: KernelBuild) -> Iterator[str]:

@@ -19,13 +19,13 @@ from pdrgate.this_process.cache import forget, put
 LARGEST_CONFIG = 4 << 20
 """Bytes that a configuration may have."""
 _BEGIN, _END = b"IKCFG_ST\x1f\x8b", b"IKCFG_ED"
-"""What kernel/configs.c puts around the configuration, and what gzip begins with."""
+"""Marks of kernel/configs.c around the configuration, the first with the begin of gzip's data."""
 _GZIP = 2
 _KEPT = 64
 
 
 def image_config(image: Path, cache: Path) -> Path | None:
-    """A file with the configuration in a bzImage; None where it has none, or cannot be unpacked here.
+    """A file with the configuration in a bzImage; None if it has none, or cannot be unpacked here.
 
     Args:
         image: the real path of the bzImage.
@@ -45,7 +45,7 @@ def image_config(image: Path, cache: Path) -> Path | None:
 
 
 def _configuration(kernel: PackedKernel | None) -> bytes:
-    """The configuration in a kernel; empty where it has none that can be read."""
+    """The configuration in a kernel; empty if it has none that can be read."""
     try:
         packed = _between_marks(decompressed(kernel.packed, kernel.size)) if kernel is not None else b""
         return b"".join(decompressed(io.BytesIO(packed), LARGEST_CONFIG))
@@ -54,7 +54,7 @@ def _configuration(kernel: PackedKernel | None) -> bytes:
 
 
 def _between_marks(kernel: Iterable[bytes]) -> bytes:
-    """The packed configuration in a kernel that comes in pieces; empty where it has none."""
+    """The packed configuration in a kernel that comes in pieces; empty if it has none."""
     found, tail, inside = bytearray(), b"", False
     for piece in kernel:
         if inside:

@@ -1,6 +1,6 @@
 """The symbols of a kernel that are in its image: the tables which /proc/kallsyms shows (scripts/kallsyms.c of Linux).
 
-An image has no label for these tables. What the tables must agree on finds them: 256 tokens, of which the digits stand
+An image has no label for these tables. They are found by what they must agree on: 256 tokens, of which the digits stand
 for themselves, the index of the tokens, and a marker for each 256th name. In a stranger's image all of it is bounded,
 and checked.
 """
@@ -76,11 +76,11 @@ def _symbols(content: mmap.mmap, sections: Sequence[Section]) -> list[TypedSymbo
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """The table of tokens, of which names are made."""
+    """The table of tokens, which names are made of."""
 
     begin: int
     end: int
-    """Where its index ends."""
+    """Offset of the end of its index."""
     texts: tuple[str, ...]
 
 
@@ -89,7 +89,7 @@ class _Names:
     """All names, each behind its type."""
 
     count: int
-    """Where in the image it stands how many there are."""
+    """Offset in the image of the number of names."""
     texts: tuple[str, ...]
 
 
@@ -118,7 +118,7 @@ def _places(content: mmap.mmap, wanted: bytes) -> Iterator[int]:
 
 
 def _names(content: mmap.mmap, tokens: _Tokens) -> _Names | None:
-    """The names before the tokens; None where none are found that their markers agree with."""
+    """The names before the tokens; None if none are found that their markers agree with."""
     first = max(0, tokens.begin - _NEAR) // 4 * 4
     words = np.frombuffer(content[first : tokens.begin // 4 * 4], "<u4").astype(np.int64)
     marked = _longest_rise(words)
@@ -153,7 +153,7 @@ def _longest_rise(words: npt.NDArray[np.int64]) -> tuple[int, int] | None:
 
 
 def _expanded(names: bytes, number: int, markers: Sequence[int], tokens: Sequence[str]) -> tuple[str, ...] | None:
-    """So many names; None where a marker does not agree, or they do not end where the markers begin."""
+    """So many names; None if a marker does not agree, or they do not end where the markers begin."""
     found: list[str] = []
     at = 0
     for one in range(number):
@@ -175,7 +175,7 @@ def _expanded(names: bytes, number: int, markers: Sequence[int], tokens: Sequenc
 def _addresses(
     content: mmap.mmap, tokens: _Tokens, names: _Names, sections: Sequence[Section]
 ) -> npt.NDArray[np.uint64] | None:
-    """The address of each name, in whichever of its forms the table is; None where it is in none.
+    """The address of each name, in whichever of its forms the table is; None if it is in none.
 
     Linux has had distances from one address, before the names and since 6.4 behind the tokens, and since 7.1 distances
     from the place of each. Where per-CPU variables are no addresses (up to 6.14), these alone are no distance.
@@ -186,30 +186,30 @@ def _addresses(
         for at, base in ((behind, behind + whole), (names.count - 8 - whole, names.count - 8)):
             if at < 0 or base < 0:
                 continue
-            told = np.frombuffer(content[at : at + 4 * number], "<i4").astype(np.int64)
-            if len(told) < number:
+            offsets = np.frombuffer(content[at : at + 4 * number], "<i4").astype(np.int64)
+            if len(offsets) < number:
                 continue
-            from_base = _from_base(told, int.from_bytes(content[base : base + 8], "little"))
-            for addresses in (from_base, _from_places(told, at, sections)):
+            from_base = _from_base(offsets, int.from_bytes(content[base : base + 8], "little"))
+            for addresses in (from_base, _from_places(offsets, at, sections)):
                 if addresses is not None and _fit(addresses, names.texts, sections):
                     return addresses
     return None
 
 
-def _from_base(told: npt.NDArray[np.int64], base: int) -> npt.NDArray[np.uint64] | None:
+def _from_base(offsets: npt.NDArray[np.int64], base: int) -> npt.NDArray[np.uint64] | None:
     if base < _IMAGE:
         return None
-    if not np.any(told < 0):
-        return np.uint64(base) + told.astype(np.uint64)
-    distance = np.where(told < 0, -1 - told, 0).astype(np.uint64)
-    return np.where(told < 0, np.uint64(base) + distance, told.astype(np.uint64))
+    if not np.any(offsets < 0):
+        return np.uint64(base) + offsets.astype(np.uint64)
+    distance = np.where(offsets < 0, -1 - offsets, 0).astype(np.uint64)
+    return np.where(offsets < 0, np.uint64(base) + distance, offsets.astype(np.uint64))
 
 
-def _from_places(told: npt.NDArray[np.int64], at: int, sections: Sequence[Section]) -> npt.NDArray[np.uint64] | None:
+def _from_places(offsets: npt.NDArray[np.int64], at: int, sections: Sequence[Section]) -> npt.NDArray[np.uint64] | None:
     place = next((one.address + at - one.offset for one in sections if 0 <= at - one.offset < one.size), 0)
     if place < _IMAGE:
         return None
-    return np.uint64(place) + (told + 4 * np.arange(len(told))).astype(np.uint64)
+    return np.uint64(place) + (offsets + 4 * np.arange(len(offsets))).astype(np.uint64)
 
 
 def _fit(addresses: npt.NDArray[np.uint64], texts: Sequence[str], sections: Sequence[Section]) -> bool:

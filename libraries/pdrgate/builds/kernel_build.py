@@ -45,7 +45,7 @@ class KernelBuild:
     name: str
     """The build for people and results: the package with its version, or the file."""
     source: str
-    """What was handed over."""
+    """Path, package or revision that names the build."""
     image: Path
     """A bzImage."""
     release: str
@@ -67,7 +67,7 @@ class KernelBuild:
 
     @property
     def label(self) -> str:
-        """What results call it."""
+        """The build's name in results."""
         return f"{self.name} ({self.release})"
 
     def open(self, path: Path, largest: int) -> FileIO:
@@ -112,7 +112,7 @@ def kernel_build(
     cache = cache or cache_folder() / "builds"
     for one in (source, *further, modules, vmlinux):
         if str(one) != str(one).encode(errors="replace").decode():
-            raise BuildError(f"{one}: has a name that is not UTF-8, which no result could tell; rename it")
+            raise BuildError(f"{one}: has a name that is not UTF-8, which no result could hold; rename it")
     packages = [str(one) for one in (source, *further)]
     if further or not Path(source).exists():
         for one in packages:
@@ -127,7 +127,7 @@ def kernel_build(
 
 
 def absolute(text: str) -> str:
-    """What a person names, with its paths made absolute; the name of a package stays as it is."""
+    """Name of a build with its paths made absolute; the name of a package stays as it is."""
 
     def one(word: str) -> str:
         name, equals, path = word.rpartition("=")
@@ -142,7 +142,7 @@ def absolute(text: str) -> str:
 
 
 PARTS_OF_A_KERNEL = ("modules", "vmlinux", "config")
-"""What may follow an image or a revision, as NAME=PATH."""
+"""Parts that may follow an image or a revision, as NAME=PATH."""
 
 
 def read_version(image: Path) -> tuple[str, str]:
@@ -163,7 +163,7 @@ def read_version(image: Path) -> tuple[str, str]:
     words = head[at : head.find(b"\0", at)].decode(errors="replace")
     release, _, rest = words.partition(" ")
     if not re.fullmatch(r"\d[\w.+~-]*", release, re.ASCII) or len(release) > _LONGEST_RELEASE:
-        raise BuildError(f"{image}: tells no kernel release in its header; is the file damaged?")
+        raise BuildError(f"{image}: has no kernel release in its header; is the file damaged?")
     if sum(payload_place(head) or ()) > size:
         raise BuildError(f"{image}: ends too early, after {size} bytes; was it copied whole?")
     version = rest[rest.find("#") :] if "#" in rest else ""
@@ -249,7 +249,7 @@ _Place = tuple[Path, Path]
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Where parts of a build were found."""
+    """Paths of the parts of a build."""
 
     image: Path
     within: Path
@@ -286,7 +286,7 @@ def _first(places: Iterable[_Place], largest: int) -> Path | None:
 
 
 def _of_modules(found: Path | None, handed_over: Path | None, name: str) -> tuple[_Place, ...]:
-    """What lies beside installed modules."""
+    """Places of a file beside installed modules."""
     return () if found is None or handed_over is None else ((found / name, handed_over.resolve()),)
 
 

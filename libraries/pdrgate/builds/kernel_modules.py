@@ -25,7 +25,7 @@ from pdrgate.builds.kernel_build import TREE_IMAGE, KernelBuild
 LARGEST_MODULE = 1 << 30
 """Bytes of a file; with its debug information the largest has some 500 MB."""
 _LARGEST_UNPACKED = 192 << 20
-"""Bytes of one module, and of all that a guest gets: its memory has to hold them."""
+"""Largest size in bytes of one module, and of all modules of a guest, whose memory has to hold them."""
 _LARGEST_LIST = 16 << 20
 _LARGEST_INFO = 4 << 20
 
@@ -75,7 +75,7 @@ def select_modules(build: KernelBuild, required: Iterable[str], optional: Iterab
 
 
 def module_places(build: KernelBuild) -> dict[str, str]:
-    """Where each module of a build lies below its folder of modules, by name."""
+    """Path of each module of a build below its folder of modules, by name."""
     if build.modules is None:
         return {}
     return {name: str(path.relative_to(build.modules)) for name, path in _paths(build).items()}
@@ -107,7 +107,7 @@ def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
 
 
 def modules_asked_for(build: KernelBuild) -> int:
-    """How many parts of the kernel its configuration wants as modules, as far as that is known."""
+    """Number of parts of the kernel that its configuration wants as modules, as far as it is known."""
     return len(re.findall(r"^CONFIG_\w+=m$", build.config_text() or "", re.MULTILINE))
 
 
@@ -133,7 +133,7 @@ def module_info(content: bytes) -> dict[str, list[str]]:
 
 
 def _take(build: KernelBuild, wanted: str, paths: Mapping[str, Path], chosen: dict[str, Module]) -> None:
-    """Add a module to those that were chosen, after all that it needs."""
+    """Add a module to the chosen ones, after all that it needs."""
     under_way: dict[str, tuple[Module, Iterator[str]]] = {}
     name: str | None = wanted
     while name is not None or under_way:
@@ -159,7 +159,7 @@ def _take(build: KernelBuild, wanted: str, paths: Mapping[str, Path], chosen: di
 
 
 def _lacks(build: KernelBuild, name: str, *, any_there: bool) -> str:
-    """What to do about a module that is not there."""
+    """Advice on a missing module."""
     if any_there or in_tree(build):
         return (
             f"{build.name} has no {name}, neither as a module nor built in; build the kernel with "
@@ -244,7 +244,7 @@ def _is_built_in(build: KernelBuild, name: str) -> bool:
 
 
 def _lines(build: KernelBuild, name: str) -> list[str]:
-    """The lines of one of the lists of modules; none where it is not there."""
+    """The lines of one of the lists of modules; none if it is not there."""
     assert build.modules is not None
     path = build.modules / name
     if not path.exists():

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pdrgate.builds.decompression import MissingToolError
-from pdrgate.builds.git_tree.making import Tell
+from pdrgate.builds.git_tree.making import Report
 from pdrgate.builds.git_tree.revision import Revision, merge_base, named_revision, revision
 from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.kernel_build import PARTS_OF_A_KERNEL, BuildError, KernelBuild, kernel_build
@@ -28,12 +28,14 @@ _DEBIAN = "linux-image-cloud-amd64"
 """Small kernels for guests: a tenth of the download of the full ones."""
 
 
-def named_build(text: str, cache: Path | None = None, tell: Tell | None = None) -> KernelBuild:
-    """The build that a person names: ``SOURCE[,PACKAGE…][,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`;
-    ``TREE@REV[,config=FILE]``, which is compiled where that was not done yet; or ``running``.
+def named_build(text: str, cache: Path | None = None, report: Report | None = None) -> KernelBuild:
+    """The build that a person names.
+
+    The name is ``SOURCE[,PACKAGE…][,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`; ``TREE@REV[,config=FILE]``,
+    which is compiled if that was not done yet; or ``running``.
 
     Args:
-        tell: gets sentences of how far a build is that is compiled.
+        report: gets sentences of how far a build is that is compiled.
 
     Raises:
         BuildError: as `kernel_build`, what follows a comma is neither, or a revision does not compile.
@@ -42,7 +44,7 @@ def named_build(text: str, cache: Path | None = None, tell: Tell | None = None) 
         return running_kernel(cache)
     source, further, parts = _parts(text)
     if named_revision(source) is not None:
-        return _compiled(text, revision(source), parts, cache, tell)
+        return _compiled(text, revision(source), parts, cache, report)
     if "config" in parts:
         raise BuildError(
             f"{text}: is built already; config=FILE goes with a revision of a git tree, as in ~/linux@main"
@@ -53,17 +55,17 @@ def named_build(text: str, cache: Path | None = None, tell: Tell | None = None) 
 
 
 def _compiled(
-    text: str, named: Revision, parts: Mapping[str, Path], cache: Path | None, tell: Tell | None
+    text: str, named: Revision, parts: Mapping[str, Path], cache: Path | None, report: Report | None
 ) -> KernelBuild:  # fmt: skip
     if parts.keys() - {"config"}:
         raise BuildError(f"{text}: is compiled from its tree; of parts it takes config=FILE only")
-    folder = built(named, parts.get("config"), cache, tell)
+    folder = built(named, parts.get("config"), cache, report)
     found = kernel_build(folder, modules=None, vmlinux=folder / "vmlinux", cache=cache)
     return replace(found, name=named.name, source=text)
 
 
 def pinned(text: str) -> str:
-    """The same words with the commit that a revision stands for now: a branch goes on while a run is under way.
+    """Name of a build with a revision's present commit: a branch goes on while a run is under way.
 
     Raises:
         BuildError: the tree knows no such revision.
@@ -73,17 +75,17 @@ def pinned(text: str) -> str:
 
 
 def came_from(text: str) -> str | None:
-    """The build to compare a revision with, where nobody names one: the commit at which its branch began, with the
-    same .config; None for what is no revision.
+    """The build to compare a revision with if nobody names one: the commit at which its branch began, with the same
+    .config; None for what is no revision.
 
     Raises:
-        BuildError: the tree does not tell it.
+        BuildError: the tree does not show it.
     """
     source, comma, rest = text.partition(",")
     return None if named_revision(source) is None else f"{merge_base(revision(source)).text}{comma}{rest}"
 
 
-def look_at(text: str, tell: Tell | None = None) -> None:
+def look_at(text: str, report: Report | None = None) -> None:
     """Raise BuildError where a file that is named is not there, or is no build; a package may still have to come.
 
     A .deb is unpacked into the cache, and a revision of a tree is compiled; `named_build` takes them from there.
@@ -95,11 +97,11 @@ def look_at(text: str, tell: Tell | None = None) -> None:
         if not path.exists():
             raise BuildError(f"{text}: {path}, its {name}, is not there")
     if named_revision(source) or named_package(source) is None:
-        named_build(text, tell=tell)
+        named_build(text, report=report)
 
 
 def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:
-    """What is named, further packages of it, and by name where parts of it lie. Raises BuildError."""
+    """The named source, further packages of it, and the paths of its parts by name. Raises BuildError."""
     source, *words = text.split(",")
     parts: dict[str, Path] = {}
     further: list[str] = []

@@ -1,4 +1,4 @@
-"""What programs that no port takes are for, by their sections, and what measures them all the same."""
+"""Purposes of programs that no port takes, by their sections, and what measures them all the same."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _INSTEAD = ("freplace",)
 
 
 def measured_otherwise(sections: Collection[str]) -> str:
-    """What measures programs of these sections, as what to do; empty where one of them is of no kind that is known."""
+    """Advice on how to measure programs of these sections; empty if the kind of one of them is not known."""
     plain = {section.removeprefix("?") for section in sections}
     on_packets = {section for section in plain if _is(section, _ON_PACKETS)}
     elsewhere = {section for section in plain - on_packets if _is(section, _ELSEWHERE)}
     instead = {section for section in plain - on_packets - elsewhere if _is(section, _INSTEAD)}
     if plain - on_packets - elsewhere - instead:
         return ""
-    told = []
+    advice = []
     if instead:
-        told.append(
+        advice.append(
             f"those in {', '.join(sorted(instead))} replace a function of a dispatcher: name that with --replaces "
             "OBJECT:PROGRAM"
         )
     if on_packets:
-        told.append(f"--packets FILE runs those in {', '.join(sorted(on_packets))} on packets of a file")
+        advice.append(f"--packets FILE runs those in {', '.join(sorted(on_packets))} on packets of a file")
     if elsewhere:
-        told.append(
+        advice.append(
             f"have a step of a scenario's set-up load those in {', '.join(sorted(elsewhere))}, and measure the path "
             "that calls them: --scenario FILE.yaml"
         )
-    return "; ".join(told)
+    return "; ".join(advice)
 
 
 def _is(section: str, known: Collection[str]) -> bool:

@@ -1,7 +1,7 @@
-"""What an eBPF program is set up with before packets come: where it is attached, and what its maps and variables hold.
+"""Set-up of an eBPF program before packets come: where it is attached, and what its maps and variables hold.
 
-It is a part of the build under test. Files are read here, as texts in lists and mappings; what they mean is told by the
-object's types (`pdrgate.bpf.filling`).
+The set-up is a part of the build under test. Files are read here, as texts in lists and mappings. The object's types
+give them their meaning (`pdrgate.bpf.filling`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import yaml
 from pdrgate.values.errors import UsageError
 
 Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
-"""A value as a file has it: text, a list or a mapping of such."""
+"""Value in a file: a text, or a list or a mapping of values."""
 Attach = Literal["auto", "xdp", "xdp-generic", "tc-ingress", "tc-egress", "tcx-ingress", "tcx-egress"]
 ATTACHES: Mapping[Attach, Literal["xdp", "tc"]] = {
     "xdp": "xdp", "xdp-generic": "xdp", "tc-ingress": "tc", "tc-egress": "tc", "tcx-ingress": "tc", "tcx-egress": "tc"
 }  # fmt: skip
-"""Where a program can be attached at the SUT's ports, and of which kind it is then."""
+"""Places where a program can be attached at the SUT's ports, with its kind there."""
 
 _LARGEST = 64 << 20
 _LONG_FORM = frozenset({"entries", "from", "max_entries"})
@@ -33,7 +33,7 @@ _EXAMPLE = "vip_map: {198.18.0.1: 5}"
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What one map holds."""
+    """Entries of one map."""
 
     map: str
     entries: tuple[tuple[Plain, Plain], ...]
@@ -41,15 +41,15 @@ class Filling:
     source: str = ""
     """The file that says so."""
     max_entries: int = 0
-    """How many elements the map may have; 0: as many as the object says."""
+    """Number of elements that the map may have; 0: as many as the object says."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramSetup:
-    """What a program is set up with."""
+    """Attachment, maps and variables of a program."""
 
     attach: Attach = "auto"
-    """Where it is attached; auto: where its data path has it."""
+    """Place where it is attached; auto is the place that its data path chooses."""
     maps: tuple[Filling, ...] = ()
     variables: tuple[tuple[str, Plain], ...] = ()
     """Global variables, such as ``volatile const`` ones, and what they are before the program is loaded."""
@@ -57,80 +57,79 @@ class ProgramSetup:
     """A function of a dispatcher that it replaces (freplace), ``OBJECT:PROGRAM/FUNCTION``; empty: none."""
 
     digest: str = field(init=False, compare=False)
-    """The digest of what it says, but for the dispatcher; empty where it says nothing. Names of files are no part of
-    it.
+    """The digest of what it says, but for the dispatcher; empty if it says nothing. Names of files are no part of it.
     """
 
     def __post_init__(self) -> None:
         digest = ""
         if self.attach != "auto" or self.maps or self.variables:
             maps = [{"map": one.map, "entries": one.entries, "max_entries": one.max_entries} for one in self.maps]
-            told = {"attach": self.attach, "maps": maps, "variables": self.variables}
-            digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+            content = {"attach": self.attach, "maps": maps, "variables": self.variables}
+            digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         object.__setattr__(self, "digest", digest)  # once: a hundred thousand elements take half a second
 
     def and_then(self, later: ProgramSetup) -> ProgramSetup:
-        """This one with what ``later`` says besides; where both say something, the later one holds."""
+        """The set-up with additions of ``later``, which replaces values that both have."""
         attach = self.attach if later.attach == "auto" else later.attach
         return ProgramSetup(
             attach, (*self.maps, *later.maps), (*self.variables, *later.variables), later.replaces or self.replaces
         )
 
     def recorded(self) -> dict[str, str]:
-        """What result.json has of it."""
-        told: dict[str, str] = {} if self.attach == "auto" else {"attached": self.attach}
-        told |= {f"map {one.map}": f"filled by {len(one.entries)} entries" for one in self.maps}
-        return told | {f"variable {name}": str(value) for name, value in self.variables}
+        """Entries of result.json on the set-up."""
+        entries: dict[str, str] = {} if self.attach == "auto" else {"attached": self.attach}
+        entries |= {f"map {one.map}": f"filled by {len(one.entries)} entries" for one in self.maps}
+        return entries | {f"variable {name}": str(value) for name, value in self.variables}
 
 
 def program_setup(attach: Attach, maps: Path | None, rodata: Sequence[str], replaces: str = "") -> ProgramSetup:
-    """What a run asks for, see `fillings` and `variables`. Raises UsageError."""
+    """Set-up that a run asks for, see `fillings` and `variables`. Raises UsageError."""
     return ProgramSetup(attach, fillings(maps) if maps is not None else (), variables(rodata), replaces)
 
 
 def fillings(path: Path) -> tuple[Filling, ...]:
-    """What a file says of maps: a YAML mapping of their names to their entries. Raises UsageError."""
-    told = _yaml(path)
-    if not isinstance(told, Mapping):
+    """The fillings in a file: a YAML mapping of maps' names to their entries. Raises UsageError."""
+    maps = _yaml(path)
+    if not isinstance(maps, Mapping):
         raise UsageError(f"{path}: has no maps by their names; write {_EXAMPLE}")
-    return tuple(filling(name, entries, path) for name, entries in told.items())
+    return tuple(filling(name, entries, path) for name, entries in maps.items())
 
 
-def filling(name: str, told: Plain, source: Path) -> Filling:
-    """What is said of one map.
+def filling(name: str, content: Plain, source: Path) -> Filling:
+    """Filling of one map.
 
     Args:
-        told: its elements as a mapping of keys to values, or as a list of mappings with ``key`` and ``value``; the name
-            of a CSV file beside ``source``, whose columns are ``key``, ``value``, or their fields (``key.port``); or a
-            mapping of ``entries`` or ``from`` and of ``max_entries``.
+        content: its elements as a mapping of keys to values, or as a list of mappings with ``key`` and ``value``; the
+            name of a CSV file beside ``source``, whose columns are ``key``, ``value``, or their fields (``key.port``);
+            or a mapping of ``entries`` or ``from`` and of ``max_entries``.
 
     Raises:
         UsageError: it is none of these.
     """
-    if isinstance(told, Mapping) and told and told.keys() <= _LONG_FORM:
-        most, entries = told.get("max_entries", "0"), told.get("entries", told.get("from", ()))
+    if isinstance(content, Mapping) and content and content.keys() <= _LONG_FORM:
+        most, entries = content.get("max_entries", "0"), content.get("entries", content.get("from", ()))
         if not isinstance(most, str) or not most.isdecimal():
             raise UsageError(f"{source}: map {name}: max_entries is a number")
         return Filling(name, filling(name, entries, source).entries, str(source), int(most))
-    if isinstance(told, str):
-        file = source.parent / told
+    if isinstance(content, str):
+        file = source.parent / content
         return Filling(name, tuple(_of_csv(name, file)), str(file))
-    if isinstance(told, Mapping):
-        return Filling(name, tuple(told.items()), str(source))
-    return Filling(name, tuple(_of_list(name, told, source)), str(source))
+    if isinstance(content, Mapping):
+        return Filling(name, tuple(content.items()), str(source))
+    return Filling(name, tuple(_of_list(name, content, source)), str(source))
 
 
 def filling_of_file(name: str, path: Path) -> Filling:
-    """What a file says of one map: its entries in YAML or CSV. Raises UsageError."""
+    """Filling of one map from a file of its entries in YAML or CSV. Raises UsageError."""
     if path.suffix == ".csv":
         return filling(name, path.name, path)
     return filling(name, _yaml(path), path)
 
 
-def variables(told: Iterable[str]) -> tuple[tuple[str, Plain], ...]:
+def variables(texts: Iterable[str]) -> tuple[tuple[str, Plain], ...]:
     """Global variables: each ``NAME=VALUE``, or a YAML file with a mapping of names to values. Raises UsageError."""
     found: dict[str, Plain] = {}
-    for one in told:
+    for one in texts:
         name, equals, value = one.partition("=")
         if equals:
             found[name.strip()] = _parsed(value, one)
@@ -142,8 +141,8 @@ def variables(told: Iterable[str]) -> tuple[tuple[str, Plain], ...]:
     return tuple(found.items())
 
 
-def _of_list(name: str, told: Sequence[Plain], source: Path) -> Iterator[tuple[Plain, Plain]]:
-    for number, one in enumerate(told, start=1):
+def _of_list(name: str, entries: Sequence[Plain], source: Path) -> Iterator[tuple[Plain, Plain]]:
+    for number, one in enumerate(entries, start=1):
         if not isinstance(one, Mapping) or one.keys() != {"key", "value"}:
             raise UsageError(f"{source}: map {name}: entry {number} has no key and value; write - {{key: 1, value: 2}}")
         yield one["key"], one["value"]
@@ -179,11 +178,11 @@ def _yaml(path: Path) -> Plain:
 def _parsed(text: str, source: str) -> Plain:
     """YAML whose scalars stay texts: 02:00:00:00:00:01 is no number of seconds, and 010 is ten. Raises UsageError."""
     try:
-        told: Plain = yaml.load(text, Loader=yaml.BaseLoader)
+        parsed: Plain = yaml.load(text, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError) as error:
         why = " ".join(str(error).split())
         raise UsageError(f"{source}: is no YAML: {why}") from error
-    return "" if told is None else told
+    return "" if parsed is None else parsed
 
 
 def _text(path: Path) -> str:

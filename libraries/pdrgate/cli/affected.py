@@ -33,7 +33,7 @@ def affected(baseline: str, candidate: str, folder: Path | None, form: str) -> i
     from pdrgate.reports.words.affected_words import affected_lines, affected_values
 
     run = None if folder is None else read_result(folder)
-    found = code_differences(named_build(baseline, tell=note), named_build(candidate, tell=note))
+    found = code_differences(named_build(baseline, report=note), named_build(candidate, report=note))
     paths = () if run is None else affected_paths(found, run)
     if form == "json":
         echo_json(affected_values(found, paths))

@@ -26,7 +26,7 @@ def build_kernel(named: str, config: Path | None, into: Path) -> int:
     from pdrgate.builds.git_tree.tree_build import DoesNotCompileError, built, put_into
 
     try:
-        put_into(into, built(revision(named), config, tell=note))
+        put_into(into, built(revision(named), config, report=note))
     except DoesNotCompileError as error:
         click.echo(f"pdrgate: {error}", err=True)
         return EXIT_FAIL

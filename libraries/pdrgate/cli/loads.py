@@ -60,7 +60,7 @@ def loads(
     beneath = testbed or default_testbed(builds=bool(kernels))[0]
     found: list[LoadOnKernel] = []
     with boots_session(Path(beneath), Options(profile="smoke", wait=wait), output, console, None) as session:
-        named = [named_build(kernel, tell=session.observer.said) for kernel in kernels]
+        named = [named_build(kernel, report=session.observer.said) for kernel in kernels]
         asked = [NamedKernel(one.label, partial(session.boot, one)) for one in named]
         for one in loads_on(session, build, asked or [NamedKernel(session.config.name, session.make)]):
             found.append(one)

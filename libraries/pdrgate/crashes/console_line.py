@@ -39,25 +39,25 @@ _MOST_PREFIXES = 4
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\]PX^_][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[()*+#%].|[0-9A-OQ-WYZ=>c])"
 )
-"""What terminals take as commands (ECMA-48); without its end it is a control character like others."""
+"""Terminal commands (ECMA-48). A command without its end is a control character like others."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-"""All but the tab; and what has a text written from right to left, or nothing seen of it."""
+"""Control characters except the tab, and those that make text invisible or run from right to left."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleLine:
-    """What one line says."""
+    """Content of one line."""
 
     text: str
     """The text without level, time, CPU, and whatever a log or dmesg puts before it."""
     caller: str = ""
-    """Which task or CPU said it (``T101``, ``C0``), where the kernel tells (CONFIG_PRINTK_CALLER)."""
+    """The task or CPU that printed it (``T101``, ``C0``), if the kernel reports it (CONFIG_PRINTK_CALLER)."""
     stamped: bool = False
-    """Whether anything stood before it by which the kernel said it."""
+    """Whether a prefix shows that the kernel printed it."""
 
 
 def console_lines(raw: str) -> Iterator[ConsoleLine]:
-    """What a raw line says: more than one thing where the kernel spoke while a program's line was not at its end."""
+    """The lines in a raw line: several if the kernel printed before a program's line was complete."""
     rest = shown_line(raw[:LONGEST])
     while rest:
         line = parse_line(rest)
@@ -70,7 +70,7 @@ def console_lines(raw: str) -> Iterator[ConsoleLine]:
 
 
 def parse_line(line: str) -> ConsoleLine:
-    """Take off all that stands before what was said."""
+    """Take off all prefixes of a message."""
     caller, stamped = "", False
     for _ in range(_MOST_PREFIXES):
         match = next((found for one in _PREFIXES if (found := one.match(line)) and found.end()), None)

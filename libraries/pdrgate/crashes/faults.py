@@ -1,6 +1,6 @@
-"""What a kernel says on its console when it dies or complains: its faults, found and told apart. No I/O.
+"""Faults that a kernel reports on its console when it dies or complains, found and distinguished. No I/O.
 
-A console is read once, line by line, as it comes: what is done for a line depends on no other, and what is kept of a
+A console is read once, line by line, as it comes. The work on a line depends on no other line, and the memory for a
 console is bounded, whatever is on it.
 """
 
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from pdrgate.crashes.console_line import LONGEST, ConsoleLine, console_lines
 from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of
-from pdrgate.crashes.untelling import tells
+from pdrgate.crashes.unspecific import identifies
 
 MOST_REPORTS = 1000
-"""Faults that are kept of a console; of those beyond, only such as are of a kind that is not there yet."""
+"""Largest number of faults kept of a console. Beyond it, only faults of a new kind are kept."""
 
 _MOST_FRAMES = 64
 _MOST_LOCKS = 8
@@ -41,7 +41,7 @@ _END = re.compile(
     r"|Uninit was)"
 )
 _LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P<name>[^{}]{1,200})\)\{[^}]{1,16}\}")
-"""A lock in lockdep's words; those that a task only holds have a number before them."""
+"""A lock in lockdep's words. Locks that a task only holds have a number before them."""
 _INSTANCE = re.compile(r"#\d{1,6}(?:/\d{1,4})?$|/\d{1,4}$")
 _TRACE_WITHOUT_HEAD = ("KMSAN", "KCSAN", "KFENCE")
 _HEX = re.compile(r"[0-9a-fx]+")
@@ -49,34 +49,34 @@ _HEX = re.compile(r"[0-9a-fx]+")
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """One fault that the kernel told of."""
+    """A fault that the kernel reported."""
 
     kind: FaultKind
     line: str
     """The kernel's own sentence."""
     rip: str | None = None
-    """Where the CPU was, or what the sentence names as the place, as symbol+offset/size."""
+    """Place of the CPU, or the place that the sentence names, as symbol+offset/size."""
     trace: tuple[str, ...] = ()
     """The call trace, innermost first, without frames that the kernel itself is not sure of."""
     locks: tuple[str, ...] = ()
-    """What lockdep's report is about: classes of locks, by name."""
+    """Classes of locks, by name, in lockdep's report."""
 
     @property
     def where(self) -> tuple[str, ...]:
-        """The functions that tell one fault from another, innermost first."""
+        """Functions that distinguish this fault from others, innermost first."""
         frames = [frame for frame in ((self.rip,) if self.rip else ()) + self.trace if not frame.startswith("0x")]
         names = list(dict.fromkeys(frame.partition("+")[0] for frame in frames))
-        return tuple([name for name in names if tells(name)][:_FINGERPRINT_FRAMES])
+        return tuple([name for name in names if identifies(name)][:_FINGERPRINT_FRAMES])
 
     @property
     def fingerprint(self) -> str:
         """Eight digits that the same fault has in every boot.
 
-        Of its kind and top frames; of a lock order of its sentence and locks, for two boots may find it on different
-        ways; where there are neither, of its sentence.
+        They are a hash of the kind and the top frames. A lock order is hashed by its sentence and locks, for two boots
+        may find it on different ways. A fault with neither is hashed by its sentence.
         """
-        told = (_unnumbered(self.line), *self.locks) if self.locks else self.where or (_unnumbered(self.line),)
-        return hashlib.sha256("\n".join((self.kind, *told)).encode()).hexdigest()[:8]
+        identity = (_unnumbered(self.line), *self.locks) if self.locks else self.where or (_unnumbered(self.line),)
+        return hashlib.sha256("\n".join((self.kind, *identity)).encode()).hexdigest()[:8]
 
     def sentence(self) -> str:
         """The fault in one line."""
@@ -91,22 +91,22 @@ class FaultReader:
 
     def __init__(self) -> None:
         self._rest = ""
-        """A line that is not at its end; what is beyond its longest is not kept."""
+        """A line that is not complete, cut at the longest length."""
         self._reports: list[_Report] = []
         self._kinds: set[FaultKind] = set()
         self._open: dict[str, _Report] = {}
-        """By who said it, the report that they are at."""
+        """The open report of each task or CPU."""
         self._stamped = False
-        """Whether the kernel's time has been seen: what a program writes has none."""
+        """Whether the kernel's time has been seen. A program's output has none."""
 
     @property
     def faults(self) -> tuple[Crash, ...]:
-        """All so far, in the order they were told; one that ends in another is told once for both."""
+        """All faults so far, in the order of their reports. A fault that ends in another is listed once for both."""
         return tuple(report.crash() for report in self._reports)
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of faults so far."""
         return len(self._reports)
 
     @property
@@ -177,14 +177,14 @@ class _Report:
     inside: bool = False
     """Whether the trace is being written."""
     ended: bool = False
-    """Whether it has been."""
+    """Whether the trace has ended."""
     lines: int = 0
 
     def __post_init__(self) -> None:
         self.kind, self.role, self.place = self.head.kind, self.head.role, self.head.place
 
     def goes_on(self, head: Head) -> bool:
-        """Whether a head is one more of this fault."""
+        """Whether a head is another one of this fault."""
         if head.role == "more":
             return True
         if self.trace or self.lines > _NEAR:
@@ -237,18 +237,18 @@ class _Report:
 
 
 def gravest_crash(crashes: Iterable[Crash]) -> Crash | None:
-    """The one to tell: the first of the gravest kind; None when there is none."""
+    """The first crash of the gravest kind; None if there are no crashes."""
     return min(crashes, key=lambda crash: GRAVITY.index(crash.kind), default=None)
 
 
 def last_lines(console: str, count: int = 3) -> str:
     """The last lines on a console, in one line, for an error message."""
-    told = [
+    lines = [
         line.text.strip()[:_LONGEST_SENTENCE]
         for raw in console.split("\n")[-20 * count :]
         for line in console_lines(raw)
     ]
-    return " | ".join([line for line in told if line][-count:]) or "nothing"
+    return " | ".join([line for line in lines if line][-count:]) or "nothing"
 
 
 def _unnumbered(sentence: str) -> str:

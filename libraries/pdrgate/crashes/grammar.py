@@ -1,9 +1,8 @@
-"""How a kernel begins to tell of a fault, in the forms that kernels from 3.10 on have, on x86 and arm64.
+"""The heads of fault reports, in the forms that kernels from 3.10 on have, on x86 and arm64.
 
-Its report begins with a head: a word (`BUG:`, `WARNING:`, `INFO:`, `UBSAN:`, ...), whatever follows it. What drivers
-say of themselves (``virtio0: WARNING: ...``) is prose and no report; a `BUG:` is one all the same. A few checks have
-sentences without such a word. All patterns are looked for at the begin of a line that was cut, and end at once where
-they do not fit.
+A report begins with a head: a word (`BUG:`, `WARNING:`, `INFO:`, `UBSAN:`, ...), whatever follows it. Sentences of
+drivers (``virtio0: WARNING: ...``) are prose and no reports, except for a `BUG:`. A few checks have sentences without
+such a word. All patterns are looked for at the begin of a line that was cut, and end at once where they do not fit.
 """
 
 from __future__ import annotations
@@ -18,10 +17,13 @@ GRAVITY: tuple[FaultKind, ...] = ("oops", "panic", "lockup", "oom", "hung", "tai
 """An oops comes before the panic that it ends in: it says where."""
 
 LineRole = Literal["report", "fault", "check", "more"]
-"""What a head is to the one before it. A ``report`` is another one's. A ``check`` says what was found ("refcount_t:
-underflow"), and belongs to the ``fault`` that is then made of it ("WARNING: ... at ...", "kernel BUG at ...", "Oops:
-0000 [#1]"), which in old kernels comes first; of deadly faults more than one line has such a head. ``more`` is said
-later of a report, such as which process was killed."""
+"""Relation of a head to the head before it.
+
+A ``report`` begins another report. A ``check`` states the finding ("refcount_t: underflow"), and belongs to the
+``fault`` that is then made of it ("WARNING: ... at ...", "kernel BUG at ...", "Oops: 0000 [#1]"), which in old kernels
+comes first. A deadly fault has several lines with such a head. ``more`` is a later part of a report, such as which
+process was killed.
+"""
 
 _FRAME = r"[A-Za-z_][\w.$]{0,255}\+0x[0-9a-f]{1,16}/0x[0-9a-f]{1,16}"
 FRAME = re.compile(_FRAME)
@@ -40,7 +42,7 @@ class Head:
 
 _ANYBODY = r"(?:[A-Za-z][\w#./()-]{0,40}(?: [\w#./()-]{1,40}){0,3} ?: |\[[ \w]{1,20}\] ?)?"
 _KERNEL = r"(?:(?:rcu|lockdep|watchdog|NMI watchdog|traps|mm): |\[[CT]?\d{1,6}\] ?)?(?:\[ )?"
-"""Prefixes that do not speak of themselves, and the bracket that lockdep's reports stood in until Linux 4.12."""
+"""Prefixes of any report, and the bracket around lockdep's reports until Linux 4.12."""
 _WORD = re.compile(
     rf"{_ANYBODY}(?P<any>Kernel panic - not syncing|BUG)(?:: |$)"
     rf"|{_KERNEL}(?P<word>BUG|WARNING|INFO|UBSAN|KCSAN|KMSAN|KASAN|PANIC|Oops|Internal error)(?:: | - )"
@@ -52,13 +54,13 @@ _DIES = re.compile(
     r"(?:traps: )?(?:(?P<again>invalid opcode|double fault|[\w ]{0,20}stack guard page)|[A-Za-z][\w #-]{2,40})"
     r": [0-9a-f]{4,16} \[#\d{1,6}\]"
 )
-"""What x86 says of all that a kernel dies of: ``int3: 0000 [#1]``; of some things when it has told of them already."""
+"""Head of all deadly faults on x86: ``int3: 0000 [#1]``. Some of them have been reported before by another head."""
 _LOCKUP = re.compile(r"(?:(?:NMI )?watchdog: )?(?:CPU ?\d{1,6}: )?Watchdog detected hard LOCKUP")
 _OOM = re.compile(r"[^:]{1,60}? invoked oom-killer: ")
 _KILLED = re.compile(r"(?:Memory cgroup out|Out) of memory: ")
 _PLACE = re.compile(r"(?:\[[^\]]{0,200}\] )?(?:CPU: \d{1,6} PID: \d{1,10} )?(?:at |[^\s:]{1,200}:\d{1,7} at )")
-"""The place that a `WARN` tells, in the forms of Linux 3.10 (``at FILE:LINE``), 3.12 (``CPU: 0 PID: 1 at FILE:LINE``)
-and 6.18 (``FILE:LINE at FUNCTION``)."""
+"""The place in a `WARN`, in the forms of Linux 3.10 (``at FILE:LINE``), 3.12 (``CPU: 0 PID: 1 at FILE:LINE``) and 6.18
+(``FILE:LINE at FUNCTION``)."""
 _CHECKS = re.compile(
     r"(?:[\w.-]{1,40} (?:[\w.:-]{1,40} )?)?(?:[\w.-]{1,40}: )?NETDEV WATCHDOG: |list_(?:add|del) corruption\b"
     r"|refcount_t: |(?:traps: )?Missing ENDBR: |usercopy: Kernel memory |ODEBUG: \S"
@@ -105,7 +107,7 @@ def head_of(text: str) -> Head | None:
 
 
 def _complaint(said: str, place: str | None) -> Head | None:
-    """What follows `WARNING:` or `INFO:`."""
+    """The head of a line by the text after `WARNING:` or `INFO:`; None if the line is prose."""
     if _PLACE.match(said):
         return Head("taint-warning", "fault", place)
     if _HUNG.match(said):

@@ -1,4 +1,4 @@
-"""What a kernel has complained of: the warnings in its log, and its taint."""
+"""A kernel's complaints: the warnings in its log, and its taint."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ WARNING = 4
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _LEVEL = re.compile(r"<0{0,2}([0-7])>")
-"""A level of the kernel itself, whose facility is 0; dmesg of old util-linux writes it with zeros before it."""
+"""A level of the kernel itself, whose facility is 0. dmesg of old util-linux writes it with zeros before it."""
 
 _SLOW_MACHINE = re.compile(r"hrtimer: interrupt took [0-9]+ ns")
-"""What a kernel says where its machine stood still, or a memory trial made it slow; it is no fault of the kernel."""
+"""Message of a kernel whose machine stood still, or that a memory trial made slow. It is no fault of the kernel."""
 
 _TAINTS = "GFSRMBUDAWCIOELKXTN"
 _TAINT_WORDS = {
@@ -36,29 +36,29 @@ _TAINT_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    """The state of a kernel's log at one moment. ``warnings`` is None where the log may not be read."""
+    """The state of a kernel's log at one moment. ``warnings`` is None if the log may not be read."""
 
     warnings: tuple[str, ...] | None
     taint: int | None
 
     def since(self, earlier: KernelLog) -> tuple[str, ...]:
-        """What is new: warnings and graver messages in the order they came, then what taints the kernel by now."""
+        """New complaints: warnings and graver messages in the order they came, then the new taints of the kernel."""
         # Old lines may have left the log's ring buffer: what is new is what was not there, as often as it is.
-        old, told = Counter(earlier.warnings or ()), []
+        old, complaints = Counter(earlier.warnings or ()), []
         for line in self.warnings or ():
             if old[line]:
                 old[line] -= 1
             else:
-                told.append(line)
+                complaints.append(line)
         if self.taint is not None and earlier.taint is not None and (gained := self.taint & ~earlier.taint):
-            told.append(f"the kernel is tainted now: {', '.join(taint_words(gained))}")
-        return tuple(told)
+            complaints.append(f"the kernel is tainted now: {', '.join(taint_words(gained))}")
+        return tuple(complaints)
 
 
 def read_kernel_log(host: Host) -> KernelLog:
     """Read log and taint of a host's kernel. Raises HostError when the host does not answer."""
-    told, _, taint = host.script(_LOOK).stdout.rpartition(_MARK)
-    log, _, exit_code = told.rpartition(_MARK)
+    log_and_exit, _, taint = host.script(_LOOK).stdout.rpartition(_MARK)
+    log, _, exit_code = log_and_exit.rpartition(_MARK)
     taint = taint.strip()
     return KernelLog(
         parse_warnings(log) if exit_code.strip() == "0" else None, int(taint) if _NUMBER.fullmatch(taint) else None
@@ -66,7 +66,7 @@ def read_kernel_log(host: Host) -> KernelLog:
 
 
 def taint_words(taint: int) -> tuple[str, ...]:
-    """What bits of /proc/sys/kernel/tainted mean (Documentation/admin-guide/tainted-kernels.rst)."""
+    """Words for the bits of /proc/sys/kernel/tainted (Documentation/admin-guide/tainted-kernels.rst)."""
     letters = ["P" if bit == 0 else letter for bit, letter in enumerate(_TAINTS) if taint >> bit & 1]
     unknown = [f"bit {bit}" for bit in range(len(_TAINTS), taint.bit_length()) if taint >> bit & 1]
     return tuple(f"{letter} ({_TAINT_WORDS[letter]})" for letter in letters) + tuple(unknown)

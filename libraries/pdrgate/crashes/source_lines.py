@@ -18,17 +18,18 @@ _FRAME = re.compile(r"([\w.]+)\+0x([0-9a-f]+)/0x([0-9a-f]+)")
 
 _ADDRESS = re.compile(r"[0-9a-f]{1,16}")
 _LARGEST_OUTPUT = 64 << 20
-"""Bytes that a tool may say of a vmlinux, which is a stranger's file; nm says 10 MB of a large one."""
+"""Largest output, in bytes, of a tool that reads a vmlinux, which is a stranger's file; nm prints 10 MB for a large
+one."""
 
 _Symbols = Mapping[str, Sequence[tuple[int, int]]]
 """The start and size of functions, by name."""
 
 
 class SourceLines:
-    """The source lines of one build. It remembers what it decoded, for a fault stays on the console for good.
+    """The source lines of one build. Decoded faults are kept, for a fault stays on the console for good.
 
     Args:
-        vmlinux: the image with symbols and DWARF lines; None: there is none, and all is left as it is.
+        vmlinux: the image with symbols and DWARF lines; if it is None, frames stay as they are.
     """
 
     def __init__(self, vmlinux: Path | None) -> None:
@@ -80,18 +81,18 @@ def _addresses(crashes: Iterable[Crash], symbols: _Symbols) -> list[dict[str, in
 
 
 def _with_lines(crash: Crash, lines: Mapping[str, str]) -> Crash:
-    def told(frame: str) -> str:
+    def with_line(frame: str) -> str:
         return f"{frame} ({lines[frame]})" if frame in lines else frame
 
     return dataclasses.replace(
-        crash, rip=crash.rip and told(crash.rip), trace=tuple(told(frame) for frame in crash.trace)
+        crash, rip=crash.rip and with_line(crash.rip), trace=tuple(with_line(frame) for frame in crash.trace)
     )
 
 
 def _symbols(vmlinux: Path, names: Collection[str]) -> _Symbols:
-    """The functions of these names; a size reaches to the next symbol, as kallsyms counts it.
+    """The functions of these names. A size reaches to the next symbol, as kallsyms counts it.
 
-    By nm, which reads a kernel's 150 000 symbols in a moment. Names may be anything, lines of their own included.
+    nm reads a kernel's 150 000 symbols in a moment. Names may be anything, lines of their own included.
     """
     found = []
     for line in _tool("nm", "-n", "--defined-only", str(vmlinux)).splitlines():
@@ -110,12 +111,12 @@ def _symbols(vmlinux: Path, names: Collection[str]) -> _Symbols:
 def _source_lines(vmlinux: Path, addresses: Sequence[int]) -> dict[int, str]:
     if not addresses:
         return {}
-    told = _tool("addr2line", "-e", str(vmlinux), *(f"{address:#x}" for address in addresses)).splitlines()
-    if len(told) != len(addresses):
+    places = _tool("addr2line", "-e", str(vmlinux), *(f"{address:#x}" for address in addresses)).splitlines()
+    if len(places) != len(addresses):
         return {}
     # Paths in the kernel's own tree, without where it was built.
     named = {
-        address: re.sub(r" \(discriminator \d+\)$", "", line) for address, line in zip(addresses, told, strict=True)
+        address: re.sub(r" \(discriminator \d+\)$", "", line) for address, line in zip(addresses, places, strict=True)
     }
     return {
         address: re.sub(

@@ -43,7 +43,7 @@ class Sent:
     def add(self, program: LoadedProgram) -> None:
         """Count what a program sends on, where it tells."""
         host, maps = program.host, program.maps
-        self.load_cost = self.load_cost or program.cost.told()  # of several hops the first one tells
+        self.load_cost = self.load_cost or program.cost.by_name()  # of several hops, the first one
         if is_ours(maps, COUNTERS, _IS_COUNTERS):
             self._counters.append((host, maps[COUNTERS].number))
         else:

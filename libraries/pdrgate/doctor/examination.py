@@ -179,7 +179,7 @@ class Examination:
         try:
             return self._config.resources()
         except PdrGateError:
-            return whole_machine()  # why is told by its own check, or when the testbed is set up
+            return whole_machine()  # the cause is reported by its own check, or when the testbed is set up
 
     def _roles(self) -> dict[int, str]:
         """The role of each CPU of this machine that is to have one."""
@@ -188,7 +188,7 @@ class Examination:
         try:
             plan = self._config.cpu_plan()
         except PdrGateError:
-            return {}  # told by its own check, or when it is set up
+            return {}  # reported by its own check, or when it is set up
         # Which CPUs another SUT has is known once it is set up.
         sut = plan.sut if self._config.sut_is_here else ()
         return {plan.generator: "the generator", **dict.fromkeys(sut, "the SUT")}
@@ -226,7 +226,7 @@ def _once(hosts: Iterator[Host]) -> Iterator[Host]:
 
 
 def _back(undone: Sequence[str]) -> Iterator[Finding]:
-    """What the testbed did not put back itself, whether that was managed then or not; nothing where there is none."""
+    """Leftovers that the testbed did not put back itself, whether they could be removed or not."""
     for sentence in undone:
         status = Status.FAIL if isinstance(sentence, NotUndone) else Status.WARN
         yield Finding(TESTBED, "put back", status, sentence)

@@ -1,4 +1,4 @@
-"""What one check found."""
+"""The finding of one check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pdrgate.values.errors import PdrGateError
 
 
 class Status(StrEnum):
-    """How bad it is. What could not be found out is told, and is no fault."""
+    """Severity of a finding. A check without an answer is unknown, and no fault."""
 
     OK = "ok"
     UNKNOWN = "unknown"
@@ -20,7 +20,7 @@ class Status(StrEnum):
 
 
 Outcome = tuple[Status, str, str]
-"""What a check finds: status, message and remedy."""
+"""Result of a check: status, message and remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class Finding:
     """One check's result, for a person: which part of the testbed, what is so, and what to do."""
 
     part: str
-    """What was looked at: this machine, the SUT, the traffic."""
+    """The part that was looked at: this machine, the SUT, the traffic."""
     check: str
     status: Status
     message: str
     remedy: str = ""
-    """What to do; empty when there is nothing to do."""
+    """What to do; empty if nothing is to be done."""
 
     def to_dict(self) -> dict[str, str]:
         """The finding as JSON has it."""
@@ -48,7 +48,7 @@ class Check:
     look: Callable[[], Outcome]
 
     def on(self, part: str) -> Finding:
-        """Do it. What it cannot find out, for whatever reason of the testbed's, is a finding as well."""
+        """Run the check. An error of the testbed's is reported as an unknown finding."""
         try:
             return Finding(part, self.name, *self.look())
         except PdrGateError as error:
@@ -71,11 +71,11 @@ def fail(message: str, remedy: str = "") -> Outcome:
 
 
 def unknown(message: str) -> Outcome:
-    """A finding that cannot be told here."""
+    """The outcome of a check that has no answer here."""
     return Status.UNKNOWN, message, ""
 
 
 def worst(findings: Iterable[Finding]) -> Status:
-    """The gravest status; ok when there is nothing."""
+    """The gravest status; ok if there are no findings."""
     order = list(Status)
     return max((finding.status for finding in findings), key=order.index, default=Status.OK)

@@ -27,7 +27,7 @@ _GENERATOR = "pdrgate-traffic"
 
 
 def disk(folder: Path) -> Check:
-    """Whether results can be written, and enough of them."""
+    """Whether results can be written, and whether there is room for them."""
 
     def look() -> Outcome:
         place = folder.absolute()
@@ -38,17 +38,17 @@ def disk(folder: Path) -> Check:
         free = shutil.disk_usage(place).free
         words = f"{_size(free)} free for {folder}"
         if free < _LITTLE:
-            tell = fail if free < ROOM_OF_A_RUN else warn
-            return tell(words, "make room there, or choose another folder with --output")
+            outcome = fail if free < ROOM_OF_A_RUN else warn
+            return outcome(words, "make room there, or choose another folder with --output")
         return ok(words)
 
     return Check("disk", look)
 
 
 def leftovers(host: Host, undone: Sequence[str], alive: Living) -> Check:
-    """What earlier runs left: ``undone``, what just now became of it, and what nobody's journal knows of.
+    """Leftovers of earlier runs: ``undone``, what became of it just now, and what no journal knows.
 
-    What belongs to runs that are ``alive`` is no leftover.
+    Whatever belongs to runs that are ``alive`` is no leftover.
     """
 
     def look() -> Outcome:
@@ -74,7 +74,7 @@ def leftovers(host: Host, undone: Sequence[str], alive: Living) -> Check:
 
 
 def cpus(plan: Callable[[], CpuPlan], environment: Environment) -> Check:
-    """Which CPUs generate and route, and whether they stay out of each other's way."""
+    """The CPUs that generate and route, and whether they disturb each other."""
 
     def look() -> Outcome:
         try:
@@ -118,7 +118,7 @@ def guests(accelerator: Literal["auto", "kvm", "tcg"], state: Path) -> Check:
 
 
 def node_of(environment: Environment, cpu: int) -> str | None:
-    """The NUMA node of a CPU; None when the kernel does not tell."""
+    """The NUMA node of a CPU; None if the kernel does not report it."""
     nodes = environment.numa_nodes or {}
     return next((node for node, listed in nodes.items() if cpu in parse_cpu_list(listed)), None)
 

@@ -1,4 +1,4 @@
-"""Checks of one machine, this one or the SUT's: rights, tools, and whether it is quiet enough to measure on."""
+"""Checks of a machine, this one or the SUT's: rights, tools, and whether it is quiet enough to measure on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BUSY, _MUCH = 0.02, 0.25
 _STOLEN = 0.10
 _GOOD_CLOCKS = frozenset({"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"})
 _CLOCK_TOLERANCE = 1.0
-"""Seconds that two clocks may be apart: results and console logs are told apart by time."""
+"""Seconds that two clocks may be apart: results and console logs are ordered by time."""
 _THROTTLE = "grep -H '' /sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count 2>/dev/null"
 _TOOLS: Mapping[str, tuple[str, str, str]] = {
     "ip": ("-V", r"iproute2-(\S+?),", "iproute2"),
@@ -32,7 +32,7 @@ _TOOLS: Mapping[str, tuple[str, str, str]] = {
 
 
 def rights(host: Host) -> Check:
-    """Whether commands there run as root, and whether that root may do what takes a kernel's consent."""
+    """Whether commands there run as root, and whether that root has the capabilities that measuring needs."""
 
     def look() -> Outcome:
         uid = host.run("id", "-u").stdout.strip()
@@ -43,7 +43,7 @@ def rights(host: Host) -> Check:
             )
         match = re.search(r"(?m)^CapEff:\s*([0-9a-f]+)", host.read("/proc/self/status"))
         if match is None:
-            return unknown("root, of which the kernel does not tell the capabilities")
+            return unknown("root, but the kernel does not report its capabilities")
         missing = [name for bit, name in _CAPABILITIES.items() if not int(match[1], 16) >> bit & 1]
         if missing:
             return fail(
@@ -56,17 +56,17 @@ def rights(host: Host) -> Check:
 
 
 def tools(host: Host, needed: Sequence[str]) -> Check:
-    """Whether the tools are there, and of which version."""
+    """The tools' versions, and which tools are missing."""
 
     def look() -> Outcome:
         versions, missing = [], []
         for tool in needed:
             question, pattern, package = _TOOLS[tool]
-            told = host.run(tool, question, check=False)
-            if told.exit_code == 127:
+            answer = host.run(tool, question, check=False)
+            if answer.exit_code == 127:
                 missing.append((tool, package))
                 continue
-            match = re.search(pattern, told.stdout + told.stderr)
+            match = re.search(pattern, answer.stdout + answer.stderr)
             versions.append(f"{tool} {match[1] if match else 'of unknown version'}")
         if missing:
             return fail(
@@ -80,11 +80,12 @@ def tools(host: Host, needed: Sequence[str]) -> Check:
 
 
 def kernel_and_cpu(environment: Environment) -> Check:
-    """Which kernel on which CPU. Nothing of it is wrong; a person may see that it is not what was meant."""
+    """The kernel and CPU of the machine. They are never a fault; a person may see that they are not the intended
+    ones."""
 
     def look() -> Outcome:
         if environment.kernel_release is None:
-            return unknown("the machine does not tell its kernel")
+            return unknown("the machine does not report its kernel")
         words = [environment.kernel_release]
         if environment.cpu_model:
             count = environment.cpus
@@ -99,10 +100,10 @@ def kernel_and_cpu(environment: Environment) -> Check:
 def quiet(
     host: Host, roles: Mapping[int, str], own: int | None = None, *, window: float, pause: Callable[[float], None]
 ) -> tuple[Check, Check]:
-    """Whether the measuring CPUs are left alone: by other processes, and by a hypervisor.
+    """Whether other processes and a hypervisor leave the measuring CPUs alone.
 
     Args:
-        roles: by CPU, whose it is.
+        roles: the user of each CPU.
         own: the process that does not count, see `watch_cpus`.
     """
     seen: dict[int, CpuUse] = {}
@@ -128,8 +129,8 @@ def quiet(
         if not clauses:
             return ok(f"nothing else runs on CPU {format_cpu_list(roles)}")
         move = f", such as taskset -a -p -c OTHER_CPUS {first.process}" if first else ""
-        tell = fail if max(found.processes for found in seen.values()) >= _MUCH else warn
-        return tell("; ".join(clauses), f"end them, or move them to other CPUs{move}")
+        outcome = fail if max(found.processes for found in seen.values()) >= _MUCH else warn
+        return outcome("; ".join(clauses), f"end them, or move them to other CPUs{move}")
 
     def steal() -> Outcome:
         most, cpu = max(((found.steal, cpu) for cpu, found in use().items()), default=(0.0, 0))
@@ -142,7 +143,7 @@ def quiet(
 
 
 def load(host: Host, cpus: int | None) -> Check:
-    """The load of the last minute, which tells of what comes and goes."""
+    """Load average of the last minute, which shows what comes and goes."""
 
     def look() -> Outcome:
         value = host.read("/proc/loadavg").split()[0]
@@ -187,8 +188,8 @@ def throttling(host: Host) -> Check:
     """Whether the CPUs have slowed down because of their temperature since the machine was started."""
 
     def look() -> Outcome:
-        told = host.run("sh", "-c", _THROTTLE, check=False).stdout
-        counts = [int(count) for count in re.findall(r"(?m):(\d+)$", told)]
+        counters = host.run("sh", "-c", _THROTTLE, check=False).stdout
+        counts = [int(count) for count in re.findall(r"(?m):(\d+)$", counters)]
         if not counts:
             return unknown("the kernel counts no thermal throttling here")
         if sum(counts):
@@ -202,12 +203,12 @@ def throttling(host: Host) -> Check:
 
 
 def clock(environment: Environment) -> Check:
-    """What the kernel reads the time from: packets are stamped by it."""
+    """The kernel's clock source. Packets are stamped by it."""
 
     def look() -> Outcome:
         source = environment.clocksource
         if source is None:
-            return unknown("the kernel does not tell its clock source")
+            return unknown("the kernel does not report its clock source")
         if source not in _GOOD_CLOCKS:
             return warn(
                 f"clock source {source}, which is slow to read",
@@ -223,9 +224,9 @@ def same_time(host: Host, now: Callable[[], float] = time.time) -> Check:
 
     def look() -> Outcome:
         before = now()
-        told = host.run("date", "+%s.%N").stdout.strip()
+        their_time = host.run("date", "+%s.%N").stdout.strip()
         after = now()
-        apart = abs(float(told) - (before + after) / 2)
+        apart = abs(float(their_time) - (before + after) / 2)
         if apart > _CLOCK_TOLERANCE + (after - before) / 2:
             return warn(f"its clock is {apart:.1f} s from ours", "synchronise both with NTP")
         return ok(f"its clock agrees with ours within {max(apart, 0.001):.3f} s")
@@ -234,7 +235,7 @@ def same_time(host: Host, now: Callable[[], float] = time.time) -> Check:
 
 
 def reached(host: Host, identity: Callable[[], str], clock: Callable[[], float] = time.perf_counter) -> Check:
-    """Whether the host answers, and how fast. ``identity`` is what makes sure that it is the right one."""
+    """Whether the host answers, and how fast. ``identity`` makes sure that it is the right host."""
 
     def look() -> Outcome:
         times = []

@@ -37,7 +37,7 @@ def links(hop: Hop, ports: Sequence[PortEnvironment] = (), number: int | None = 
             words.append(interface)
         if faults:
             return fail(", ".join(faults), "; ".join(remedies))
-        # What is plugged in nowhere tells a speed that is made up.
+        # An interface that is plugged in nowhere reports a speed that is made up.
         speeds = {port.interface: port.speed for port in ports if port.speed is not None and port.bus is not None}
         shown = ", ".join(f"{name} {speeds[name]} Mbit/s" if name in speeds else name for name in words)
         if len(set(speeds.values())) > 1:
@@ -57,12 +57,12 @@ def numa(environment: Environment, cpus: Sequence[int]) -> Check:
 
     def look() -> Outcome:
         if environment.numa_nodes is None:
-            return unknown("the kernel does not tell of NUMA nodes")
+            return unknown("the kernel reports no NUMA nodes")
         if len(environment.numa_nodes) == 1:
             return ok("the machine has one NUMA node")
         placed = [port for port in environment.ports if port.numa_node is not None]
         if not placed:
-            return unknown("the kernel does not tell which NUMA node the ports are plugged in at")
+            return unknown("the kernel does not report which NUMA node the ports are plugged in at")
         own = {node_of(environment, cpu) for cpu in cpus}
         words = ", ".join(f"{port.interface} at node {port.numa_node}" for port in placed)
         if any(own != {str(port.numa_node)} for port in placed):

@@ -28,15 +28,18 @@ _BUFFER = 4096
 _WARM_UP, _DURATION, _FLAT_OUT = 0.2, 1.0, 0.3
 """Seconds."""
 _HEADROOM, _LITTLE_HEADROOM = 1.1, 1.5
-"""Ratios of the generator's ceiling to the SUT's saturation: below the first no PDR can be found; below the second two
-loads past the PDR, by which a stable one is told, may not be within reach."""
+"""Ratios of the generator's ceiling to the SUT's saturation.
+
+Below the first, no PDR can be found. Below the second, two loads past the PDR may be out of reach, which the stability
+check needs.
+"""
 _LOSSES = re.compile(r"drop|discard|error|noroute|squeeze|missed|refused", re.IGNORECASE)
 _STRAY = 1e-3
-"""Share of packets that are not ours that is nobody's traffic: neighbours that announce themselves."""
+"""Share of foreign packets that is nobody's traffic: neighbours that announce themselves."""
 
 
 def self_test(testbed: Testbed) -> Iterator[Finding]:
-    """Set the SUT up for IPv6 routing, send, and put it back. What cannot be done is told, and ends the test."""
+    """Set the SUT up for IPv6 routing, send, and put it back. A step that fails is reported and ends the test."""
     path = data_path(_PATH)
     with ExitStack() as undo:
         try:
@@ -114,19 +117,24 @@ class _SelfTest:
         return ok(f"none of {trial.offered} packets lost {load}")
 
     def headroom(self) -> Outcome:
-        """How much more the generator offers than the SUT forwards."""
-        found = calibrate(lambda load, duration: self._generator.trial(load, duration, self._frames(1)), _FLAT_OUT)
-        if found.forwarding_rate <= 0:
-            return fail(f"the SUT forwards nothing at {Rate(found.ceiling)}", "see the checks above")
-        ratio = found.ceiling / found.forwarding_rate
+        """Ratio of the generator's ceiling to the SUT's forwarding rate."""
+        calibration = calibrate(
+            lambda load, duration: self._generator.trial(load, duration, self._frames(1)), _FLAT_OUT
+        )
+        if calibration.forwarding_rate <= 0:
+            return fail(f"the SUT forwards nothing at {Rate(calibration.ceiling)}", "see the checks above")
+        ratio = calibration.ceiling / calibration.forwarding_rate
         words = (
-            f"up to {Rate(found.ceiling)} offered, {Rate(found.forwarding_rate)} forwarded: {ratio:.1f} times what the "
-            "SUT can do"
+            f"up to {Rate(calibration.ceiling)} offered, {Rate(calibration.forwarding_rate)} forwarded: {ratio:.1f} "
+            "times what the SUT can do"
         )
         remedy = "give the SUT more hops or less CPU, or use a faster generator"
         if ratio < _HEADROOM:
-            loss = Ratio(1 - found.forwarding_rate / found.ceiling)
-            return fail(f"up to {Rate(found.ceiling)} offered, of which the SUT loses only {loss}", remedy)
+            loss = Ratio(1 - calibration.forwarding_rate / calibration.ceiling)
+            return fail(
+                f"up to {Rate(calibration.ceiling)} offered, of which the SUT loses only {loss}",
+                remedy,
+            )
         return warn(words, remedy) if ratio < _LITTLE_HEADROOM else ok(words)
 
     def _frames(self, directions: Literal[1, 2]) -> Frames:

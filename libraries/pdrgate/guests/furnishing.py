@@ -1,4 +1,5 @@
-"""What a guest gets once it is up: programs of this machine, and modules of its kernel that a scenario's words name."""
+"""Furnishing of a guest that is up: programs of this machine, and modules of its kernel that a scenario's words
+name."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ _ARCHIVE = "/tmp/pdrgate-furnishing.cpio"
 _NETWORK = re.compile(
     r"(^|/)(net|crypto|arch/\w+/crypto|lib/crypto|drivers/net/([^/]+\.ko|(vxlan|wireguard|bonding|team|ipvlan|geneve|ovpn)/))"
 )
-"""Where the modules lie that a path of packets may need; those of network cards are none of a guest's."""
+"""Folders of the modules that a path of packets may need; no guest needs those of network cards."""
 _CHECKSUM = "crc32c_generic"
-"""What nf_tables and connection tracking have by libcrc32c, which asks for it by no symbol of it."""
+"""Module that nf_tables and connection tracking need by libcrc32c, which asks for it by no symbol of it."""
 _FAMILIES = {
     "nft": ("nf_", "nft_", "nfnetlink", _CHECKSUM),
     "iptables": ("ip_tables", "iptable_", "x_tables", "xt_", "ipt_", "nf_", "nft_", "nfnetlink", _CHECKSUM),
@@ -45,12 +46,12 @@ _FAMILIES = {
              "geniv", "rng", "drbg", "jitterentropy", "sha512"),
     "bridge": ("br_netfilter",),
 }  # fmt: skip
-"""What modules begin with that a program, or a word of ip's, has loaded as it needs them."""
+"""Prefixes of modules that a program, or a word of ip's, loads as it needs them."""
 _PLUGINS = {"iptables": "xtables", "ip6tables": "xtables"}
 """Programs that load libraries of their own, and the folder below /usr/lib/ARCHITECTURE where these lie."""
 
 _in_turn = threading.Lock()
-"""Held by who looks for modules: guests that are furnished at once want the same ones, and the others find them."""
+"""Lock of a search for modules: guests that are furnished at once want the same ones, and the later ones find them."""
 
 
 class Furnished:
@@ -101,8 +102,7 @@ class Furnished:
 @lru_cache(maxsize=8)
 def modules_for(build: KernelBuild, words: frozenset[str]) -> tuple[Module, ...]:
     """The modules that words name, by a family, by their own name or by an alias for a kind of device, with those that
-    a guest has from the start; none where it need not have more.
-    """
+    a guest has from the start; none if it need not have more."""
     begin = tuple(prefix for word in words for prefix in _FAMILIES.get(word, ()))
     places = {name: place for name, place in module_places(build).items() if _NETWORK.search(place)}
     by_name = [name for name in places if name in words or (begin and name.startswith(begin))]
@@ -113,7 +113,7 @@ def modules_for(build: KernelBuild, words: frozenset[str]) -> tuple[Module, ...]
 
 
 def _by_alias(build: KernelBuild, names: tuple[str, ...], words: Collection[str]) -> Iterator[str]:
-    """Those that the kernel asks for by the kind of a link, of a scheduler, classifier or action, or of a tunnel."""
+    """Modules that the kernel asks for by the kind of a link, of a scheduler, classifier or action, or of a tunnel."""
     kinds = {f"rtnl-link-{word}" for word in words} | {f"rtnl-lwt-{word.upper()}" for word in words}
     kinds |= {f"net-{part}-{word}" for word in words for part in ("sch", "cls", "act")}
     kinds |= {f"tcp_{word}" for word in words}

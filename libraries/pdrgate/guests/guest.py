@@ -62,12 +62,12 @@ _COUNTED = 60.0
 _ANSWER, _MOST_HEARD = 4096, 1 << 16
 """Bytes that are read of a guest's control port at once, and in all before it has said hello."""
 _FORCED_FLAG = "TCG doesn't support requested feature"
-"""What QEMU warns of each flag that a CPU model forces on."""
+"""QEMU's warning about each flag that a CPU model forces on."""
 _NO_VIRTIO = "pdrgate: no virtio-serial port"
 
 
 class GuestError(HostError):
-    """A guest did not boot, died, or does not answer. ``crash`` is the fault its console tells of, if any."""
+    """A guest did not boot, died, or does not answer. ``crash`` is the fault on its console, if any."""
 
     def __init__(self, message: str, console: Path, crash: Crash | None = None) -> None:
         self.console = console
@@ -76,7 +76,7 @@ class GuestError(HostError):
 
     @property
     def brief(self) -> str:
-        """What became of the guest, without the end of its console."""
+        """The message without the end of the guest's console."""
         return str(self).partition(";")[0]
 
 
@@ -113,20 +113,21 @@ class Guest(WatchedShell):
         self.accelerator = accelerator or choose_accelerator(config.accelerator)
         elf = elf_image(build.image) if config.pvh else None
         self.protocol: Literal["pvh", "bzimage"] = "pvh" if elf else "bzimage"
-        """How the kernel is entered: as an ELF image, or as a bzImage that decompresses itself."""
+        """Entry into the kernel: as an ELF image, or as a bzImage that decompresses itself."""
         self.boot_id = secrets.token_hex(4)
-        """What tells this boot from all others."""
+        """Identity of this boot among all others."""
         self._console = GuestConsole(folder, self.boot_id)
         self.console = self._console.path
         self.meter = VcpuMeter(config.vcpus) if config.metered and self.accelerator.name == "tcg" else None
-        """Where the guest is metered: what it executes, and how fast."""
+        """Meter of a metered guest: what it executes, and how fast."""
         self.memory_meter = MemoryMeter() if self.meter is not None and config.vcpus == 1 else None
-        """Where the guest is metered and has one CPU: what it touches, while a memory trial lasts."""
+        """Meter of the memory that a metered guest of one CPU touches, while a memory trial lasts."""
         self.sharing_meter = SharingMeter(config.vcpus) if config.shares and self.accelerator.name == "tcg" else None
-        """Where that is asked for: which lines its CPUs take from each other, while a trial of that lasts."""
+        """Meter of the lines that the CPUs take from each other, while a trial of that lasts; only if it is asked
+        for."""
         looked_into = self.memory_meter is not None or self.sharing_meter is not None
         self.memory = GuestMemory(config.memory) if looked_into else None
-        """What the guest has as its memory, where it is looked into to tell what such trials touch."""
+        """Memory of the guest, if it is read to name what such trials touch."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
         self._ports = GuestPorts(CHANNELS)
@@ -134,14 +135,14 @@ class Guest(WatchedShell):
         self._shell = ShellHost(f"guest:{build.name}", bridge)
         self._lines = SourceLines(build.vmlinux)
         self._seen = 0
-        """Faults on the console that `check` has told of."""
+        """Number of faults on the console that `check` has returned."""
         self._silent = ""
         """Why no shell could be had from it any more."""
         self.stands_back = False
         """Whether others go before it, and it may run where it boots, see `stand_back`."""
         self._closed = False
         self.confinement = confine(self.accelerator.name)
-        """As whom QEMU runs."""
+        """Confinement of QEMU, with its user."""
         start = QemuStart(
             build,
             elf,
@@ -162,7 +163,7 @@ class Guest(WatchedShell):
             self._ports.close()
             raise
         self._process, self.pid = started.process, started.pid
-        """What ends with QEMU, and QEMU's own process id."""
+        """Process that ends with QEMU, and QEMU's own process id."""
         self._started = time.monotonic()
         self._threads = QemuThreads(self.pid, config.cpus, isolate=config.isolate, metered=config.metered)
         if not config.metered:
@@ -171,7 +172,7 @@ class Guest(WatchedShell):
     # --- Its end ---
 
     def close(self) -> None:
-        """End the guest at once; may be called twice. Nothing in it is worth a shutdown."""
+        """End the guest at once. Calling it twice is harmless. Nothing in it is worth a shutdown."""
         if self._closed:
             return
         try:
@@ -220,12 +221,12 @@ class Guest(WatchedShell):
         self.boot_time = time.monotonic() - self._started
         if not self.stands_back:
             self._threads.settle()
-        told = self.run("uname", "-r").stdout.strip()
-        if told != self.build.release:
-            raise BuildError(f"{self.build.name} was booted and says that it is {told}, not {self.build.release}")
+        release = self.run("uname", "-r").stdout.strip()
+        if release != self.build.release:
+            raise BuildError(f"{self.build.name} was booted and says that it is {release}, not {self.build.release}")
 
     def count(self) -> None:
-        """Have what a metered guest executes counted from here on; what was done before went a fifth faster.
+        """Count from here on what a metered guest executes. Uncounted work is a fifth faster.
 
         Raises:
             GuestError: the plugin does not begin.
@@ -244,17 +245,17 @@ class Guest(WatchedShell):
         self.stands_back = self.config.metered
 
     def hurry(self) -> None:
-        """Have QEMU go before other processes from now on, also while the guest boots."""
+        """Let QEMU go before other processes from now on, also while the guest boots."""
         self._threads.hurry()
 
     def take_place(self) -> None:
-        """Have a guest that stood back run on its own CPUs."""
+        """Make a guest that stood back run on its own CPUs."""
         if self.stands_back:
             self.stands_back = False
             self._threads.settle()
 
     def go_first(self, first: bool) -> None:
-        """Have the virtual CPU run as soon as it has something to do, or, unless ``first``, take turns with others.
+        """Let the virtual CPU run as soon as it has something to do, or, unless ``first``, take turns with others.
 
         Only of a guest that took its place, while it is held: one at full speed would leave nobody else any time.
         """
@@ -268,7 +269,7 @@ class Guest(WatchedShell):
         """New faults since the last call that the guest survived, warnings for one. Call it after each trial.
 
         Raises:
-            GuestError: it has died, or told of a fault after which nothing it measures means anything.
+            GuestError: it has died, or reported a fault after which nothing it measures means anything.
         """
         running = self.running
         if running and not self._console.new and self._console.seen == self._seen:
@@ -283,8 +284,8 @@ class Guest(WatchedShell):
 
     def interfaces(self) -> dict[str, str]:
         """The guest's interfaces by MAC address."""
-        told = self.run("sh", "-c", "grep -H . /sys/class/net/*/address").stdout
-        return {line.partition(":")[2].lower(): line.split("/")[4] for line in told.splitlines()}
+        addresses = self.run("sh", "-c", "grep -H . /sys/class/net/*/address").stdout
+        return {line.partition(":")[2].lower(): line.split("/")[4] for line in addresses.splitlines()}
 
     def cpu_ticks(self) -> int:
         """Ticks of CPU time that QEMU has had; 0 when it has ended."""
@@ -336,7 +337,7 @@ class Guest(WatchedShell):
                     if heard > _MOST_HEARD:
                         self._fail("says all but hello on its control port")
                     if not chunk:
-                        # QEMU is about to end: its exit is what to tell of.
+                        # QEMU is about to end: its exit is what to report.
                         select.select([pidfd], [], [], _GRACE)
                         return False
                 if pidfd in ready:
@@ -348,7 +349,7 @@ class Guest(WatchedShell):
         return "last word" if self._console.length else "start"
 
     @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         """Turn a lost shell into what has become of the guest."""
         if self._closed:
             self._fail("was asked")
@@ -405,8 +406,8 @@ class Guest(WatchedShell):
 
     def _qemu_says(self) -> str:
         try:
-            told = self._qemu_log.read_text(errors="replace").strip().splitlines()
+            output = self._qemu_log.read_text(errors="replace").strip().splitlines()
         except OSError:
             return ""
-        lines = [line for line in told if _FORCED_FLAG not in line]
+        lines = [line for line in output if _FORCED_FLAG not in line]
         return lines[-1].removeprefix("qemu-system-x86_64: ") if lines else ""

@@ -20,7 +20,7 @@ class GuestConfig:
     """MiB."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     cpu: ServerCpu = "server"
-    """What an emulated CPU is."""
+    """Model of an emulated CPU."""
     isolate: bool = True
     """Whether QEMU goes before other processes on its CPUs."""
     cmdline: str = ""
@@ -30,9 +30,9 @@ class GuestConfig:
     metered: bool = False
     """Whether what its CPUs execute is counted, and their speed can be held; by emulation only."""
     caches: CacheLevels = SERVER
-    """What memory trials model."""
+    """Caches that memory trials model."""
     shares: bool = False
-    """Whether the lines can be told that its CPUs, two to four, take from each other; by emulation only."""
+    """Whether its CPUs, two to four, can be observed to take lines from each other; by emulation only."""
     ticks: bool = False
     """Whether its clock goes on to tick while a CPU has nothing to do, so that each tick costs the same."""
     boot_cpus: tuple[int, ...] = ()

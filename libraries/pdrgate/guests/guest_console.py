@@ -1,8 +1,8 @@
-"""What a guest writes to its serial console: a file that QEMU writes, and the faults on it.
+"""Output of a guest to its serial console: a file that QEMU writes, and the faults on it.
 
 The guest's kernel is a stranger's program and may write without an end. The kernel of this machine bounds the file
 (RLIMIT_FSIZE), so that no thread of ours need keep up with a guest, and neither disk nor memory can be filled. A guest
-whose file is full is ended when it is looked at next. What is new is read once, from where the last look ended.
+whose file is full is ended when it is looked at next. New output is read once, from where the last look ended.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from pdrgate.crashes.faults import Crash, FaultReader, last_lines
 from pdrgate.values.errors import StorageError
 
 MOST_OUTPUT = 8 << 20
-"""Bytes that a guest may write; a boot of a distribution's kernel has 30 to 60 kB, and to read so many takes some s."""
+"""Bytes that a guest may write. A boot of a distribution's kernel has 30 to 60 kB, and reading the limit takes some
+s."""
 
 OUTPUT_BOUND = ("prlimit", f"--fsize={MOST_OUTPUT}", "--core=0")
-"""What QEMU is started by: no file that it writes gets longer, and it leaves no core."""
+"""Words that start QEMU: no file that it writes gets longer, and it leaves no core."""
 
 _CHUNK = 1 << 20
 _TAIL = 1 << 16
@@ -70,11 +71,11 @@ class GuestConsole:
         return self._bytes(0, MOST_OUTPUT).decode(errors="replace")
 
     def last_lines(self) -> str:
-        """How it ends, in one line."""
+        """End of the console, in one line."""
         return last_lines(self._bytes(max(0, self.length - _TAIL), _TAIL).decode(errors="replace"))
 
     def find(self, words: str) -> str:
-        """The first line that holds these words; empty when there is none."""
+        """The first line that holds these words; empty if there is none."""
         return next((line for line in self.text().split("\n") if words in line), "")
 
     @property
@@ -84,7 +85,7 @@ class GuestConsole:
 
     @property
     def seen(self) -> int:
-        """How many faults the last look had found."""
+        """Number of faults that the last look had found."""
         return self._reader.count
 
     def faults(self) -> tuple[Crash, ...]:
@@ -95,7 +96,7 @@ class GuestConsole:
         return self._reader.faults
 
     def whole_faults(self, running: Callable[[], bool]) -> tuple[Crash, ...]:
-        """The same, the last one with all of its trace: a guest that still runs is given a moment to write it."""
+        """The faults, the last one with all of its trace: a guest that still runs is given a moment to write it."""
         deadline = time.monotonic() + _WRITTEN
         self.faults()
         while self._reader.writing and running() and time.monotonic() < deadline:

@@ -29,9 +29,9 @@ class PageTables:
 
 
 class GuestMemory(SharedMemory):
-    """What a guest of this machine has as its memory.
+    """Memory of a guest of this machine.
 
-    The guest writes it, and a stranger's kernel may run there: whatever is read of it is bounded by its size.
+    The guest writes it, and a stranger's kernel may run there: all that is read of it is bounded by its size.
 
     Args:
         mebibytes: its size.
@@ -46,11 +46,11 @@ class GuestMemory(SharedMemory):
         return self._memory[max(0, physical) : max(0, physical) + size]
 
     def word(self, physical: int) -> int:
-        """The 64 bits at a physical address; 0 where there is no memory."""
+        """The 64 bits at a physical address; 0 if there is no memory."""
         return int.from_bytes(self.at(physical, 8), "little")
 
     def physical(self, tables: PageTables, address: int) -> int | None:
-        """The physical address of a virtual one; None where the kernel has it mapped nowhere."""
+        """The physical address of a virtual one; None if the kernel has it mapped nowhere."""
         table = tables.root
         for shift in _LEVELS[-tables.levels :]:
             entry = self.word(table + (address >> shift & 0x1FF) * 8)
@@ -63,7 +63,7 @@ class GuestMemory(SharedMemory):
         return None
 
     def virtual(self, tables: PageTables, address: int, size: int) -> bytes:
-        """Bytes from a virtual address on, to the end of its page at most; none where nothing is mapped there."""
+        """Bytes from a virtual address on, to the end of its page at most; none if nothing is mapped there."""
         where = self.physical(tables, address)
         return b"" if where is None else self.at(where, min(size, PAGE - address % PAGE))
 

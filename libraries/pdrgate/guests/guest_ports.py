@@ -60,7 +60,7 @@ class GuestPorts:
         return f"/proc/{os.getpid()}/fd/{self._descriptors[name]}"
 
     def close(self) -> None:
-        """Let nobody connect any more; may be called twice."""
+        """Let nobody connect any more. Calling it twice is harmless."""
         for listener in self._listeners.values():
             listener.close()
         while self._descriptors:

@@ -222,16 +222,16 @@ def program_files(name: str, path: Path) -> Mapping[str, ArchiveEntry]:
 @functools.lru_cache(maxsize=16)
 def _program_since(name: str, path: Path, changed: int) -> Mapping[str, ArchiveEntry]:
     files = {f"bin/{name}": ArchiveEntry(stat.S_IFREG | 0o755, path.read_bytes())}
-    for library in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", _told("ldd", str(path)), re.MULTILINE):
+    for library in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", _printed_by("ldd", str(path)), re.MULTILINE):
         files[library.lstrip("/")] = ArchiveEntry(stat.S_IFREG | 0o755, Path(library).read_bytes())
     return files
 
 
 def _applets() -> list[str]:
-    return [name for name in _told("busybox", "--list").split() if "/" not in name]
+    return [name for name in _printed_by("busybox", "--list").split() if "/" not in name]
 
 
-def _told(*command: str) -> str:
+def _printed_by(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment()).stdout
 
 

@@ -1,4 +1,5 @@
-"""Starts QEMU with all that a guest needs of this machine as descriptors, so that none of it has a name to be left."""
+"""Start of QEMU. All that a guest needs of this machine is handed over as descriptors, so that no file of it has a name
+that could be left behind."""
 
 from __future__ import annotations
 
@@ -37,12 +38,17 @@ _METERED = "nokaslr tsc=reliable"
 is held looks to the kernel's watchdog like a clock that has stopped: in one of some fifty boots it took the HPET from
 then on, which costs more to read than many a packet does to route."""
 _TICKING = "nohz=off"
-"""What a kernel does by itself is subtracted tick by tick, and how often its clock ticks in a trial, who else runs on
-this machine decides. A tick of 7.3 executes 3 400 to 3 900 instructions. One that wakes a CPU whose tick had been
-stopped executes 12 400, and a CPU without work has too few of them to be counted."""
+"""Option that keeps the kernel's clock ticking in an idle CPU.
+
+Work that a kernel does by itself is subtracted tick by tick, and the number of ticks in a trial depends on who else
+runs on this machine. A tick of 7.3 executes 3 400 to 3 900 instructions. One that wakes a CPU whose tick had been
+stopped executes 12 400, and a CPU without work has too few of them to be counted.
+"""
 _UNMERGED = "slab_nomerge"
-"""Of several CPUs lines are counted that more than one touches. A cache that others were merged into would give these
-its name, and objects of two kinds would share lines by chance."""
+"""Option that keeps slab caches apart on several CPUs, for which lines are counted that more than one touches.
+
+A cache that others were merged into would give these its name, and objects of two kinds would share lines by chance.
+"""
 CHANNELS = {"control": CONTROL, "shell": SHELL, "errors": ERRORS}
 """The guest's virtio-serial ports by the names of their sockets, in the order in which `guest_bridge` takes these."""
 
@@ -52,7 +58,7 @@ _CREDENTIALS = struct.Struct("iII")
 
 
 class Starting(Protocol):
-    """What starts programs of which the next run knows when this process is killed: a journal."""
+    """Starter of programs that the next run knows of when this process is killed: a journal."""
 
     def start(self, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         """Start a program in a session of its own; ``options`` are `subprocess.Popen`'s."""
@@ -79,19 +85,19 @@ class QemuStart:
     config: GuestConfig
     accelerator: Accelerator
     confinement: Confinement
-    """As whom QEMU runs."""
+    """Confinement of QEMU, with its user."""
     console: GuestConsole
     meter: VcpuMeter | None
     memory_meter: MemoryMeter | None
     sharing_meter: SharingMeter | None
     memory: GuestMemory | None
-    """What the guest gets as its memory; None: QEMU has it for itself."""
+    """Memory of the guest; None: QEMU has it for itself."""
     ports: GuestPorts
     """The sockets of `CHANNELS`, which QEMU listens on."""
 
     @property
     def log(self) -> Path:
-        """What QEMU itself says."""
+        """File with QEMU's own output."""
         return self.console.path.with_suffix(".qemu")
 
     def process(
@@ -139,13 +145,13 @@ class QemuStart:
             if self.config.isolate and not self.config.metered:
                 before += ["nice", "-n", "-20"]
             said = stack.enter_context(self.log.open("wb"))
-            heard, told = socket.socketpair()
+            heard, speaks = socket.socketpair()
             stack.callback(heard.close)
             heard.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            with told:
+            with speaks:
                 started = journal.start(
                     [*before, *self.confinement.command(*command, namespace=namespace)],
-                    stdout=told, stderr=said, pass_fds=tuple(inherited),
+                    stdout=speaks, stderr=said, pass_fds=tuple(inherited),
                 )  # fmt: skip
             return StartedQemu(started, _writer(heard) or started.pid)
 
@@ -164,9 +170,9 @@ class QemuStart:
 
 
 def _writer(heard: socket.socket) -> int | None:
-    """The process id, as this process sees it, of who writes first; None where all end without a word."""
-    word, told, _, _ = heard.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
-    found = [data for _, kind, data in told if kind == socket.SCM_CREDENTIALS]
+    """The process id, as this process sees it, of the first process that writes; None if all end without a word."""
+    word, ancillary, _, _ = heard.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+    found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
     pid: int = _CREDENTIALS.unpack(found[0])[0] if word and found else 0
     return pid or None
 

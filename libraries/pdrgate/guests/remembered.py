@@ -1,4 +1,4 @@
-"""What guests have shown of this machine since it was started, for the runs after them."""
+"""Facts that guests have shown of this machine since it was started, for the runs after them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Remembered:
         return self.folder / f"{self.name}.json"
 
     def read(self) -> Mapping[str, Any] | None:
-        """What was written since this machine was started; None when that is nothing."""
+        """Facts written since this machine was started; None if there are none."""
         try:
-            told = json.loads(self.path.read_text())
-            return told if isinstance(told, dict) and told["boot"] == _boot_id() else None
+            facts = json.loads(self.path.read_text())
+            return facts if isinstance(facts, dict) and facts["boot"] == _boot_id() else None
         except (OSError, ValueError, KeyError):
             return None
 
-    def write(self, told: Mapping[str, Any]) -> None:
-        """Note it. Raises StorageError when it cannot be: runs could not be told what their guests run by."""
+    def write(self, facts: Mapping[str, Any]) -> None:
+        """Note the facts. Raises StorageError when that fails: runs would not know what their guests run by."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self.folder, prefix=f"{self.name}-", delete=False) as file:
-                json.dump({"boot": _boot_id(), **told}, file)
+                json.dump({"boot": _boot_id(), **facts}, file)
             Path(file.name).replace(self.path)
         except OSError as error:
             raise StorageError(f"cannot write {self.path}: {error.strerror}; make room there, start again") from error

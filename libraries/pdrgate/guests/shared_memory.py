@@ -24,7 +24,7 @@ class SharedMemory:
         self._memory = mmap.mmap(self.fd, size)
 
     def close(self) -> None:
-        """Let go of it; may be called twice."""
+        """Let go of it. Calling it twice is harmless."""
         if self.fd >= 0:
             self._memory.close()
             os.close(self.fd)

@@ -1,4 +1,4 @@
-"""A shell whose errors are told by who knows what has become of its host."""
+"""A shell whose errors are explained by the fate of its host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class WatchedShell(ABC):
     _shell: ShellHost
 
     @abstractmethod
-    def _telling(self) -> AbstractContextManager[None]:
+    def _explained(self) -> AbstractContextManager[None]:
         """Turn a lost shell into what has become of its host."""
 
     @property
@@ -23,37 +23,37 @@ class WatchedShell(ABC):
         return self._shell.name
 
     def run(self, *argv: str, timeout: float = DEFAULT_TIMEOUT, check: bool = True) -> Completed:
-        with self._telling():
+        with self._explained():
             return self._shell.run(*argv, timeout=timeout, check=check)
 
     def start(self, *argv: str) -> Running:
-        with self._telling():
+        with self._explained():
             return self._shell.start(*argv)
 
     def run_json(self, *argv: str, timeout: float = DEFAULT_TIMEOUT) -> Any:
-        with self._telling():
+        with self._explained():
             return self._shell.run_json(*argv, timeout=timeout)
 
     def script(self, text: str, timeout: float = DEFAULT_TIMEOUT) -> Completed:
-        with self._telling():
+        with self._explained():
             return self._shell.script(text, timeout)
 
     def read(self, path: str) -> str:
-        with self._telling():
+        with self._explained():
             return self._shell.read(path)
 
     def write(self, path: str, text: str) -> None:
-        with self._telling():
+        with self._explained():
             self._shell.write(path, text)
 
     def put(self, path: str, content: bytes, mode: int = 0o600) -> None:
-        with self._telling():
+        with self._explained():
             self._shell.put(path, content, mode)
 
     def exists(self, path: str) -> bool:
-        with self._telling():
+        with self._explained():
             return self._shell.exists(path)
 
     def folder(self, what: str) -> str:
-        with self._telling():
+        with self._explained():
             return self._shell.folder(what)

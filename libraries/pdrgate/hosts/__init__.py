@@ -1,1 +1,1 @@
-"""Access to machines (floor 2): this one, a network namespace of it, or one reached by SSH."""
+"""Access to machines (floor 2): this machine, a network namespace of it, or a machine reached by SSH."""

@@ -1,4 +1,4 @@
-"""What a host answers, of which nothing is sure: its kernel and programs may be a stranger's."""
+"""Answers of a host, which are untrusted: its kernel and programs may be a stranger's."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class GarbledError(HostError):
 
 @contextlib.contextmanager
 def understood(host: str) -> Iterator[None]:
-    """Have what cannot be made sense of within be the fault of the host that answered so.
+    """Attribute parse errors within the context to the host that answered.
 
-    For what asks a host and takes its answers apart, and for nothing else: a fault of ours there is told as the host's.
+    Use it only around code that asks a host and parses its answers: a fault of ours there is reported as the host's.
 
     Raises:
-        GarbledError: an answer lacks what every one has, or is of another kind.
+        GarbledError: an answer lacks a field, or has a value of another kind.
     """
     try:
         yield
@@ -29,5 +29,5 @@ def understood(host: str) -> Iterator[None]:
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise GarbledError(
             f"{host} answered what makes no sense ({type(error).__name__}: {str(error)[:200]}); does its kernel, or a "
-            "program there, tell what it should?"
+            "program there, answer as it should?"
         ) from error

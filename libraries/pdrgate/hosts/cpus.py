@@ -17,7 +17,7 @@ _MOST_CPUS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class CpuPlan:
-    """Who gets which CPU. ``shared_core`` is true when generator and SUT had to take two threads of one core."""
+    """CPUs of generator and SUT. ``shared_core`` is true when they had to take two threads of one core."""
 
     generator: int
     sut: tuple[int, ...]
@@ -30,7 +30,7 @@ def plan_cpus(
     available: Collection[int] | None = None,
     siblings: Mapping[int, Collection[int]] | None = None,
 ) -> CpuPlan:
-    """Give the generator one CPU and the SUT others; what is None is chosen.
+    """Give the generator one CPU and the SUT others. A value of None is chosen here.
 
     The SUT gets one CPU when it may be chosen: one embedded generator cannot saturate more, and a PDR per CPU can be
     compared between machines. The two share no CPU, and no core either when there is a choice: threads of one core slow
@@ -81,19 +81,19 @@ def _choose(
 
 
 def thread_siblings(cpus: Iterable[int], root: Path = _CPU_ROOT) -> dict[int, frozenset[int]]:
-    """The CPUs of each CPU's core. A CPU whose core the kernel does not tell is taken to have it for itself."""
-    found = {}
+    """The CPUs of each CPU's core. A CPU whose core the kernel does not report counts as a core of its own."""
+    cores = {}
     for cpu in cpus:
         try:
             text = (root / f"cpu{cpu}/topology/thread_siblings_list").read_text()
-            found[cpu] = frozenset(parse_cpu_list(text)) | {cpu}
+            cores[cpu] = frozenset(parse_cpu_list(text)) | {cpu}
         except (OSError, ValueError):
-            found[cpu] = frozenset((cpu,))
-    return found
+            cores[cpu] = frozenset((cpu,))
+    return cores
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """The CPUs of a list such as ``0-2,5``. Raises ValueError when it is none, or no machine has so many."""
+    """The CPUs of a list such as ``0-2,5``. Raises ValueError if it is no list, or no machine has that many."""
     cpus: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
         first, _, last = part.partition("-")
@@ -127,7 +127,7 @@ def cpu_mask(cpus: Iterable[int]) -> str:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """The CPUs of a mask as the kernel shows it (``00000002``, ``f,ffffffff``). Raises ValueError when it is none."""
+    """The CPUs of a mask as the kernel shows it (``00000002``, ``f,ffffffff``). Raises ValueError if it is no mask."""
     bits = 0
     for group in text.strip().split(","):
         bits = bits << 32 | int(group, 16)

@@ -62,7 +62,7 @@ class NoShellError(HostError):
 
 
 class NoJsonError(HostError):
-    """A program on the host answered otherwise than it was asked to; the host is there."""
+    """A program on the host printed no valid JSON. The host itself still answers."""
 
 
 class CommandError(TestbedError):
@@ -77,12 +77,12 @@ class CommandError(TestbedError):
 
 
 class Running(Protocol):
-    """A program that runs on a host until it is stopped; a context manager that stops it."""
+    """Program that runs on a host until it is stopped; a context manager that stops it."""
 
     def stop(self) -> Completed:
-        """End it by SIGTERM, if it has not ended by itself, by SIGKILL soon after, and tell all that it printed.
+        """End the program, by SIGTERM and soon after by SIGKILL, and return all that it printed.
 
-        A second call tells the same again.
+        A program that has ended by itself is only read. A second call returns the same result.
 
         Raises:
             HostError: it was ended before, with the shell that it was started from, or the way to the host broke.
@@ -96,7 +96,7 @@ class Running(Protocol):
 
 
 class Host(Protocol):
-    """A machine, or a part of one with a network of its own. Its ``name`` is what `open_host` opens it by."""
+    """Machine, or a part of one with a network of its own. `open_host` opens it by its ``name``."""
 
     @property
     def name(self) -> str: ...
@@ -112,9 +112,9 @@ class Host(Protocol):
     def start(self, *argv: str) -> Running:
         """Start a program with an empty standard input and let it run; other commands may run beside it.
 
-        What it prints is kept on the host, so that nothing passes over the way there while it runs. It ends with the
-        host's shell at the latest: when that is closed, killed or lost. A program that cannot be run at all tells so by
-        exit code 127 when it is stopped.
+        Its output is kept on the host, so that nothing passes over the way there while it runs. It ends with the host's
+        shell at the latest: when that is closed, killed or lost. A program that cannot be run at all ends with exit
+        code 127, which `Running.stop` returns.
 
         Raises:
             HostError: the way to the host broke, or there is no place for its output.
@@ -124,9 +124,9 @@ class Host(Protocol):
         """Run a program that prints JSON (``ip -j``, ``ethtool --json``, ``bpftool -j``); `[]` if it prints nothing."""
 
     def script(self, text: str, timeout: float = DEFAULT_TIMEOUT) -> Completed:
-        """Run a script in a copy of the host's own shell; what its exit code means is the caller's to know.
+        """Run a script in a copy of the host's own shell. The exit code is returned and not checked.
 
-        To start another shell takes an emulated guest 10 ms.
+        Starting another shell would take an emulated guest 10 ms.
 
         Raises:
             HostError: it did not end in time, or the way to the host broke.
@@ -144,7 +144,7 @@ class Host(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def folder(self, what: str) -> str:
-        """A new and empty folder /tmp/pdrgate-WHAT.XXXXXX, which goes with the host's shell at the latest.
+        """Create an empty folder /tmp/pdrgate-WHAT.XXXXXX, which is removed with the host's shell at the latest.
 
         Raises:
             CommandError: there is no place for it.
@@ -173,7 +173,7 @@ class ShellHost:
         self._shell: Shell | None = None
         self._turn = threading.Lock()
         self._folders: set[str] = set()
-        """Those that were made there, and not removed yet: of programs that nobody has stopped, and by `folder`."""
+        """Folders that were made there by `folder` or for programs, and are not removed yet."""
 
     @property
     def name(self) -> str:
@@ -306,14 +306,14 @@ class ShellHost:
         return shell
 
     def _prepare(self, shell: Shell) -> None:
-        """What a new shell is told before its first command. Raises ShellError when it does not answer."""
+        """Set up a new shell before its first command. Raises ShellError when it does not answer."""
         # Messages in English, and the tools that a plain user's PATH leaves out.
         path = "export LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
         shell.execute(f"{path}\n{_END_TOGETHER}", _OPEN_TIMEOUT)
 
 
 class _Job:
-    """A `Running` that is a child of the host's shell; its output lies in a folder there."""
+    """`Running` that is a child of the host's shell. Its output lies in a folder there."""
 
     def __init__(self, host: ShellHost, argv: tuple[str, ...], job: str, folder: str) -> None:
         self._host = host
@@ -359,7 +359,7 @@ class _Job:
 
 
 def local_host() -> ShellHost:
-    """This machine, named ``local``."""
+    """Host of this machine, named ``local``."""
     return ShellHost("local", ("sh",))
 
 
@@ -381,7 +381,7 @@ def open_host(name: str) -> ShellHost:
 
 
 def read_files(host: Host, paths: Iterable[str]) -> dict[str, str]:
-    """The texts of several files with one command, by path; those that cannot be read are left out."""
+    """The texts of several files with one command, by path. Unreadable files are left out."""
     wanted = tuple(paths)
     if len(wanted) == 1:
         # tail heads its output only when it is given several files.

@@ -28,9 +28,9 @@ class KernelParameters:
         return cls(tuple(words[:end]), tuple(words[end + 1 :]))
 
     def value(self, name: str) -> str | None:
-        """What a parameter was set to last; empty for one without a value, None where it is not there."""
-        found = [value for word in self.kernel for one, _, value in [_bare(word).partition("=")] if one == name]
-        return found[-1].strip('"') if found else None
+        """Last value of a parameter; empty if it has no value, None if it is not there."""
+        values = [value for word in self.kernel for one, _, value in [_bare(word).partition("=")] if one == name]
+        return values[-1].strip('"') if values else None
 
     def without(self, *names: str) -> Self:
         """The parameters, without some of the kernel's."""

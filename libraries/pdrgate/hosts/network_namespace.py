@@ -16,7 +16,7 @@ _CLONE_NEWNET = 0x40000000
 
 
 def enter_namespace(name: str) -> None:
-    """Have the calling thread live in a network namespace from here on. Raises OSError."""
+    """Move the calling thread into a network namespace. Raises OSError."""
     namespace = os.open(_NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if ctypes.CDLL(None, use_errno=True).setns(namespace, _CLONE_NEWNET):
@@ -37,7 +37,7 @@ class ThreadInNamespace:
         self._thread = ThreadPoolExecutor(1, f"netns:{name}")
 
     def submit(self, does: Callable[[], _Made]) -> Future[_Made]:
-        """Have it do something; what it comes to is an OSError where the namespace is not there."""
+        """Run a function in the namespace. The future raises OSError if the namespace is not there."""
         return self._thread.submit(self._inside, does)
 
     def _inside(self, does: Callable[[], _Made]) -> _Made:
@@ -47,5 +47,5 @@ class ThreadInNamespace:
         return does()
 
     def close(self) -> None:
-        """End it when it has done all; may be called twice."""
+        """End the thread when it has done all. Calling it twice is harmless."""
         self._thread.shutdown()

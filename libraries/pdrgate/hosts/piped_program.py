@@ -1,7 +1,8 @@
-"""A program of ours on a host, that is asked and answers by lines through two named pipes.
+"""A program of ours on a host, which is asked and answers by lines through two named pipes.
 
-So it is the same on this machine, in a guest and over SSH, and no message passes over the way there while it works. It
-is statically linked, sent there, and tells {"ready": ...} when it is; it ends with the host's shell at the latest.
+It works alike on this machine, in a guest and over SSH, and no message passes over the way there while it works. It is
+statically linked, sent to the host, and prints {"ready": ...} when it is ready. It ends with the host's shell at the
+latest.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ exec cat <{{answer}}"""
 
 
 class PipedProgram:
-    """A program that runs at a host from `__init__` to `close`.
+    """Program that runs at a host from `__init__` to `close`.
 
     Args:
         program: the file on this machine; its first argument is the folder of its pipes.
         arguments: the others.
-        what: what it is, in words and the plural: ``the receivers``.
+        what: its name in messages, in the plural: ``the receivers``.
 
     Raises:
         TestbedError: it does not run there, or cannot do what it is asked for.
@@ -66,10 +67,10 @@ class PipedProgram:
             ended = self._running.stop() if self._running is not None else asked
             said = f"; they ended with exit code {ended.exit_code}: {ended.stderr.strip() or 'without a word'}"
             raise TestbedError(f"{self._what} on {self._host.name} do not answer within {_PATIENCE} s{said}")
-        return self._told(asked.stdout)
+        return self._parsed(asked.stdout)
 
     def ask_at_once(self, line: str, timeout: float = DEFAULT_TIMEOUT) -> dict[str, Any]:
-        """What a program answers to a line, where it never fails to and greets with its process ids.
+        """Answer to a line of a program that never fails to answer and greets with its process ids.
 
         One program is started to ask, and not the four of `ask`, which take an emulated guest 10 ms each.
         """
@@ -84,21 +85,21 @@ class PipedProgram:
             raise TestbedError(f"{self._what} on {self._host.name} have ended; did somebody end them?")
         if asked.exit_code:
             raise CommandError(self._host.name, f"asking {self._what}", asked)
-        return self._told(asked.stdout)
+        return self._parsed(asked.stdout)
 
     @property
     def _processes(self) -> str:
         return " ".join(map(str, self.greeting)) if isinstance(self.greeting, list) else str(self.greeting)
 
-    def _told(self, answer: str) -> dict[str, Any]:
+    def _parsed(self, text: str) -> dict[str, Any]:
         with understood(self._host.name):
-            told: dict[str, Any] = dict(json.loads(answer))
-        if "error" in told:
-            raise TestbedError(f"{self._what} on {self._host.name}: {told['error']}")
-        return told
+            answer: dict[str, Any] = dict(json.loads(text))
+        if "error" in answer:
+            raise TestbedError(f"{self._what} on {self._host.name}: {answer['error']}")
+        return answer
 
     def close(self) -> None:
-        """End it; may be called twice. Raises TestbedError when the host cannot be asked."""
+        """End the program. Calling it twice is harmless. Raises TestbedError when the host cannot be asked."""
         running, self._running = self._running, None
         if running is not None:
             with contextlib.suppress(HostError):  # it ended before, with the shell that it was started from

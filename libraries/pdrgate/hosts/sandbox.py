@@ -1,8 +1,9 @@
-"""What a stranger's program gets of this machine: a sandbox by bubblewrap (bwrap(1)).
+"""Sandbox by bubblewrap (bwrap(1)) for a stranger's program on this machine.
 
-It sees the system's programs and libraries (``/usr``), a ``/proc`` with nothing in it but itself, the devices that hold
-no data, and what it is handed. It has no network, no environment but the one that it is given, and processes of its
-own, which the kernel ends with whoever started them. Where root starts it, it is a user that owns nothing.
+The program sees the system's programs and libraries (``/usr``), a ``/proc`` with nothing in it but itself, the devices
+that hold no data, and the files that it is handed. It has no network, no environment but the one that it is given, and
+processes of its own, which the kernel ends with whoever started them. If root starts it, it is a user that owns
+nothing.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from pdrgate.this_process.child_environment import child_environment
 from pdrgate.values.errors import TestbedError
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs in a sandbox are looked for."""
+"""Search path of programs in a sandbox."""
 
 UNCONFINED = "PDRGATE_UNCONFINED"
 """The environment variable by which the owner of a machine that is thrown away has all compiled without a sandbox."""
 
 _UIDS = range(61184, 65520)
-"""systemd gives these uids to services without a user of their own: no file and no person has one."""
+"""Uids that systemd gives to services without a user of their own: no file and no person has one."""
 _SETGID, _SETUID = 6, 7
 """Bits of capabilities(7)."""
 _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SETTINGS = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/openssl.cnf")
-"""What programs of the system do not start without, or start otherwise."""
+"""Settings without which some programs of the system do not start, or start otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whom a program runs as."""
+    """User that a program runs as."""
 
     uid: int
     gid: int
@@ -47,25 +48,25 @@ class User:
 
     @property
     def words(self) -> list[str]:
-        """What a program is started by, last of all: a change of user takes back that it is to die with its parent."""
+        """Words that start the program, put last: a change of user would take back that it dies with its parent."""
         groups = ["--groups", ",".join(map(str, self.groups))] if self.groups else ["--clear-groups"]
         return [*DIES_WITH_PARENT, "--reuid", str(self.uid), "--regid", str(self.gid), *groups, "--inh-caps", "-all"]
 
 
 DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--no-new-privs")
-"""What starts a program that ends with the thread that started it, and that gains no privileges."""
+"""Words that start a program which ends with the thread that started it, and which gains no privileges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What one program sees.
+    """Everything that a program in the sandbox sees.
 
     Args:
-        user: whom it runs as; None: whoever starts it, who is not root.
+        user: whom it runs as; None for the caller, who is not root.
         readable: files and folders by where they lie in the sandbox.
-        writable: folders alike.
+        writable: folders by where they lie in the sandbox.
         devices: device files that it may use.
-        scratch: bytes that its /tmp may hold; 0: it has none.
+        scratch: bytes that its /tmp may hold; 0 for none.
         network: whether it is in the network namespace that it is started in; else in an empty one.
         variables: its environment, beside PATH and the language.
     """
@@ -108,7 +109,7 @@ class Sandbox:
 
 
 def nobody() -> User | None:
-    """A user of whom nothing on this machine is, where root starts a program; None for who is not root.
+    """A user that owns nothing on this machine, for programs that root starts; None if the caller is not root.
 
     Raises:
         TestbedError: root may become no other user here.
@@ -127,7 +128,7 @@ def nobody() -> User | None:
 
 @functools.cache
 def lacking() -> str:
-    """Why no sandbox can be had on this machine, as a clause; empty where one can. A first call tries it."""
+    """Why no sandbox can be had on this machine, as a clause; empty if one can. The first call tries it."""
     if shutil.which("bwrap") is None:
         return f"bubblewrap is not installed: {how_to_install('bubblewrap')}"
     try:
@@ -140,13 +141,13 @@ def lacking() -> str:
 
 
 def confines(what: str) -> bool:
-    """Whether a stranger's program can be confined; without a sandbox it runs as the caller does, who is not root.
+    """Whether a stranger's program can be confined. Without a sandbox it runs as the caller, who is not root.
 
     Args:
-        what: is to be done, as in ``to compile a kernel``.
+        what: the purpose, as in ``to compile a kernel``.
 
     Raises:
-        TestbedError: there is none, and the caller is root, who does not ask for that by `UNCONFINED`.
+        TestbedError: there is no sandbox, and the caller is root and has not set `UNCONFINED`.
     """
     if os.environ.get(UNCONFINED) == "1":
         return False

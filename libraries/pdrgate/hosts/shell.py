@@ -1,7 +1,7 @@
-"""A POSIX shell at the other end of byte streams, and how its answers are told apart.
+"""A POSIX shell at the other end of byte streams, and the framing of its answers.
 
-`Shell` frames the output of each command with a random token. It knows nothing of how the bytes travel: that is a
-`ShellStreams`, of which the pipes of a process (`ProcessStreams`) are one and a channel of an SSH connection another.
+`Shell` frames the output of each command with a random token. It is independent of how the bytes travel: that is a
+`ShellStreams`, such as the pipes of a process (`ProcessStreams`) or a channel of an SSH connection.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _CHUNK = 1 << 16
 
 
 class ShellError(Exception):
-    """What became of a command whose shell can no longer be used; a sentence without its subject."""
+    """Loss of a shell during a command. The message is a sentence without its subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What one `ShellStreams.exchange` brought; nothing at all when its time was over."""
+    """Bytes of one `ShellStreams.exchange`; empty when its time was over."""
 
     sent: int = 0
     """Bytes that were taken."""
     out: bytes = b""
     err: bytes = b""
     ended: bool = False
-    """Whether the shell has ended; all it ever printed has then been returned."""
+    """Whether the shell has ended. All that it ever printed has then been returned."""
 
 
 class ShellStreams(Protocol):
@@ -50,16 +50,18 @@ class ShellStreams(Protocol):
 
     @property
     def lost(self) -> bool:
-        """Whether it is certain, without asking, that no command would reach the shell: it may be replaced unseen."""
+        """Whether it is certain, without asking, that no command would reach the shell. It may then be replaced
+        unseen."""
 
     def exchange(self, pending: bytes, timeout: float) -> Exchange:
-        """Send what is taken of ``pending``; wait until the shell prints, takes more or ends, ``timeout`` s at most."""
+        """Send a part of ``pending``. Wait at most ``timeout`` s until the shell prints, takes more or ends."""
 
     def end_in_words(self) -> str:
-        """How the shell has ended: ``its shell was killed by SIGKILL``. Only after an exchange that said so."""
+        """Words for how the shell ended: ``its shell was killed by SIGKILL``. Call it only after an exchange has
+        ended."""
 
     def finish(self) -> None:
-        """Let the shell end by itself, as far as it does so soon; `kill` follows."""
+        """Give the shell a short time to end by itself; `kill` follows."""
 
     def kill(self) -> None:
         """End the shell and what runs in its process group at once. Harmless when that happened before."""
@@ -80,7 +82,7 @@ class Shell:
         return self.streams.lost
 
     def execute(self, script: str, timeout: float, fed: bytes = b"") -> tuple[int, bytes, bytes]:
-        """Run ``script``; return its exit code and what it printed on stdout and stderr.
+        """Run ``script``, and return its exit code and what it printed on stdout and stderr.
 
         Args:
             fed: what the script reads from its standard input, to the last byte. The shell takes its commands from
@@ -145,7 +147,7 @@ class ProcessStreams:
     def __init__(self, command: Sequence[str]) -> None:
         self._closed = False
         self._deaf = False
-        """Whether nobody reads what is sent: a shell that is about to end, for its pidfd to tell."""
+        """Whether nobody reads what is sent, because the shell is about to end. Its pidfd then reports the end."""
         self._watching = False
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
@@ -163,7 +165,7 @@ class ProcessStreams:
 
     @property
     def lost(self) -> bool:
-        # A shell of this machine that is gone was killed by somebody: that is told, and not passed over.
+        # A shell of this machine that is gone was killed by somebody: that is reported, and not passed over.
         return False
 
     def exchange(self, pending: bytes, timeout: float) -> Exchange:

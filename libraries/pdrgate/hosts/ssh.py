@@ -1,12 +1,12 @@
 """Hosts over SSH: one connection per machine, one shell in it per host, the same framing as on this machine.
 
 A command is a line to a shell that stays open, and not a channel of its own: that costs a round trip and a fork, as on
-this machine, instead of a channel, a login shell and the look-ups that go with it (`tests/bench/ssh_cost.py`). Nothing
-is asked of the host while nothing is to be done there, but for a sign of life every few seconds.
+this machine, instead of a channel, a login shell and the look-ups that go with it (`tests/bench/ssh_cost.py`). While
+nothing is to be done there, the host is asked for nothing but a sign of life every few seconds.
 
 A connection that was lost between two commands is made again for the next one, and the caller need not know. A command
-that was on its way then may or may not have run: that is an error. Who must know whether the host was restarted
-meanwhile compares `SshHost.boot_id`, which is read anew with each connection.
+that was on its way then may or may not have run: that is an error. A caller that must know whether the host was
+restarted meanwhile compares `SshHost.boot_id`, which is read anew with each connection.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def start_command(transport: paramiko.Transport | None, command: str, timeout: f
 
 
 class SshConnection:
-    """An authenticated connection to one machine, made at first use and again after it was lost; threads may share it.
+    """Authenticated connection to one machine, made at first use and again after it was lost. Threads may share it.
 
     Args:
         target: where, who, and by which keys.
@@ -75,7 +75,8 @@ class SshConnection:
         """When and why it could not be made again."""
         self._turn = threading.RLock()
         self.at_login: list[Callable[[paramiko.Transport | None], None]] = []
-        """Called with each connection that is made, before anything else passes; one that raises ends it."""
+        """Functions that are called with each new connection, before anything else passes. An exception ends the
+        connection."""
 
     @property
     def alive(self) -> bool:
@@ -84,11 +85,11 @@ class SshConnection:
 
     @property
     def hung_up(self) -> bool:
-        """Whether it is of no more use: the other side is gone, as far as is known without asking."""
+        """Whether the connection is of no more use: the other side is gone, as far as is known without asking."""
         return self._current is None or self._current.hung_up
 
     def client(self) -> paramiko.SSHClient:
-        """The connected client; a lost connection is made again first. Raises SshError."""
+        """The connected client. A lost connection is made again first. Raises SshError."""
         with self._turn:
             if self.hung_up:
                 self.close()
@@ -123,7 +124,8 @@ class SshConnection:
             pause = min(2 * pause, _RETRY_MOST)
 
     def channel(self, command: str) -> paramiko.Channel:
-        """Start a command in a channel of its own. Raises SshError when there is no connection, or it allows none."""
+        """Start a command in a channel of its own. Raises SshError if there is no connection, or it allows no
+        channel."""
         with self._turn:
             try:
                 try:
@@ -141,7 +143,7 @@ class SshConnection:
                 ) from error
 
     def close(self) -> None:
-        """End the connection; the next use makes it again."""
+        """End the connection. The next use makes it again."""
         with self._turn:
             if self._current is not None:
                 self._current.close()
@@ -149,10 +151,10 @@ class SshConnection:
 
 
 class SshHost(ShellHost):
-    """A machine reached by SSH, named ``ssh:ALIAS``, or a network namespace of it, ``ssh:ALIAS/NAMESPACE``.
+    """Machine reached by SSH, named ``ssh:ALIAS``, or a network namespace of it, ``ssh:ALIAS/NAMESPACE``.
 
-    Where the user is not root all commands run by ``sudo -n``. Several hosts may share a connection; one that ``owns``
-    it ends it with itself.
+    All commands run by ``sudo -n`` if the user is not root. Several hosts may share a connection. A host that ``owns``
+    its connection ends it with itself.
     """
 
     def __init__(self, connection: SshConnection, namespace: str | None = None, *, owns: bool = False) -> None:
@@ -191,7 +193,7 @@ class SshHost(ShellHost):
             try:
                 channel.settimeout(timeout)
                 while chunk := file.read(_CHUNK):
-                    # A send that fails has a cause over there, which its exit code and its words tell.
+                    # A send that fails has a cause over there, which its exit code and its output show.
                     with contextlib.suppress(OSError, EOFError):
                         channel.sendall(chunk)
                         continue
@@ -214,7 +216,7 @@ class SshHost(ShellHost):
         return shlex.join((*self._sudo, *words))
 
     def to_record(self) -> dict[str, Any]:
-        """What a journal keeps so that `host_from_record` reaches this machine again."""
+        """Record for a journal, by which `host_from_record` reaches this machine again."""
         return {"ssh": self.connection.target.to_record()}
 
     def _start(self) -> SshStreams:
@@ -272,7 +274,7 @@ class SshStreams:
 
     @property
     def _ended(self) -> bool:
-        """Whether nothing more is to come. (What came before the other side hung up may not have been read yet.)"""
+        """Whether the shell's output has ended. Output from before the other side hung up may still be unread."""
         return bool(self._channel.closed or self._channel.eof_received or not self._connection.alive)
 
     def exchange(self, pending: bytes, timeout: float) -> Exchange:

@@ -1,7 +1,7 @@
 """The way into a host by SSH: its address and keys, the host key's verification, and the login.
 
 The host key is always verified, against a known_hosts file or the key that the testbed file gives. (SSHLibrary itself
-takes any key, so logins are made here and handed to it, see `pdrgate.keywords.ssh_aliases`.) Keys and agents log in; a
+takes any key, so logins are made here and handed to it, see `pdrgate.keywords.ssh_aliases`.) Keys and agents log in. A
 password comes from an environment variable or a Robot `Secret`, and is never written down.
 """
 
@@ -42,7 +42,7 @@ class SshError(HostError):
 
 
 class UnreachableError(SshError):
-    """No SSH server answers there now; a later try may succeed."""
+    """No SSH server answers there now. A later try may succeed."""
 
 
 class HostKeyError(SshError):
@@ -64,7 +64,8 @@ class Login:
 
     @property
     def hung_up(self) -> bool:
-        """Whether the kernel was told that the other side is gone: sooner than the SSH library's own thread."""
+        """Whether the kernel knows that the other side is gone, which it does sooner than the SSH library's own
+        thread."""
         if not self.active:
             return True
         if self.jump is not None:
@@ -87,7 +88,7 @@ def log_in(target: SshTarget) -> Login:
     """Connect, verify the host, authenticate.
 
     Raises:
-        UnreachableError: nobody answers; every other SshError stays as it is when tried again.
+        UnreachableError: nobody answers. Only this error may go away when it is tried again.
         HostKeyError: the host key is not the known one.
         SshError: the key, the agent or the password is refused, or a file or a variable of the target is missing.
     """
@@ -204,7 +205,7 @@ def _refused(target: SshTarget, key: Path | None, password: str | None) -> str:
 
 
 class _RefuseUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]  # it ships no types
-    """Compares the key shown with the fingerprint wanted, and refuses where there is none."""
+    """Policy that compares the key shown with the fingerprint wanted, and refuses a host without one."""
 
     def __init__(self, target: SshTarget) -> None:
         self._target = target
@@ -218,7 +219,7 @@ class _RefuseUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]  # it
 
 
 def _know(client: paramiko.SSHClient, target: SshTarget) -> None:
-    """Tell the client which host keys it may accept."""
+    """Set the host keys that the client may accept."""
     client.set_missing_host_key_policy(_RefuseUnknown(target))
     name = target.address if target.port == 22 else f"[{target.address}]:{target.port}"
     if target.host_key is not None:
@@ -263,13 +264,14 @@ def _names(patterns: Iterable[str], name: str) -> bool:
     """Whether the first field of a line means a host (sshd(8), ssh_known_hosts file format).
 
     Args:
-        patterns: with ``*`` and ``?``; one with ``!`` before it excludes what it means. Or a name that is hashed.
+        patterns: a hashed name, or names with ``*`` and ``?``; a pattern after ``!`` excludes the names that it
+            matches.
         name: in lower case.
     """
-    found = False
+    matches = False
     for pattern in patterns:
         if pattern.startswith("|1|"):
-            found |= paramiko.HostKeys.hash_host(name, pattern) == pattern
+            matches |= paramiko.HostKeys.hash_host(name, pattern) == pattern
             continue
         excludes = pattern.startswith("!")
         parts = re.split(r"([*?])", pattern.removeprefix("!").lower())
@@ -277,12 +279,12 @@ def _names(patterns: Iterable[str], name: str) -> bool:
         if re.fullmatch(wanted, name):
             if excludes:
                 return False
-            found = True
-    return found
+            matches = True
+    return matches
 
 
 def parse_host_key(text: str) -> tuple[str, paramiko.PKey]:
-    """Type and key of a line such as ``ssh-ed25519 AAAA…``. Raises HostKeyError when it is none."""
+    """Type and key of a line such as ``ssh-ed25519 AAAA…``. Raises HostKeyError if it is no such line."""
     try:
         kind, blob = text.split()[:2]
         return kind, paramiko.PKey.from_type_string(kind, base64.b64decode(blob, validate=True))
@@ -338,7 +340,7 @@ def _changed(target: SshTarget, shown: paramiko.PKey, known: paramiko.PKey | Non
 
 
 def _words(error: BaseException) -> str:
-    # The library tells a banner that does not come in time like one that cannot be read: the cause tells them apart.
+    # The library raises the same error for a late banner and for an unreadable one: the cause distinguishes them.
     if TimeoutError in (type(error), type(error.__context__)) or str(error) == "No existing session":
         return "no answer in time"
     return (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".") or type(error).__name__

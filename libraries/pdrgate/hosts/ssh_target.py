@@ -1,4 +1,4 @@
-"""Where a host is reached by SSH, and how one gets in: values only, which testbed files and journals hold."""
+"""Address of a host that is reached by SSH, and how to log in. Testbed files and journals hold these values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class SshTarget:
     """A host by SSH, as a testbed file names it."""
 
     alias: str
-    """What suites, messages and journals call it."""
+    """The host's name in suites, messages and journals."""
     address: str
     port: int = 22
     user: str = "root"
     key: Path | None = None
-    """The private key to log in with, and no other; without one the agent and the user's own keys are tried."""
+    """The only private key to log in with. If it is None, the agent and the user's own keys are tried."""
     known_hosts: Path | None = None
-    """Where its host key stands; by default the user's and the machine's known_hosts."""
+    """File with the host's key; by default the user's and the machine's known_hosts."""
     host_key: str | None = None
     """The host key itself, in place of known_hosts: ``SHA256:…`` or ``ssh-ed25519 AAAA…``."""
     password_env: str | None = None
@@ -29,11 +29,11 @@ class SshTarget:
     jump: SshTarget | None = None
     """The host through which it is reached."""
     sudo: bool | None = None
-    """Whether commands run by sudo; None where that depends on the user being root."""
+    """Whether commands run by sudo. If it is None, they do unless the user is root."""
     timeout: float = 10.0
     """Seconds that connecting and logging in may take, each."""
     password: str | None = dataclasses.field(default=None, repr=False)
-    """The password from a Robot Secret; it is never in a file, a journal or a message."""
+    """The password from a Robot Secret. It is never in a file, a journal or a message."""
 
     @property
     def where(self) -> str:
@@ -42,7 +42,7 @@ class SshTarget:
         return f"{self.user}@{address}:{self.port}"
 
     def to_record(self) -> dict[str, Any]:
-        """What a journal keeps, so that another process can log in again; no password."""
+        """Record for a journal, by which another process can log in again; without the password."""
         record = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)

@@ -1,4 +1,4 @@
-"""How packets are batched on receipt: what makes few large pieces of work of many small ones."""
+"""Batching of packets on receipt, which makes few large pieces of work of many small ones."""
 
 from __future__ import annotations
 

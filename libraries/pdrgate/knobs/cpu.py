@@ -1,4 +1,4 @@
-"""What the CPUs do for power: frequency governor, idle states, turbo, threads of one core."""
+"""Power knobs of the CPUs: frequency governor, idle states, turbo, threads of one core."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Governor(FileSetKnob):
 
 @dataclass(frozen=True, slots=True)
 class IdleLatency(FileSetKnob):
-    """Which idle states CPUs may enter: those that they leave within ``value`` microseconds.
+    """Idle states that CPUs may enter: those that they leave within ``value`` microseconds.
 
     The parts of a state are ``cpuN/stateM@LATENCY=DISABLED``.
     """
@@ -100,7 +100,7 @@ class IdleLatency(FileSetKnob):
 
 
 def idle_latency(microseconds: int) -> IdleLatency:
-    """Only idle states that a CPU leaves within so many microseconds; 0 leaves polling alone."""
+    """Only idle states that a CPU leaves within ``microseconds``; 0 leaves polling alone."""
     return IdleLatency(f"latency<={microseconds}")
 
 

@@ -1,4 +1,4 @@
-"""Which CPUs each of several queues gets: ``each 0-3``, ``each none`` or ``turn 0,1``."""
+"""Values that give several queues their CPUs: ``each 0-3``, ``each none`` or ``turn 0,1``."""
 
 from __future__ import annotations
 

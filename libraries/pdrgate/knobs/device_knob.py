@@ -8,7 +8,8 @@ from pdrgate.hosts.host import Host
 
 
 class DeviceKnob(ABC):
-    """What knobs of a network device have in common; they say what else it may lack, and how a state is set.
+    """Common part of the knobs of a network device. A subclass says what else the device may lack, and how a state is
+    set.
 
     One command sets all of a state, unless a knob says otherwise by its own `halfway`.
     """
@@ -34,7 +35,7 @@ class DeviceKnob(ABC):
         return False
 
     def _lacking(self, host: Host) -> str | None:
-        """As `Knob.lacking`, of a device that is there."""
+        """Reason why a device that is there lacks the knob, as `Knob.lacking`."""
         return None
 
     @abstractmethod

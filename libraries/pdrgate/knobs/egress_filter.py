@@ -21,7 +21,7 @@ _LOAD, _NO_MATCH = "0 0 0 0", "6 0 0 0"
 
 @dataclass(frozen=True, slots=True)
 class EgressFilter(DeviceKnob):
-    """A classifier of so many BPF instructions for all that leaves by a device: ``clsact=yes filter=300``.
+    """A classifier of a number of BPF instructions for all packets that leave by a device: ``clsact=yes filter=300``.
 
     The qdisc clsact, which such filters hang on, is added where it is not there, and taken away with them again.
     """

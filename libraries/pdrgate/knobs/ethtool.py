@@ -1,6 +1,6 @@
-"""What ethtool sets of a network device by number or on/off: rings, channels, coalescing, pause frames.
+"""Settings of a network device that ethtool sets by number or on/off: rings, channels, coalescing, pause frames.
 
-Its text is read, for of these only newer versions than Debian 12's print JSON.
+Their text is parsed, for only newer versions than Debian 12's print them as JSON.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class EthtoolSettings(DeviceKnob):
         return f"{_WORDS[self.family]} of {self.device}: {self.value}"
 
     def _lacking(self, host: Host) -> str | None:
-        told = self._ask(host)
-        if told.exit_code != 0:
-            return f"{self.device} on {host.name} has no {_WORDS[self.family]} that can be set ({_reason(told)})"
-        have, most = _settings(told.stdout), _maxima(told.stdout)
+        shown = self._ask(host)
+        if shown.exit_code != 0:
+            return f"{self.device} on {host.name} has no {_WORDS[self.family]} that can be set ({_reason(shown)})"
+        have, most = _settings(shown.stdout), _maxima(shown.stdout)
         for name, value in parse_state(self.value).items():
             if name not in have:
                 return f"{self.device} on {host.name} has no {name} among its {_WORDS[self.family]}"
@@ -52,10 +52,10 @@ class EthtoolSettings(DeviceKnob):
         return None
 
     def read(self, host: Host) -> str:
-        told = self._ask(host)
-        if told.exit_code != 0:
-            raise CommandError(host.name, f"`{' '.join(told.argv)}`", told)
-        return state_text(_settings(told.stdout))
+        shown = self._ask(host)
+        if shown.exit_code != 0:
+            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
+        return state_text(_settings(shown.stdout))
 
     def apply(self, host: Host) -> None:
         self._set(host, self.value, "does the driver round or bound it?")
@@ -67,7 +67,7 @@ class EthtoolSettings(DeviceKnob):
         return {"kind": "ethtool", "device": self.device, "family": self.family}
 
     def _binding(self, parts: Mapping[str, str]) -> dict[str, str]:
-        """The settings without what the driver itself adapts as it likes while it was told to."""
+        """The settings without those that the driver adapts by itself because adaption is on."""
         moving = tuple(f"{side}-" for side in _ADAPTIVE if parts.get(f"adaptive-{side}") == "on")
         return {name: value for name, value in parts.items() if not (moving and name.startswith(moving))}
 
@@ -87,10 +87,10 @@ class EthtoolSettings(DeviceKnob):
                 )
 
     def _ask(self, host: Host) -> Completed:
-        told = host.run("ethtool", f"-{_FLAGS[self.family]}", self.device, check=False)
-        if told.exit_code == 127:
-            raise CommandError(host.name, f"`{' '.join(told.argv)}`", told)
-        return told
+        shown = host.run("ethtool", f"-{_FLAGS[self.family]}", self.device, check=False)
+        if shown.exit_code == 127:
+            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
+        return shown
 
 
 def rings(device: str, sizes: Mapping[str, int]) -> EthtoolSettings:
@@ -132,7 +132,7 @@ def _maxima(text: str) -> dict[str, str]:
 
 
 def _labelled(text: str) -> dict[str, str]:
-    """What stands behind the labels, by the names that ethtool takes for them; without what the driver lacks."""
+    """Values behind the labels, by the names that ethtool takes for them, without what the driver lacks."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         if line.startswith(("Adaptive", "CQE mode")):
@@ -151,6 +151,6 @@ def _name(label: str) -> str:
     return {"autonegotiate": "autoneg"}.get(name, re.sub(r"-frame-(low|high)$", r"-frames-\1", name))
 
 
-def _reason(told: Completed) -> str:
-    lines = told.stderr.strip().splitlines()
-    return lines[-1].removeprefix("netlink error: ") if lines else f"ethtool ended with exit code {told.exit_code}"
+def _reason(shown: Completed) -> str:
+    lines = shown.stderr.strip().splitlines()
+    return lines[-1].removeprefix("netlink error: ") if lines else f"ethtool ended with exit code {shown.exit_code}"

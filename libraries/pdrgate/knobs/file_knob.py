@@ -10,7 +10,7 @@ from pdrgate.hosts.host import Host
 from pdrgate.values.errors import TestbedError
 
 NETWORK_FILES = ("/proc/sys/net/", "/sys/class/net/")
-"""What lies below is a network namespace's own; all other files are the machine's."""
+"""Folders whose files are a network namespace's own; all other files are the machine's."""
 
 
 @dataclass(frozen=True, slots=True)

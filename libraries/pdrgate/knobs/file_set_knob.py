@@ -12,7 +12,7 @@ from pdrgate.values.errors import TestbedError
 
 
 class FileSetKnob(ABC):
-    """What knobs have in common whose state is a file for each part; they say which files, and what is wanted of each.
+    """Common part of the knobs whose state is a file for each part. A subclass names the files and their wanted values.
 
     A value is either a state, ``part=value part=value``, or a wish that `_parts` spells out for the parts there are.
     """
@@ -48,7 +48,7 @@ class FileSetKnob(ABC):
 
     @abstractmethod
     def _parts(self, wanted: str, names: Mapping[str, str]) -> dict[str, str]:
-        """What a value wants of the parts that there are; nothing of those that it leaves alone."""
+        """Values that a wish sets, by part, for the parts that there are; without the parts that it leaves alone."""
 
     @abstractmethod
     def _what(self) -> str:

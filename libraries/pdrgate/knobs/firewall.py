@@ -16,7 +16,7 @@ from pdrgate.values.errors import TestbedError
 NO_RULES = "none"
 _LEGACY = ("/proc/net/ip_tables_names", "/proc/net/ip6_tables_names", "/proc/net/arp_tables_names")
 _PASSING = re.compile(r"packets \d+ bytes \d+| expires \w+")
-"""What changes by itself in a ruleset that nobody touches."""
+"""Texts that change by themselves in a ruleset that nobody touches."""
 
 
 @dataclass(frozen=True, slots=True)

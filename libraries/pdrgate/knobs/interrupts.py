@@ -1,4 +1,4 @@
-"""Which CPUs a network device interrupts.
+"""The CPUs that a network device interrupts.
 
 A device's interrupts are those that its bus gave it, wherever in /proc/interrupts they stand and whatever its driver
 calls them. A virtio port has them by the PCI device that it lies in.

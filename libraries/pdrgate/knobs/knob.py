@@ -1,4 +1,4 @@
-"""What a knob is, and where changes by knobs are noted."""
+"""The protocol of a knob, and of the log of changes by knobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from pdrgate.hosts.host import Host
 
 Missing = Literal["error", "skip", "ignore"]
-"""What becomes of a knob that a host lacks: skipped is told, ignored is not."""
+"""Treatment of a knob that a host lacks: skip reports it, ignore does not."""
 
 ANY = "any"
 """The value of a knob that changes nothing: what is there is noted, and put back after other knobs have spoilt it.
@@ -39,7 +39,7 @@ class Knob(Protocol):
         """Whether there is no such setting any more, so that there is nothing to put back."""
 
     def read(self, host: Host) -> str:
-        """What `restore` needs to bring back the present state."""
+        """The present state, in the form that `restore` needs to bring it back."""
 
     def apply(self, host: Host) -> None:
         """Set the wanted value. Raises TestbedError when the host refuses it or reads back otherwise."""
@@ -58,7 +58,7 @@ class Knob(Protocol):
 
 
 class ChangeLog(Protocol):
-    """Where a change is written down before it is made, see `pdrgate.safety.journal.Journal`."""
+    """Log of changes, which notes a change before it is made, see `pdrgate.safety.journal.Journal`."""
 
     def change(self, host: str, knob: Mapping[str, str], old: str, new: str) -> int:
         """Note that a knob is about to be set; return the note's number."""

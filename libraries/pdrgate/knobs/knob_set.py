@@ -16,7 +16,7 @@ from pdrgate.values.errors import TestbedError
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What became of a setting that was to be put back."""
+    """Outcome for a setting that was to be put back."""
 
     is_back: bool
     """Whether the value is back. It was left alone where somebody else has changed it since."""
@@ -92,12 +92,12 @@ class KnobSet:
         self._applied: list[_Applied] = []
 
     def apply(self, host: Host, knob: Knob, missing: Missing = "error") -> bool:
-        """Set a knob on a host, after what it replaces was written down. False when it was skipped.
+        """Set a knob on a host, after the log has noted what it replaces. Returns False if it was skipped.
 
         Raises:
-            TestbedError: the host lacks the knob and ``missing`` is error, or the value did not take; what was there
-                before is then back, or the message says that it is not. A driver that only tells when it is set that
-                it does not support a knob lacks it as well.
+            TestbedError: the host lacks the knob and ``missing`` is error, or the value did not take. The earlier value
+                is then back, or the message says that it is not. A driver that refuses a knob only when it is set lacks
+                it as well.
         """
         if lack := knob.lacking(host):
             if missing != "error":
@@ -129,7 +129,7 @@ class KnobSet:
         Raises:
             TestbedError: some would not go back; all others did. Those stay for a next try.
         """
-        told: list[str] = []
+        sentences: list[str] = []
         failures: list[str] = []
         stuck: list[tuple[Host, dict[str, str]]] = []
         for applied in reversed(self._applied.copy()):
@@ -144,10 +144,10 @@ class KnobSet:
                 continue
             self._forget(applied)
             if undone is not None and not undone.is_back:
-                told.append(undone.sentence)
+                sentences.append(undone.sentence)
         if failures:
             raise TestbedError(f"{len(failures)} of the settings could not be put back: {'; '.join(failures)}")
-        return told
+        return sentences
 
     def _skip(self, knob: Knob, why: str, missing: Missing) -> None:
         if missing == "skip":
@@ -169,7 +169,7 @@ class KnobSet:
         except TestbedError as failure:
             if error is None:
                 raise
-            # What went wrong first is the error to tell; the journal still holds what is left to undo.
+            # The first error is raised; the journal still holds what is left to undo.
             error.add_note(str(failure))
 
 

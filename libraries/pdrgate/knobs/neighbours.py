@@ -51,9 +51,9 @@ class StaticNeighbours(DeviceKnob):
                 host.run("ip", "neighbour", "replace", *entry, "lladdr", mac, "nud", "permanent")
         back = static_neighbours(host, self.device)
         for address, mac in parse_state(wanted).items():
-            if (told := back.get(address, _NONE)) != mac:
+            if (read := back.get(address, _NONE)) != mac:
                 raise TestbedError(
-                    f"set the neighbour {address} of {self.device} on {host.name} to {mac}, but it reads back {told}; "
+                    f"set the neighbour {address} of {self.device} on {host.name} to {mac}, but it reads back {read}; "
                     "is the device up, and does a service there remove static neighbours?"
                 )
 

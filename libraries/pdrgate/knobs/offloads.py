@@ -111,15 +111,15 @@ class EthtoolFeatures(DeviceKnob):
 
     def _query(self, host: Host) -> dict[str, _Feature]:
         answer: list[dict[str, Any]] = host.run_json("ethtool", "--json", "-k", self.device)
-        told = {name: state for name, state in answer[0].items() if isinstance(state, dict)} if answer else {}
-        # A group has no state of its own: what ethtool tells of it as fixed and requested is null.
+        features = {name: state for name, state in answer[0].items() if isinstance(state, dict)} if answer else {}
+        # A group has no state of its own: its fields fixed and requested are null in ethtool's answer.
         return {
             name: _Feature(
                 active=bool(state["active"]),
                 requested=bool(state["active"] if state["fixed"] else state["requested"]),
                 fixed=bool(state["fixed"]),
             )
-            for name, state in told.items()
+            for name, state in features.items()
             if name not in _GROUPS and state.get("fixed") is not None
         }
 

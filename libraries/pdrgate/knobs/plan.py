@@ -80,7 +80,8 @@ def sysctls(section: Mapping[str, Any]) -> dict[str, int | str]:
 
 
 def plan_contradictions(section: Mapping[str, Any]) -> Iterator[tuple[_Key, str]]:
-    """What no schema can say against a section that follows it: the key below ``sut.knobs``, and the problem."""
+    """Contradictions that no schema finds in a section that follows it: the key below ``sut.knobs``, and the
+    problem."""
     for key, name, value in (
         *((("sysctls", name), name, value) for name, value in section.get("sysctls", {}).items()),
         *(((name,), name, value) for name, value in section.items() if _is_sysctl(name)),
@@ -115,7 +116,7 @@ def knobs_text(section: Mapping[str, Any]) -> str:
 
 
 def _kept(section: Mapping[str, Any], ports: Sequence[str]) -> Iterator[Knob]:
-    """What goes when queues or CPUs go and does not come back with them; and what would keep queues from going."""
+    """Knobs that are lost with queues or CPUs and do not come back with them, and knobs that keep queues from going."""
     if "smt" in section.get("cpu", {}):
         yield from (Governor(ANY), IdleLatency(ANY))
     for port in ports:

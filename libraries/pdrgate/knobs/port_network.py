@@ -1,4 +1,4 @@
-"""What a data path makes of a port: addresses, routes, static neighbours, and the programs that hang on it."""
+"""Network state that a data path gives a port: addresses, routes, static neighbours, and attached programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdrgate.knobs.neighbours import static_neighbours
 from pdrgate.values.errors import TestbedError
 
 _FLAGS = frozenset({"linkdown", "dead", "offload", "trap", "rt_offload", "rt_trap"})
-"""What the kernel tells of a route and takes from nobody."""
+"""Flags of a route that the kernel reports and does not accept."""
 _MADE_BY_KERNEL = (" proto kernel ", " proto ra ")
 _XDP_MODES = {1: "xdpdrv", 2: "xdpgeneric", 3: "xdpoffload"}
 _TCX_LINKS = 'ls -d /tmp/pdrgate-*.bpf/tcx-"$1" 2>/dev/null'

@@ -12,7 +12,7 @@ from pdrgate.values.errors import TestbedError
 
 _DEFAULT = "default"
 _SIMPLE = frozenset({"noqueue", "mq", "pfifo_fast", "pfifo", "bfifo"})
-"""Queueing disciplines that can be made again, exactly, from what tc tells of them."""
+"""Queueing disciplines that can be made again, exactly, from tc's output."""
 _TAKEN = {
     "pfifo": ("limit",),
     "bfifo": ("limit",),

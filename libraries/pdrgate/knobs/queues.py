@@ -1,4 +1,4 @@
-"""Which CPUs work for the queues of a network device: RPS and XPS; and flow steering (RFS) by queue."""
+"""The CPUs that work for the queues of a network device (RPS and XPS), and flow steering (RFS) by queue."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def xps(device: str, share: str) -> QueueFiles:
 
 
 def rfs_off(device: str) -> QueueFiles:
-    """No flow steering: packets are not moved to the CPU where a program reads them."""
+    """State without flow steering: packets are not moved to the CPU where a program reads them."""
     return QueueFiles(device, "rps_flow_cnt", "each 0")
 
 
 def rps_off(device: str) -> QueueFiles:
-    """No receive packet steering."""
+    """State without receive packet steering."""
     return rps(device, each(()))
 
 

@@ -47,7 +47,7 @@ _OF_MACHINE = frozenset({"interrupts", "kernel-thread-nice", "governor", "idle-l
 
 
 def knob_from_record(record: Mapping[str, str], value: str) -> Knob:
-    """The knob of a record by `Knob.to_record`, wanting ``value``. Raises ValueError when the record is none."""
+    """The knob of a record by `Knob.to_record`, wanting ``value``. Raises ValueError if the record is invalid."""
     parts = dict(record)
     kind = _KINDS.get(parts.pop("kind", ""))
     if kind is FileKnob and "form" in parts:

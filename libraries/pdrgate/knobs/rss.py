@@ -1,4 +1,4 @@
-"""How a device spreads what it receives over its queues: the RSS indirection table, and the fields that are hashed."""
+"""Spread of received packets over a device's queues: the RSS indirection table, and the fields that are hashed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FIELDS = {
     "L2DA": "m", "VLAN tag": "v", "L3 proto": "t", "IP SA": "s", "IP DA": "d",
     "L4 bytes 0 & 1 [TCP/UDP src port]": "f", "L4 bytes 2 & 3 [TCP/UDP dst port]": "n",
 }  # fmt: skip
-"""What ethtool shows of a hash, and the letters by which it takes them."""
+"""Fields of a hash as ethtool shows them, with the letters by which it takes them."""
 _NO_FIELDS, _DISCARD = "none", "r"
-"""No field, as a state and as the letter by which ethtool takes it."""
+"""State without hashed fields, and the letter by which ethtool takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class IndirectionTable(DeviceKnob):
         return f"RSS table of {self.device}: {self.value}"
 
     def _lacking(self, host: Host) -> str | None:
-        told = self._ask(host)
-        if (table := _Table.parse(told.stdout)) is None:
+        shown = self._ask(host)
+        if (table := _Table.parse(shown.stdout)) is None:
             return f"{self.device} on {host.name} has no RSS indirection table"
         if table.spread().startswith("table="):
             raise TestbedError(
@@ -90,10 +90,10 @@ class IndirectionTable(DeviceKnob):
             )
 
     def _ask(self, host: Host) -> Completed:
-        told = host.run("ethtool", "-x", self.device, check=False)
-        if told.exit_code == 127:
-            raise CommandError(host.name, f"`{' '.join(told.argv)}`", told)
-        return told
+        shown = host.run("ethtool", "-x", self.device, check=False)
+        if shown.exit_code == 127:
+            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
+        return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Table:
 
     @classmethod
     def parse(cls, text: str) -> _Table | None:
-        """What ``ethtool -x`` shows; None without a table."""
+        """The table in the output of ``ethtool -x``; None without a table."""
         head = re.search(r"with (\d+) RX ring", text)
         rows = re.findall(r"^\s*\d+:((?:\s+\d+)+)\s*$", text, re.MULTILINE)
         if head is None or not rows:
@@ -159,19 +159,19 @@ class FlowHash(DeviceKnob):
 
     def _lacking(self, host: Host) -> str | None:
         for flow in parse_state(self.value):
-            told = self._ask(host, flow)
-            if told.exit_code != 0:
-                reason = (told.stderr.strip().splitlines() or ["ethtool does not say why"])[-1]
+            shown = self._ask(host, flow)
+            if shown.exit_code != 0:
+                reason = (shown.stderr.strip().splitlines() or ["ethtool does not say why"])[-1]
                 return f"{self.device} on {host.name} has no RSS hash of {flow} ({reason})"
         return None
 
     def read(self, host: Host) -> str:
         found = {}
         for flow in parse_state(self.value):
-            told = self._ask(host, flow)
-            if told.exit_code != 0:
-                raise CommandError(host.name, f"`{' '.join(told.argv)}`", told)
-            found[flow] = _letters(told.stdout)
+            shown = self._ask(host, flow)
+            if shown.exit_code != 0:
+                raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
+            found[flow] = _letters(shown.stdout)
         return state_text(found)
 
     def holds(self, actual: str, wanted: str) -> bool:
@@ -198,10 +198,10 @@ class FlowHash(DeviceKnob):
             )
 
     def _ask(self, host: Host, flow: str) -> Completed:
-        told = host.run("ethtool", "-n", self.device, "rx-flow-hash", flow, check=False)
-        if told.exit_code == 127:
-            raise CommandError(host.name, f"`{' '.join(told.argv)}`", told)
-        return told
+        shown = host.run("ethtool", "-n", self.device, "rx-flow-hash", flow, check=False)
+        if shown.exit_code == 127:
+            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
+        return shown
 
 
 def flow_hash(device: str, fields: Mapping[str, str]) -> FlowHash:

@@ -9,7 +9,7 @@ from pdrgate.hosts.host import Host
 from pdrgate.values.errors import TestbedError
 
 _PROTOCOL = ("proto", "211")
-"""What marks these routes as ours; no routing daemon has that number."""
+"""Protocol number that marks these routes as ours. No routing daemon has that number."""
 _COOKIE = 16
 """Last bits of an address, which the generator fills."""
 _SERVICES = range(4, 256, 4)
@@ -18,7 +18,7 @@ _SERVICES = range(4, 256, 4)
 
 @dataclass(frozen=True, slots=True)
 class SideRoutes:
-    """So many unreachable routes within a network, of which no packet of ours takes one.
+    """Unreachable routes within a network, which no packet of ours takes.
 
     In IPv6 their prefixes branch off, bit by bit, from the first address of the network: the tree has a node more on
     the way to it. In IPv4 they are routes to the network for other types of service, which are tried before the one
@@ -79,7 +79,7 @@ def side_routes(network: str, count: int) -> SideRoutes:
 
 
 def most_side_routes(network: str) -> int:
-    """How many there can be."""
+    """Largest number of side routes."""
     return len(_routes(network))
 
 

@@ -22,7 +22,7 @@ from pdrgate.launch.variables import variable_file
 from pdrgate.results.model import RunResult
 from pdrgate.this_process.interruption import interrupted_code
 from pdrgate.this_process.own_files import PACKAGE, found
-from pdrgate.this_process.streams import told_to
+from pdrgate.this_process.streams import standard_output_to
 from pdrgate.values.errors import (
     EXIT_FAULT,
     EXIT_PASS,
@@ -62,7 +62,7 @@ def run_gate(
     if told.form == "text":
         return _run(options, folder, why, resume, told.quiet)
     out = sys.stdout
-    with told_to(sys.stderr):
+    with standard_output_to(sys.stderr):
         code = _run(options, folder, why, resume, told.quiet)
     with contextlib.suppress(FileNotFoundError):  # why there is none was told
         out.write((folder / RESULT_FILE).read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ def _run_and_told(options: RunOptions, folder: Path, why: str, resume: bool, qui
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
     screen, failure = Screen(sys.stdout), FirstFailure()
-    with told_to(None if quiet else sys.stdout):
+    with standard_output_to(None if quiet else sys.stdout):
         begun = Screen(sys.stdout)
         begun.line(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}")
         if why:

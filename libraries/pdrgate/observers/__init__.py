@@ -1,1 +1,1 @@
-"""What the machine says about itself: counters around a trial, the environment of a run."""
+"""Observers of the machine: counters around a trial, and the environment of a run."""

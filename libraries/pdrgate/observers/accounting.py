@@ -1,20 +1,20 @@
-"""The law of conservation: what was offered was forwarded, or each place says how many it lost, or it is unexplained.
+"""The law of conservation: each offered packet was forwarded, or was lost at a known place, or is unexplained.
 
 Kernels count one packet at several places: one that a full backlog drops is in the CPU's ``dropped``, in the port's
 ``rx_dropped`` and, where a veth hands it over, in the sender's ``tx_dropped``. Here each packet is counted where it was
 lost, and no second time:
 
 * a receive ring has what the driver missed, and of a veth what its sender could not hand over;
-* a backlog has what its CPU dropped, as far as the ports' ``rx_dropped`` tell that these were the SUT's packets: CPUs
+* a backlog has what its CPU dropped, as far as the ports' ``rx_dropped`` show that these were the SUT's packets: CPUs
   are shared with all namespaces of a machine;
 * a port has what is left of its ``rx_dropped``;
 * a receiver at an end host has what its socket had no room for;
 * a qdisc, an XDP program, IP, UDP and conntrack have what they alone count;
-* a driver under names of its own has what the ports of its kernel do not tell, and a cloud what is beyond its
+* a driver under names of its own has what the ports of its kernel do not count, and a cloud what is beyond its
   allowance: of what is left, and no more;
-* the kernel's own reasons for drops, which tell of nearly all of them once more, say what is left then, and no more.
+* the kernel's own reasons for drops, which count nearly all of them once more, explain what is left then, and no more.
 
-What a generator was refused is not counted again where a place of the SUT's has it. Pure functions of counters.
+A packet that a generator was refused is not counted again if a place of the SUT's has it. Pure functions of counters.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NEVER_GOT_THERE: Mapping[Fate, tuple[str, ...]] = {
     "handled": (_RING, _BACKLOG, _TAP, _REFUSED),
     "passed": (_FULL, _RING, _BACKLOG, _TAP, _REFUSED),
 }
-"""How places begin that lose packets which are to meet their fate inside the SUT; what others drop has met one."""
+"""Prefixes of places that lose packets before their fate inside the SUT. Drops at other places are a fate."""
 _PROGRAMS = ("clsact", "ingress")
 """Qdiscs that hold no packets, but tc programs and filters."""
 
@@ -67,9 +67,9 @@ _IP = (
 
 
 _SHARE = "_permille"
-"""How the name of a share ends, such as that of a TRex server's CPU, which is no count."""
+"""Suffix of the name of a share, such as that of a TRex server's CPU, which is no count."""
 _OF_TIME = ("cpu", "vcpu", "heartbeat")
-"""Places that count no packets. What they tell may be a difference of two counters, or a share, and so may fall."""
+"""Places that count no packets. Their values may be differences of two counters, or shares, and so may fall."""
 _BY_XDP = "by the XDP program"
 _REASONS = {
     "CPU_BACKLOG": ("in the backlog", "netdev_max_backlog"),
@@ -119,25 +119,25 @@ _FUNCTIONS = {
     "nft_do_chain": "NETFILTER_DROP",
     "ndisc_error_report": "NEIGH_FAILED",
 }
-"""What a function means by a drop for which it gives no reason."""
+"""Reasons of functions that drop packets without giving a reason."""
 
 
 def losses(trial: Trial) -> LossResult:
-    """What became of a trial's packets."""
+    """The losses of a trial's packets, by place."""
     gains = Gains({Place.parse(place): gained for place, gained in trial.seen.counter_changes.items()})
-    lost, told = trial.offered - trial.forwarded, xdp_losses(gains)
+    lost, by_xdp = trial.offered - trial.forwarded, xdp_losses(gains)
     found = _by_counters(gains, trial, Twice())
     if begins := _NEVER_GOT_THERE.get(trial.aside.fate):
         found = [place for place in found if place.where.startswith(begins)]
         found.append(PlaceLoss(where="by leaving another way", packets=trial.aside.returned))
         return LossResult.of(trial.offered, trial.forwarded, found, _set_back(trial))
     twice = Twice()
-    if told or not gains.of_hops:
-        twice = counted_twice(gains, told, _generic(gains), sum(place.packets for place in found), lost)
+    if by_xdp or not gains.of_hops:
+        twice = counted_twice(gains, by_xdp, _generic(gains), sum(place.packets for place in found), lost)
         if twice:
             found = _by_counters(gains, trial, twice)
     left = lost - sum(place.packets for place in found)
-    for one in told:
+    for one in by_xdp:
         if (packets := min(one.packets, left)) > 0:
             left -= packets
             found.append(one.place(packets))
@@ -174,11 +174,11 @@ def _generic(gains: Gains) -> dict[str, int]:
 
 
 def _by_reason(gains: Gains, counted: Sequence[PlaceLoss], left: int, twice: Twice) -> Iterator[PlaceLoss]:
-    """What the kernel's reasons say of packets that no place has counted, at most as many as are ``left``.
+    """Losses for which the kernel gives reasons and that no place has counted, at most as many as are ``left``.
 
-    First the reasons that are known to be packets' on their way: a machine drops what is of others too.
+    Reasons that are known to be of packets on their way come first: a machine drops what is of others too.
     """
-    told: dict[tuple[bool, str, str, str], int] = {}
+    by_place: dict[tuple[bool, str, str, str], int] = {}
     spare = dict(twice.reasons)
     for reason, function, node, packets in _reasons(gains):
         where, hint = _REASONS.get(reason, (f"in {function}", "" if reason == _UNSPECIFIED else reason))
@@ -186,8 +186,8 @@ def _by_reason(gains: Gains, counted: Sequence[PlaceLoss], left: int, twice: Twi
         if known:
             spare[reason, node] -= known
         key = (reason not in _REASONS, where, hint, hop_name(node))
-        told[key] = told.get(key, 0) + packets - known
-    for (_, where, hint, hop), packets in sorted(told.items(), key=lambda item: (item[0][0], -item[1])):
+        by_place[key] = by_place.get(key, 0) + packets - known
+    for (_, where, hint, hop), packets in sorted(by_place.items(), key=lambda item: (item[0][0], -item[1])):
         same = sum(
             place.packets
             for place in counted
@@ -199,9 +199,9 @@ def _by_reason(gains: Gains, counted: Sequence[PlaceLoss], left: int, twice: Twi
 
 
 def _by_driver(gains: Gains, left: int) -> Iterator[PlaceLoss]:
-    """What only drivers tell, at most as many packets as are ``left``; first what a cloud withheld."""
-    told = [(port, name, packets) for port in gains.ports() for name, packets in _driver_alone(gains, port)]
-    for port, name, packets in sorted(told, key=lambda one: (not of_the_cloud(one[1]), -one[2])):
+    """Losses that only drivers count, at most as many packets as are ``left``, a cloud's first."""
+    counted = [(port, name, packets) for port in gains.ports() for name, packets in _driver_alone(gains, port)]
+    for port, name, packets in sorted(counted, key=lambda one: (not of_the_cloud(one[1]), -one[2])):
         if (more := min(packets, left)) > 0:
             left -= more
             where = "beyond the cloud's allowance, at" if of_the_cloud(name) else "by the card or the driver of"
@@ -214,11 +214,11 @@ def _driver_alone(gains: Gains, port: Place) -> Iterator[tuple[str, int]]:
     Which of a driver's statistics are in ``rx_dropped`` or ``tx_dropped`` too differs from driver to driver.
     """
     driver = {} if port.node == "tg" else gains.all.get(beside(port, "driver"), {})
-    told = by_kind({name: packets for name, packets in driver.items() if "xdp" not in name})
+    counted = by_kind({name: packets for name, packets in driver.items() if "xdp" not in name})
     for way in ("tx", "rx"):
         known = gains.at(port, f"{way}_dropped")
-        for name in [name for name in told if ("tx" in name.split("_")) == (way == "tx")]:
-            packets = told[name]
+        for name in [name for name in counted if ("tx" in name.split("_")) == (way == "tx")]:
+            packets = counted[name]
             seen = 0 if of_the_cloud(name) else min(known, packets)
             known -= seen
             yield name, packets - seen
@@ -267,10 +267,10 @@ def _ports(gains: Gains, offered: int, refused: int, twice: Twice) -> Iterator[P
 
 
 def _tap_queues(gains: Gains, taps: Sequence[Place], offered: int, refused: int) -> Iterator[PlaceLoss]:
-    """What TAPs had no room for, on the way to a guest.
+    """Packets that TAPs had no room for, on the way to a guest.
 
-    Of a batch of live frames that a TAP has no room for the kernel counts one packet as dropped (`tun_xdp_xmit`). What
-    a TAP handed to the guest it counts in full: the rest of what was offered stayed in its queue.
+    If a TAP has no room for a batch of live frames, the kernel counts one packet of it as dropped (`tun_xdp_xmit`).
+    Packets that a TAP handed to the guest are counted in full: the rest of the offered packets stayed in its queue.
     """
     dropped = {tap: gained for tap in taps if (gained := gains.at(tap, "tx_dropped"))}
     handed = sum(gains.at(tap, "tx_packets") for tap in taps)
@@ -311,7 +311,7 @@ def _protocols(gains: Gains) -> Iterator[PlaceLoss]:
             for names, where, hint in _IP:
                 if packets := max(gained.get(name, 0) for name in names):
                     yield PlaceLoss(where=where + hop_name(place.node), hint=hint, packets=packets)
-    # What programs of ours receive is what was forwarded, and each tells what its own socket dropped.
+    # Packets that programs of ours receive were forwarded, and each program reports the drops of its own socket.
     received = full_ones = 0
     for place, gained in gains.of("receiver"):
         received += gained.get("received", 0)
@@ -349,6 +349,6 @@ def _scaled(parts: Mapping[Place, int], total: int) -> dict[Place, int]:
 
 
 def total(trials: Iterable[Trial]) -> LossResult | None:
-    """What became of the packets of several trials; None where no counters were read."""
+    """The losses of several trials together; None if no counters were read."""
     counted = [losses(trial) for trial in trials if trial.seen.counters_after and trial.offered]
     return LossResult.summed(counted) if counted else None

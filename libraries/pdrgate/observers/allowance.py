@@ -1,4 +1,4 @@
-"""What a cloud withholds: beyond an instance's allowance its hypervisor drops packets, or holds them back."""
+"""A cloud's limits: beyond an instance's allowance its hypervisor drops packets, or holds them back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.record.cause import Cause, CauseKind
 
 _PART = 1e-3
-"""A share of a port's packets: less tells nothing of a kernel either way."""
+"""Share of a port's packets below which a drop by the cloud says nothing about a kernel."""
 
 
 def withheld(gained: Reading) -> tuple[Cause, ...]:
@@ -25,14 +25,14 @@ def withheld(gained: Reading) -> tuple[Cause, ...]:
 
 
 def _of_port(driver: Place, gained: Reading) -> Cause | None:
-    told = {
+    packets_by_counter = {
         counter.name: packets
         for counter, packets in gained.items()
         if counter.place == driver and of_the_cloud(counter.name)
     }
-    if not told:
+    if not packets_by_counter:
         return None
-    name, packets = max(told.items(), key=lambda one: one[1])
+    name, packets = max(packets_by_counter.items(), key=lambda one: one[1])
     port = Place("interface", driver.name, driver.node)
     passed = max(gained.get(Counter(port, way), 0) for way in ("rx_packets", "tx_packets"))
     part = packets / (packets + passed)

@@ -1,7 +1,7 @@
-"""What a kernel is built and started with that a packet's path pays for, whatever the change that is measured.
+"""Options that a kernel is built and started with and that a packet's path pays for, whatever the measured change.
 
 Two builds that differ in one of these differ by more than their change. The data of this file says which options they
-are, of which kind, and why each matters; all others are taken not to matter to packets.
+are, of which kind, and why each matters. All other options are taken not to matter to packets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 
 class OptionKind(StrEnum):
-    """What an option is for, as it is told."""
+    """Purpose of an option, as a report names it."""
 
     HARDENING = "hardening"
     MITIGATIONS = "mitigations"
@@ -38,13 +38,13 @@ class BuildOption:
     name: str
     kind: OptionKind
     why: str
-    """What a packet pays for it."""
+    """The option's cost for a packet."""
     formerly: str = ""
     """The option's name in older kernels."""
 
 
-def _of(kind: OptionKind, told: Mapping[str, str]) -> Iterator[BuildOption]:
-    for names, why in told.items():
+def _of(kind: OptionKind, reasons: Mapping[str, str]) -> Iterator[BuildOption]:
+    for names, why in reasons.items():
         name, _, formerly = names.partition(" ")
         yield BuildOption(name, kind, why, formerly)
 
@@ -122,8 +122,8 @@ OPTIONS: tuple[BuildOption, ...] = (
         "PREEMPT_LAZY": "how soon a thread yields", "PREEMPT_VOLUNTARY": "how soon a thread yields",
         "PREEMPT_NONE": "how soon a thread yields", "PREEMPT_DYNAMIC": "preemption is chosen at boot, by static calls",
         "HZ": "ticks a second", "HZ_PERIODIC": "idle CPUs tick", "NO_HZ_IDLE": "idle CPUs do not tick",
-        "NO_HZ_FULL": "busy CPUs may not tick: each entry into the kernel is told",
-        "CONTEXT_TRACKING_USER": "each entry into the kernel is told",
+        "NO_HZ_FULL": "busy CPUs may not tick: each entry into the kernel is noted",
+        "CONTEXT_TRACKING_USER": "each entry into the kernel is noted",
         "VIRT_CPU_ACCOUNTING_GEN": "time is taken at each entry",
         "IRQ_FORCED_THREADING": "interrupts may be threads", "IRQ_TIME_ACCOUNTING": "time is taken at each interrupt",
         "RCU_NOCB_CPU": "callbacks may run elsewhere", "RCU_BOOST": "readers of RCU are accounted for",
@@ -136,7 +136,7 @@ OPTIONS: tuple[BuildOption, ...] = (
         "DYNAMIC_FTRACE": "the calls that functions begin with are patched out", "KPROBES": "code can be patched",
         "FUNCTION_GRAPH_TRACER": "functions' ends can be traced", "TRACEPOINTS": "each tracepoint is a jump",
         "IRQSOFF_TRACER": "each change of interrupts is traced", "PREEMPT_TRACER": "each critical section is traced",
-        "TRACE_IRQFLAGS": "each change of interrupts is told", "UNWINDER_FRAME_POINTER": "each function keeps a frame",
+        "TRACE_IRQFLAGS": "each change of interrupts is noted", "UNWINDER_FRAME_POINTER": "each function keeps a frame",
         "FRAME_POINTER": "each function keeps a frame", "STACK_TRACER": "each function's stack is measured",
         "PERF_EVENTS": "tracepoints ask for perf", "LATENCYTOP": "waits are recorded",
     }),
@@ -161,7 +161,7 @@ OPTIONS: tuple[BuildOption, ...] = (
         "BPF_JIT": "BPF programs are compiled", "XDP_SOCKETS": "a branch for each packet of XDP",
         "BPF_STREAM_PARSER": "programs on sockets", "PAGE_POOL_STATS": "pages of drivers are counted",
         "SKB_EXTENSIONS": "packets carry extensions that are freed with them",
-        "MAX_SKB_FRAGS": "how large each packet's head is", "NET_DROP_MONITOR": "drops are told",
+        "MAX_SKB_FRAGS": "how large each packet's head is", "NET_DROP_MONITOR": "drops are reported",
     }),
     *_of(OptionKind.ACCOUNTING, {
         "MEMCG": "allocations and sockets are charged to groups", "MEMCG_KMEM": "kernel memory is charged to groups",
@@ -231,16 +231,18 @@ _LINE = re.compile(r"^CONFIG_([A-Z0-9_]+)=([^\n]{1,200})$", re.MULTILINE)
 
 _END = "# end of the options"
 
-TELL_OPTIONS = (
-    f'awk -F= \'BEGIN {{ split("{" ".join(OPTION)}", names, " "); for (at in names) told["CONFIG_" names[at]] }} '
-    f'$1 in told {{ print }} END {{ print "{_END}" }}\''
+PRINT_OPTIONS = (
+    f'awk -F= \'BEGIN {{ split("{" ".join(OPTION)}", names, " "); for (at in names) wanted["CONFIG_" names[at]] }} '
+    f'$1 in wanted {{ print }} END {{ print "{_END}" }}\''
 )
-"""A command that has a configuration on its input, of 260 kB, and tells the lines that matter; see `told_options`."""
+"""Command that reads a configuration of 260 kB on its input and prints the lines that matter; see `set_options`."""
 
 
-def told_options(lines: str) -> dict[str, str] | None:
-    """What a configuration sets of `OPTIONS`, by the newer of two names, of what `TELL_OPTIONS` printed; what it does
-    not set is not in it. None where not all was told."""
+def set_options(lines: str) -> dict[str, str] | None:
+    """Options of `OPTIONS` that a configuration sets, by the newer of two names, from the output of `PRINT_OPTIONS`.
+
+    Options that it does not set are left out. None is returned for an incomplete output.
+    """
     if _END not in lines:
         return None
     return {OPTION[name].name: value.strip('"') for name, value in _LINE.findall(lines) if name in OPTION}

@@ -1,9 +1,9 @@
 """The kernel's own packet counters, read before and after a trial: where packets went, and who had the CPU.
 
-Of an interface ``rx_dropped`` and its like, what its driver and its qdiscs dropped, of a CPU's backlog ``dropped``, of
-a CPU the ticks (mostly of 10 ms) of processes, of softirqs and those that the hypervisor withheld, of IP and UDP the
-kernel's own words. All counters grow from boot; only differences mean anything. What they come to is told by
-`pdrgate.observers.accounting`. The parsers are pure functions on the text of kernel and programs.
+An interface has ``rx_dropped`` and its like, and what its driver and its qdiscs dropped. A CPU's backlog has
+``dropped``. A CPU has the ticks (mostly of 10 ms) of processes, of softirqs and those that the hypervisor withheld. IP
+and UDP have the kernel's own counters. All counters grow from boot; only differences mean anything.
+`pdrgate.observers.accounting` sums them up. The parsers are pure functions on the text of kernel and programs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.hosts.host import Host, split_files
-from pdrgate.observers.driver_statistics import tells_of_loss
+from pdrgate.observers.driver_statistics import counts_losses
 from pdrgate.observers.reading import Counter, Place, PlaceKind, signed
 from pdrgate.values.errors import TestbedError
 
@@ -39,19 +39,19 @@ _IP = (
     "OutNoRoutes", "InTooBigErrors", "InTruncatedPkts", "InUnknownProtos", "FragFails", "IPReversePathFilter",
     "InDelivers",
 )  # fmt: skip
-"""What becomes of a packet that a router forwards, drops or takes for its own; IPv4 and IPv6 have some of them each."""
+"""Counters of a packet that a router forwards, drops or takes for its own; IPv4 and IPv6 have some of them each."""
 _UDP = ("InDatagrams", "NoPorts", "InErrors", "RcvbufErrors", "MemErrors", "InCsumErrors")
-"""What becomes of one that is for the host itself; RcvbufErrors and those after it are part of InErrors."""
+"""Counters of a packet that is for the host itself; RcvbufErrors and those after it are part of InErrors."""
 
 
 def read_counters(host: Host, interfaces: Collection[str], *, programs: bool = True) -> dict[Counter, int]:
     """All counters of the host's CPUs and protocols and of these interfaces, with one command.
 
     Args:
-        programs: whether to ask for what only programs tell, of qdiscs and drivers: 1 to 2 ms more for each of them.
+        programs: whether to ask the programs that print the counters of qdiscs and drivers: 1 to 2 ms more for each.
 
-    Zeros are kept: a counter that starts to grow in the trial must be in both readings. What the host does not have,
-    a program among it, is left out.
+    Zeros are kept: a counter that starts to grow in the trial must be in both readings. Parts that the host does not
+    have, a program among them, are left out.
 
     Raises:
         TestbedError: an interface is not there, or the host cannot be asked.
@@ -66,7 +66,7 @@ def read_counters(host: Host, interfaces: Collection[str], *, programs: bool = T
 
 @dataclass(frozen=True, slots=True)
 class HostCounters:
-    """What a host tells of its packets."""
+    """Raw counters of a host's packets."""
 
     files: Mapping[str, str]
     """Texts of those of `FILES` and of ports' files that the host has, by path."""
@@ -76,13 +76,13 @@ class HostCounters:
     """Statistics of each interface's driver, under names of the driver's own."""
 
 
-def host_counters(told: HostCounters, interfaces: Collection[str], host: str) -> dict[Counter, int]:
-    """The counters of what a host told. Raises TestbedError: it has no such interface.
+def host_counters(read: HostCounters, interfaces: Collection[str], host: str) -> dict[Counter, int]:
+    """The parsed counters of a host. Raises TestbedError if it has no such interface.
 
     Args:
         host: its name, for people.
     """
-    by_interface = parse_net_dev(told.files.get(_DEV, ""))
+    by_interface = parse_net_dev(read.files.get(_DEV, ""))
     if absent := sorted(set(interfaces) - by_interface.keys()):
         raise TestbedError(
             f"{host} has no interface {', '.join(absent)}, but {', '.join(sorted(by_interface)) or 'none'}; "
@@ -94,21 +94,21 @@ def host_counters(told: HostCounters, interfaces: Collection[str], host: str) ->
         for name, value in by_interface[interface].items()
     }
     for interface in interfaces:
-        if missed := told.files.get(_MISSED.format(interface), "").strip():
+        if missed := read.files.get(_MISSED.format(interface), "").strip():
             counters[Counter(Place.interface(interface), "rx_missed")] = int(missed)
-        counters |= driver_losses(interface, told.drivers.get(interface, {}))
-    counters |= qdisc_drops(interfaces, told.qdiscs)
-    counters |= parse_softnet(told.files.get(_SOFTNET, ""))
-    counters |= parse_snmp(told.files.get(_SNMP, ""))
-    counters |= parse_netstat(told.files.get(_NETSTAT, ""))
-    counters |= parse_snmp6(told.files.get(_SNMP6, ""))
-    counters |= parse_conntrack(told.files.get(_CONNTRACK, ""))
-    counters |= parse_stat(told.files.get(_STAT, ""))
+        counters |= driver_losses(interface, read.drivers.get(interface, {}))
+    counters |= qdisc_drops(interfaces, read.qdiscs)
+    counters |= parse_softnet(read.files.get(_SOFTNET, ""))
+    counters |= parse_snmp(read.files.get(_SNMP, ""))
+    counters |= parse_netstat(read.files.get(_NETSTAT, ""))
+    counters |= parse_snmp6(read.files.get(_SNMP6, ""))
+    counters |= parse_conntrack(read.files.get(_CONNTRACK, ""))
+    counters |= parse_stat(read.files.get(_STAT, ""))
     return counters
 
 
 def parse_net_dev(text: str) -> dict[str, dict[str, int]]:
-    """/proc/net/dev: by interface, packets received, sent and dropped."""
+    """Parse /proc/net/dev: by interface, packets received, sent and dropped."""
     found = {}
     for line in text.splitlines():
         interface, colon, rest = line.rpartition(":")
@@ -119,7 +119,7 @@ def parse_net_dev(text: str) -> dict[str, dict[str, int]]:
 
 
 def parse_softnet(text: str) -> dict[Counter, int]:
-    """/proc/net/softnet_stat: per CPU, packets processed, dropped at a full backlog, and budgets that ran out.
+    """Parse /proc/net/softnet_stat: per CPU, packets processed, dropped at a full backlog, and budgets that ran out.
 
     Values are hexadecimal. A line's CPU stands in column 13; kernels before 5.10 lack it and have a line per CPU.
     """
@@ -152,29 +152,29 @@ def driver_losses(interface: str, values: Mapping[str, int]) -> dict[Counter, in
     return {
         Counter(Place.driver(interface), name.replace(" ", "_")): value
         for name, value in values.items()
-        if tells_of_loss(name)
+        if counts_losses(name)
     }
 
 
 def parse_qdiscs(text: str) -> list[dict[str, Any]]:
     """``tc -s -j qdisc show``; empty of a tc that knows no JSON."""
     try:
-        told: list[dict[str, Any]] = json.loads(text or "[]")
+        qdiscs: list[dict[str, Any]] = json.loads(text or "[]")
     except ValueError:
         return []
-    return told
+    return qdiscs
 
 
-def qdisc_drops(interfaces: Collection[str], told: Sequence[Mapping[str, Any]]) -> dict[Counter, int]:
+def qdisc_drops(interfaces: Collection[str], qdiscs: Sequence[Mapping[str, Any]]) -> dict[Counter, int]:
     """Drops of the qdiscs themselves, by kind: a parent counts its children's drops too."""
     found: dict[Counter, int] = {}
-    for one in told:
+    for one in qdiscs:
         if one.get("dev") not in interfaces or "drops" not in one:
             continue
         parents = {"", one["handle"].rstrip(":")} if one.get("root") else {one["handle"].rstrip(":")} - {"0"}
         below = [
             other["drops"]
-            for other in told
+            for other in qdiscs
             if other["dev"] == one["dev"] and other is not one
             and other.get("parent", "-").partition(":")[0] in parents and "drops" in other
         ]  # fmt: skip
@@ -185,19 +185,19 @@ def qdisc_drops(interfaces: Collection[str], told: Sequence[Mapping[str, Any]]) 
 
 
 def parse_snmp(text: str) -> dict[Counter, int]:
-    """/proc/net/snmp: what IPv4 forwarded and discarded, and what became of UDP over it."""
+    """Parse /proc/net/snmp: packets that IPv4 forwarded and discarded, and the counters of UDP over it."""
     tables = dict(_tables(text))
     return _named("ip", _IP, tables.get("Ip", {})) | _named("udp", _UDP, tables.get("Udp", {}))
 
 
 def parse_netstat(text: str) -> dict[Counter, int]:
-    """/proc/net/netstat: what of IPv4's losses came later than RFC 2013's and 4293's counters."""
+    """Parse /proc/net/netstat: losses of IPv4 that came later than RFC 2013's and 4293's counters."""
     tables = dict(_tables(text))
     return _named("ip", _IP, tables.get("IpExt", {}) | tables.get("TcpExt", {}))
 
 
 def parse_snmp6(text: str) -> dict[Counter, int]:
-    """/proc/net/snmp6: what IPv6 forwarded and discarded, and what became of UDP over it."""
+    """Parse /proc/net/snmp6: packets that IPv6 forwarded and discarded, and the counters of UDP over it."""
     table = {name: int(value) for name, value in (line.split() for line in text.splitlines() if line.strip())}
     own, udp = ({name.removeprefix(head): value for name, value in table.items() if name.startswith(head)}
                 for head in ("Ip6", "Udp6"))  # fmt: skip
@@ -205,7 +205,7 @@ def parse_snmp6(text: str) -> dict[Counter, int]:
 
 
 def parse_conntrack(text: str) -> dict[Counter, int]:
-    """/proc/net/stat/nf_conntrack: packets dropped because their connection could not be noted. Hexadecimal, by CPU."""
+    """Parse /proc/net/stat/nf_conntrack: packets dropped because their connection could not be noted, of all CPUs."""
     heads, *rows = [line.split() for line in text.splitlines()] or [[]]
     if "drop" not in heads:
         return {}
@@ -225,7 +225,8 @@ def _named(kind: PlaceKind, names: Collection[str], table: dict[str, int]) -> di
 
 
 def parse_stat(text: str) -> dict[Counter, int]:
-    """/proc/stat: per CPU, ticks of processes (user, nice, system), of softirqs, and those the hypervisor withheld."""
+    """Parse /proc/stat: per CPU, ticks of processes (user, nice, system), of softirqs, and those the hypervisor
+    withheld."""
     found = {}
     for line in text.splitlines():
         label, *columns = line.split()

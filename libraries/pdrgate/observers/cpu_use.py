@@ -45,7 +45,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """What became of one CPU's time within the window; shares of it."""
+    """Shares of one CPU's time within the window."""
 
     processes: float
     """The share that all processes but ours had."""
@@ -122,7 +122,7 @@ def parse_threads(text: str) -> dict[tuple[int, int], Thread]:
 
 
 def descendants(threads: Mapping[tuple[int, int], Thread], process: int) -> set[int]:
-    """A process and all that it and its children have started, by process id."""
+    """A process and all its descendants, by process id."""
     parents = {thread.process: thread.parent for thread in threads.values()}
     found = {process}
     while more := {child for child, parent in parents.items() if parent in found} - found:

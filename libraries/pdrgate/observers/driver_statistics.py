@@ -1,8 +1,9 @@
-"""What the names of a driver's statistics (``ethtool -S``) mean: of which ring they are, and whether packets were lost.
+"""Meaning of the names of a driver's statistics (``ethtool -S``): which ring they are of, and whether packets were
+lost.
 
-Each driver has names of its own, and all put them together from the same words: ``rx_queue_0_drops``,
-``[0]: rx_discards``, ``rx0_xdp_drop``, ``pkts rx out of buf``, ``RxFramesDropped``. So a name is read as words, without
-the number of the ring that it may have; what the words mean stands in tables here. Pure functions.
+Each driver has names of its own, and all put them together from the same words: ``rx_queue_0_drops``, ``[0]:
+rx_discards``, ``rx0_xdp_drop``, ``pkts rx out of buf``, ``RxFramesDropped``. So a name is read as words, without the
+number of the ring that it may have. Tables here have the meaning of the words. Pure functions.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ _LOST = (
     "no pbuf", "no skb", "no space", "out of buf", "out of buffer", "too big", "xmit err", "xmit error",
     "allowance exceeded", "xdp aborted", "xdp full", "xdp err", "xdp tx full", "xdp tx err",
 )  # fmt: skip
-"""Words, one after the other, that are of lost packets whatever stands around them."""
+"""Sequences of words that mean lost packets whatever stands around them."""
 _FAILED = ("fail", "failed", "failure", "err", "error")
-"""Words that are of lost packets beside ``alloc``: the card had no buffer to put one into."""
+"""Words that mean lost packets beside ``alloc``: the card had no buffer for them."""
 _NO_PACKETS = (
     "irq", "intr", "interrupt", "cmpl", "completion", "fdir", "atr", "timestamp", "tstamp", "hwtstamp", "cache",
     "beacon", "event",
@@ -32,7 +33,7 @@ _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLURAL = re.compile(r"(?<=[a-z]{2}[a-rt-z])s$")
 
 
-def tells_of_loss(name: str) -> bool:
+def counts_losses(name: str) -> bool:
     """Whether a statistic counts lost packets."""
     words = _words(name)
     if any(word in words for word in _NO_PACKETS):

@@ -1,8 +1,8 @@
-"""Why a kernel drops packets: its own reasons (``enum skb_drop_reason``, since Linux 5.17) and where in its code.
+"""Reasons for which a kernel drops packets (``enum skb_drop_reason``, since Linux 5.17), and where in its code.
 
-The tracepoint ``skb:kfree_skb`` tells both. A BPF program of ours counts (`traffic/native/drops.c`; by namespace that
-of `pdrgate.bpf.kernel_drops`): it takes a dropped packet 115 instructions. Where a kernel takes none, it may count by
-itself, by a histogram trigger (Documentation/trace/histogram.rst), which takes 1 300. The reasons' numbers differ
+The tracepoint ``skb:kfree_skb`` has both. A BPF program of ours counts (`traffic/native/drops.c`; by namespace that of
+`pdrgate.bpf.kernel_drops`): it takes a dropped packet 115 instructions. A kernel that takes no such program may count
+by itself, by a histogram trigger (Documentation/trace/histogram.rst), which takes 1 300. The reasons' numbers differ
 from kernel to kernel; the tracepoint's format has their names.
 """
 
@@ -47,14 +47,14 @@ _PROGRAMS = {0: "", 1: "CPUMAP_", 2: "DEVMAP_"}
 
 
 def tracefs(host: Host) -> str:
-    """The folder of the host's tracefs; mounts it where it is not. Raises TestbedError when there is none."""
+    """The folder of the host's tracefs, which is mounted if it is not. Raises TestbedError if there is none."""
     for folder in _TRACEFS:
         if host.exists(f"{folder}/{_EVENT}"):
             return folder
     host.run("mount", "-t", "tracefs", "tracefs", _TRACEFS[0], check=False)
     if not host.exists(f"{_TRACEFS[0]}/{_EVENT}"):
         raise TestbedError(
-            f"{host.name} does not tell why it drops packets: it has no tracepoint skb:kfree_skb; "
+            f"{host.name} does not report why it drops packets: it has no tracepoint skb:kfree_skb; "
             "a kernel with CONFIG_TRACEPOINTS does"
         )
     return _TRACEFS[0]
@@ -64,7 +64,7 @@ def reason_names(host: Host) -> dict[int, str]:
     """The kernel's reasons by their numbers. Raises TestbedError when it gives none."""
     names = parse_reasons(host.read(f"{tracefs(host)}/{_EVENT}/format"))
     if not names:
-        raise TestbedError(f"{host.name} does not tell why it drops packets: kernels do since Linux 5.17")
+        raise TestbedError(f"{host.name} does not report why it drops packets: kernels do since Linux 5.17")
     return names
 
 
@@ -85,7 +85,7 @@ class DropReasons(Protocol[_Drop]):
         """Packets so far, by the way to be dropped; what has not come yet is left out."""
 
     def counter(self, drop: _Drop) -> Counter:
-        """What a way to be dropped is called. The first may take its time: half a second for the names of functions."""
+        """Counter of a way to be dropped. The first call may take half a second, for the names of functions."""
 
     def close(self) -> None: ...
 
@@ -116,7 +116,7 @@ class FunctionNames(Protocol):
     """The functions of a kernel's code."""
 
     def function(self, address: int) -> str:
-        """The one that an address is in; ``?`` where nobody knows."""
+        """The function that an address is in; ``?`` if nobody knows."""
 
 
 class KallsymsNames:
@@ -149,9 +149,10 @@ class KernelDrop:
     reason: int
     """``enum skb_drop_reason``; beyond it the kinds of XDP."""
     place: int
-    """An address; of cpumaps their id and, in the lower half, a CPU; else of XDP the port's network namespace."""
+    """Place of the drop: an address. For cpumaps it is their id and, in the lower half, a CPU; else for XDP the port's
+    network namespace."""
     port: str = ""
-    """The port of XDP; empty where the kernel does not tell."""
+    """The port of XDP; empty if the kernel does not report it."""
 
     @property
     def of_xdp(self) -> bool:
@@ -165,12 +166,12 @@ class KernelDrop:
 
     @property
     def netns(self) -> int:
-        """Inode number of the port's network namespace, of what XDP dropped at one; 0: not known."""
+        """Inode number of the network namespace of the port at which XDP dropped; 0 if it is not known."""
         return self.place if self.of_xdp and self.reason >> _KIND_AT not in _OF_CPUMAPS else 0
 
     @property
     def xdp_name(self) -> str:
-        """What the way to be dropped by XDP is called."""
+        """Name of the way to be dropped by XDP."""
         kind, lower = self.reason >> _KIND_AT, self.reason & (1 << _KIND_AT) - 1
         name = _XDP_KINDS[kind]
         if kind == _EXCEPTION:
@@ -179,11 +180,11 @@ class KernelDrop:
 
 
 class DropProgram:
-    """Has BPF programs count what a host's kernel drops, from `__init__` to `close`; they end with this run.
+    """BPF programs that count what a host's kernel drops, from `__init__` to `close`; they end with this run.
 
-    What XDP drops without a reason counts too: in full queues of cpumaps, by their programs, by failed redirects, by
-    ports that do not send what was redirected to them, and by exceptions: what a program gave up, could not send back,
-    or gave no valid action for. Kernels with BTF tell at which port.
+    Packets that XDP drops without a reason count too: in full queues of cpumaps, by their programs, by failed
+    redirects, by ports that do not send what was redirected to them, and by exceptions: packets that a program gave up,
+    could not send back, or gave no valid action for. Kernels with BTF report the port.
 
     Args:
         xdp: whether these are all that is counted.
@@ -204,14 +205,14 @@ class DropProgram:
 
     def read(self) -> dict[KernelDrop, int]:
         try:
-            told = self._program.ask_at_once("read")
+            answer = self._program.ask_at_once("read")
         except TestbedError:
             # It ends with the connection that it was started over: what it had counted is lost, and no more.
             with contextlib.suppress(TestbedError):
                 self._program.close()
             self._program = self._started()
-            told = self._program.ask_at_once("read")
-        return {KernelDrop(reason, place, *port): packets for reason, place, packets, *port in told["drops"]}
+            answer = self._program.ask_at_once("read")
+        return {KernelDrop(reason, place, *port): packets for reason, place, packets, *port in answer["drops"]}
 
     def counter(self, drop: KernelDrop, node: str = "") -> Counter:
         """A counter as `DropReasons` has it; for what XDP dropped at a port, the port's name stands for the
@@ -228,7 +229,7 @@ class DropProgram:
         return drop_counter(reason, self._names.function(drop.place))
 
     def close(self) -> None:
-        """Count no longer; may be called twice. Raises TestbedError when the host cannot be asked."""
+        """Count no longer. Calling it twice is harmless. Raises TestbedError when the host cannot be asked."""
         self._program.close()
 
     def _started(self) -> PipedProgram:
@@ -270,7 +271,7 @@ class DropHistogram:
         return drop
 
     def close(self) -> None:
-        """Have the kernel count no longer. Raises TestbedError when it goes on."""
+        """Stop the kernel's counting. Raises TestbedError when it goes on."""
         self._host.run("rmdir", self._instance)
 
 

@@ -1,6 +1,6 @@
 """Drop traces: observers that see each packet that the SUT's kernel drops.
 
-A trace costs the trial that it watches time. Therefore it watches one trial that nothing else is told by.
+A trace costs time in the trial that it watches. Therefore it watches a trial that serves nothing else.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class DropTrace(Observer, Protocol):
     """
 
     def drops(self, trial: Trial) -> DropsResult:
-        """The packets of this trial by who dropped them, once it has ended. Raises TestbedError."""
+        """The packets of this trial by the function that dropped them, once it has ended. Raises TestbedError."""
 
 
 class DropTracer(Protocol):
-    """What traces the drops of a SUT."""
+    """Tracer of the drops of a SUT."""
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pdrgate.hosts.cpus import parse_cpu_list
 from pdrgate.hosts.host import Host, split_files
-from pdrgate.observers.build_options import TELL_OPTIONS, told_options
+from pdrgate.observers.build_options import PRINT_OPTIONS, set_options
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ config() {{
     if [ -r /proc/config.gz ]; then gzip -dc /proc/config.gz | "$@"
     elif [ -r "/boot/config-$(uname -r)" ]; then "$@" <"/boot/config-$(uname -r)"; fi
 }}
-options() {{ {TELL_OPTIONS}; }}
+options() {{ {PRINT_OPTIONS}; }}
 printf '\\n==> config <==\\n'; config sha256sum
 printf '\\n==> config options <==\\n'; config options
 printf '\\n'
@@ -71,7 +71,7 @@ done
 
 @dataclass(frozen=True, slots=True)
 class PortEnvironment:
-    """A port of the SUT. What driver and kernel do not tell is None."""
+    """A port of the SUT. Values that driver and kernel do not report are None."""
 
     interface: str
     driver: str | None = None
@@ -95,12 +95,12 @@ class PortEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A host at one time. What the host does not tell is None; nothing here is guessed."""
+    """A host at one time. Values that the host does not report are None; nothing here is guessed."""
 
     kernel_release: str | None = None
-    """The release, as ``uname -r`` tells it."""
+    """The release, as ``uname -r`` prints it."""
     kernel_version: str | None = None
-    """Build number and date, as ``uname -v`` tells them."""
+    """Build number and date, as ``uname -v`` prints them."""
     architecture: str | None = None
     config_sha256: str | None = None
     """The digest of the kernel's configuration: the text that it keeps in itself, /proc/config.gz, else that in
@@ -109,7 +109,7 @@ class Environment:
     """Options of the configuration that matter to packets and are set, see `pdrgate.observers.build_options`."""
     cmdline: str | None = None
     mitigations: dict[str, str] | None = None
-    """What the kernel does about each vulnerability, in this kernel's own words."""
+    """The kernel's mitigation of each vulnerability, in this kernel's own words."""
     cpu_model: str | None = None
     cpus: int | None = None
     """CPUs online."""
@@ -118,18 +118,18 @@ class Environment:
     smt: bool | None = None
     """Whether threads of one core are in use."""
     hypervisor: bool | None = None
-    """Whether the CPU says that it is virtual; only x86 tells."""
+    """Whether the CPU says that it is virtual; None except on x86."""
     memory_bytes: int | None = None
     distribution: str | None = None
     boot_id: str | None = None
     microcode: str | None = None
     """Revision of the CPUs' microcode; several, sorted, where the CPUs differ."""
     frequency_driver: str | None = None
-    """What sets the frequency, such as intel_pstate; several, sorted, where the CPUs differ."""
+    """The driver that sets the frequency, such as intel_pstate; several, sorted, if the CPUs differ."""
     turbo: bool | None = None
     """Whether CPUs may go beyond their nominal frequency."""
     idle_driver: str | None = None
-    """What puts idle CPUs to sleep."""
+    """The driver that puts idle CPUs to sleep."""
     clocksource: str | None = None
     numa_nodes: dict[str, str] | None = None
     """CPUs of each NUMA node as a list, by the node's number."""
@@ -143,34 +143,34 @@ class Environment:
 
 
 def capture_environment(host: Host, interfaces: Iterable[str] = (), network: Host | None = None) -> Environment:
-    """Ask a machine, and the network namespace that has the ports, for their environment: a command each.
+    """Environment of a machine, and of the network namespace that has the ports: a command each.
 
     Args:
         host: the machine.
         interfaces: the SUT's ports.
-        network: the host that has the interfaces, where that is only a part of the machine.
+        network: the host that has the interfaces, if that is only a part of the machine.
 
     Raises:
-        HostError: a host cannot be asked at all; what it does not tell is None.
+        HostError: a host cannot be asked at all. Single values that it does not report are None.
     """
     ports = tuple(interfaces)
     if network is None:
-        return parse_environment(_told(host, _SCRIPT + _NETWORK_SCRIPT, ports), ports)
-    machine = parse_environment(_told(host, _SCRIPT))
-    inside = parse_environment(_told(network, _NETWORK_SCRIPT, ports), ports)
+        return parse_environment(_printed(host, _SCRIPT + _NETWORK_SCRIPT, ports), ports)
+    machine = parse_environment(_printed(host, _SCRIPT))
+    inside = parse_environment(_printed(network, _NETWORK_SCRIPT, ports), ports)
     sysctls = {**(machine.sysctls or {}), **(inside.sysctls or {})}
     return dataclasses.replace(machine, sysctls=sysctls or None, ports=inside.ports)
 
 
-def _told(host: Host, script: str, ports: Iterable[str] = ()) -> str:
+def _printed(host: Host, script: str, ports: Iterable[str] = ()) -> str:
     return host.run("sh", "-c", script, "sh", *ports, check=False).stdout
 
 
 def parse_environment(text: str, interfaces: Iterable[str] = ()) -> Environment:
-    """The environment told by files and answers headed as `tail -v` does; unreadable parts are None."""
+    """The environment in files and answers headed as `tail -v` does; unreadable parts are None."""
     files = split_files(text)
 
-    def told(path: str, read: Callable[[str], T]) -> T | None:
+    def value(path: str, read: Callable[[str], T]) -> T | None:
         return _read(files, path, read)
 
     mitigations = {
@@ -188,28 +188,28 @@ def parse_environment(text: str, interfaces: Iterable[str] = ()) -> Environment:
         for name in (*MACHINE_SYSCTLS, *NETWORK_SYSCTLS)
         if files.get(path := _sysctl_path(name), "").strip()
     }
-    turbo = told(_NO_TURBO, lambda off: not int(off))
+    turbo = value(_NO_TURBO, lambda off: not int(off))
     return Environment(
-        kernel_release=told("uname", lambda uname: uname.splitlines()[0]),
-        kernel_version=told("uname", lambda uname: uname.splitlines()[1]),
-        architecture=told("uname", lambda uname: uname.splitlines()[2]),
-        config_sha256=told("config", lambda config: _matched(r"([0-9a-f]{64})", config)),
-        config_options=told("config options", told_options),
-        cmdline=told("/proc/cmdline", str.strip),
+        kernel_release=value("uname", lambda uname: uname.splitlines()[0]),
+        kernel_version=value("uname", lambda uname: uname.splitlines()[1]),
+        architecture=value("uname", lambda uname: uname.splitlines()[2]),
+        config_sha256=value("config", lambda config: _matched(r"([0-9a-f]{64})", config)),
+        config_options=value("config options", set_options),
+        cmdline=value("/proc/cmdline", str.strip),
         mitigations=mitigations or None,
-        cpu_model=told("/proc/cpuinfo", lambda info: _matched(r"(?m)^model name\s*: (.+)", info)),
-        cpus=told(f"{_CPU}/online", lambda online: len(parse_cpu_list(online))),
+        cpu_model=value("/proc/cpuinfo", lambda info: _matched(r"(?m)^model name\s*: (.+)", info)),
+        cpus=value(f"{_CPU}/online", lambda online: len(parse_cpu_list(online))),
         governor=_each(files, "/scaling_governor"),
-        smt=told(f"{_CPU}/smt/active", lambda active: bool(int(active))),
-        hypervisor=told("/proc/cpuinfo", lambda info: "hypervisor" in _matched(r"(?m)^flags\s*: (.+)", info).split()),
-        memory_bytes=told("/proc/meminfo", lambda info: int(_matched(r"MemTotal:\s+(\d+) kB", info)) * 1024),
-        distribution=told("/etc/os-release", lambda release: _matched(r'(?m)^PRETTY_NAME="?([^"\n]+)', release)),
-        boot_id=told(_BOOT_ID, str.strip),
-        microcode=told("/proc/cpuinfo", lambda info: _joined(re.findall(r"(?m)^microcode\s*: (.+)", info))),
+        smt=value(f"{_CPU}/smt/active", lambda active: bool(int(active))),
+        hypervisor=value("/proc/cpuinfo", lambda info: "hypervisor" in _matched(r"(?m)^flags\s*: (.+)", info).split()),
+        memory_bytes=value("/proc/meminfo", lambda info: int(_matched(r"MemTotal:\s+(\d+) kB", info)) * 1024),
+        distribution=value("/etc/os-release", lambda release: _matched(r'(?m)^PRETTY_NAME="?([^"\n]+)', release)),
+        boot_id=value(_BOOT_ID, str.strip),
+        microcode=value("/proc/cpuinfo", lambda info: _joined(re.findall(r"(?m)^microcode\s*: (.+)", info))),
         frequency_driver=_each(files, "/scaling_driver"),
-        turbo=told(_BOOST, lambda on: bool(int(on))) if turbo is None else turbo,
-        idle_driver=told(_IDLE_DRIVER, str.strip),
-        clocksource=told(_CLOCKSOURCE, str.strip),
+        turbo=value(_BOOST, lambda on: bool(int(on))) if turbo is None else turbo,
+        idle_driver=value(_IDLE_DRIVER, str.strip),
+        clocksource=value(_CLOCKSOURCE, str.strip),
         numa_nodes=nodes or None,
         sysctls=sysctls or None,
         ports=tuple(_port(files, interface) for interface in interfaces),
@@ -243,7 +243,7 @@ def _port(files: Mapping[str, str], interface: str) -> PortEnvironment:
 
 
 def _read(files: Mapping[str, str], path: str, read: Callable[[str], T]) -> T | None:
-    """What ``read`` makes of the text; None without text, or when the text is not what it should be."""
+    """Result of ``read`` for the text; None without text, or if the text is invalid."""
     try:
         return read(files[path]) if files.get(path, "").strip() else None
     except (ValueError, IndexError, KeyError):
@@ -251,7 +251,7 @@ def _read(files: Mapping[str, str], path: str, read: Callable[[str], T]) -> T | 
 
 
 def _each(files: Mapping[str, str], ending: str) -> str | None:
-    """What the CPUs' files of that name say; None when there are none."""
+    """Contents of the CPUs' files of that name, joined; None if there are none."""
     return _joined(value for path, value in files.items() if path.endswith(ending))
 
 

@@ -1,10 +1,9 @@
-"""The packets of a trial by their fate, where they are counted as the SUT takes them in.
+"""The packets of a trial by their fate, if they are counted as the SUT takes them in.
 
-What is taken in was counted outside of the SUT, and what left it the generator has seen itself. What became of packets
-inside only the SUT tells: that it delivered them to its own sockets (InDelivers), or routed them on. It is believed
-no further than what was taken in: from what was *dropped* its word can only take away, and *passed* is its word within
-that.
-A pure function of counters.
+The packets taken in were counted outside of the SUT, and the generator itself has seen those that left it. Only the SUT
+knows the fate of packets inside it: that it delivered them to its own sockets (InDelivers), or routed them on. Its
+report is trusted no further than the packets taken in: it can only reduce the number *dropped*, and *passed* is its
+report within that. A pure function of counters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of functions, as they are told: of the kernel, of its modules, of BPF programs."""
+"""Names of functions for reports: of the kernel, of its modules, of BPF programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pdrgate.record.stretch import CALLER, Stacks
 
 OTHERS = "all others"
-"""Functions that have hardly any instructions, told as one."""
+"""Functions that have hardly any instructions, reported as one."""
 
 PROGRAM = "bpf:"
 """The name of a BPF program, or of a part of one, begins with it."""
@@ -16,7 +16,7 @@ _BPF = re.compile(r"bpf_prog_[0-9a-f]{16}_?")
 _BRANCH_THUNK = re.compile(
     r"(?:__pi_)?__x86_indirect_(?:\w+_)?thunk|__llvm_(?:retpoline|slsblr_thunk)_|__call_indirect_|__s390_indirect_jump"
 )
-"""What compilers have indirect jumps and calls go through: GCC's and Clang's for x86, arm64's and s390's."""
+"""Functions that compilers call for indirect jumps and calls: GCC's and Clang's for x86, arm64's and s390's."""
 _RETURN_THUNK = re.compile(r"(?!set_)\w+_return_thunk$")
 _THUNK = re.compile(r"__x86_(?:\w+_)?thunk|\w+_(?:safe|untrain)_ret$|(?:entry|write)_ibpb$|clear_bhb_loop")
 _MADE_OF = re.compile(r"\.(?:isra|constprop|part|cold|llvm)\b.*")
@@ -47,8 +47,8 @@ def returns_by(name: str) -> bool:
 
 
 def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]:
-    """Stacks without the callees that have less than the share ``least`` of all instructions, with all that they
-    call: these count for their callers."""
+    """Stacks without the callees that have, with all that they call, less than the share ``least`` of all instructions.
+    Their instructions count for their callers."""
     inclusive = with_callees(stacks)
     enough = least * sum(instructions for instructions, _ in stacks.values())
     kept: dict[str, tuple[int, int]] = {}
@@ -60,7 +60,7 @@ def condensed_stacks(stacks: Stacks, least: float) -> dict[str, tuple[int, int]]
 
 
 def with_callees(stacks: Stacks) -> dict[str, int]:
-    """Instructions of each function in each chain of callers, with all that it calls there."""
+    """Instructions of each function in each chain of callers, its callees there included."""
     found: dict[str, int] = {}
     for stack, (instructions, _) in stacks.items():
         for whole in with_callers(stack):
@@ -76,7 +76,7 @@ def with_callers(stack: str) -> Iterator[str]:
 
 
 def condensed(functions: Mapping[str, tuple[int, int]], least: float) -> dict[str, tuple[int, int]]:
-    """Functions without those that have less than the share ``least`` of all instructions: these are told as one."""
+    """Functions with those below the share ``least`` of all instructions merged into one entry."""
     total = sum(instructions for instructions, _ in functions.values())
     kept = {name: counted for name, counted in functions.items() if counted[0] >= least * total}
     if rest := total - sum(instructions for instructions, _ in kept.values()):

@@ -1,4 +1,4 @@
-"""What the counters of a trial gained, by place."""
+"""Gains of the counters of a trial, by place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PORTS = ("interface", "wire", "driver")
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """What the counters of a trial gained."""
+    """Gains of the counters of a trial."""
 
     all: Mapping[Place, Mapping[str, int]]
 
@@ -27,7 +27,7 @@ class Gains:
         return sorted({beside(place, "interface") for place in self.all if place.kind in _PORTS})
 
     def at(self, place: Place, name: str) -> int:
-        """The gain of one counter; 0 where there is none."""
+        """The gain of one counter; 0 if there is none."""
         return self.all.get(place, {}).get(name, 0)
 
     @property
@@ -53,5 +53,5 @@ def port_name(place: Place) -> str:
 
 
 def hop_name(node: str) -> str:
-    """A node in words, with the space before them; empty where a testbed has one alone."""
+    """A node in words, with the space before them; empty if a testbed has one alone."""
     return f" at {node}" if node.startswith("hop") else ""

@@ -66,7 +66,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a heartbeat saw of a trial; times in ns."""
+    """Heartbeat of a CPU during a trial; times in ns."""
 
     elapsed: int
     beats: int
@@ -125,19 +125,19 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class BeatSlowdown:
-    """Parts by which the work of a trial's median beat took longer than at its best; 0 where it did not, or where
-    that may be chance."""
+    """Parts by which the work of a trial's median beat took longer than at its best; 0 if it did not, or where that may
+    be chance."""
 
     arithmetic: float = 0.0
     loads: float = 0.0
 
 
 class Pace:
-    """How fast beats are at this machine's best, as far as the trials of a scenario tell."""
+    """Speed of beats at this machine's best, as far as the trials of a scenario show it."""
 
     def __init__(self) -> None:
         self._arithmetic: list[int] = []
-        """Of each trial so far, in ns and in order."""
+        """Time of the arithmetic in each trial so far, in ns and sorted."""
         self._loads: list[int] = []
 
     def slowdown(self, watched: Watched) -> BeatSlowdown:
@@ -152,13 +152,13 @@ class Pace:
 
 
 def _slower(known: list[int], took: int) -> float:
-    """The part by which ``took`` is longer than the reference of ``known``, of which it becomes one."""
+    """The part by which ``took`` is longer than the reference of ``known``. ``took`` is added to ``known``."""
     bisect.insort(known, took)
     return max(0.0, took / max(1, known[int(_REFERENCE * len(known))]) - 1.0)
 
 
 def disturbance(watched: Watched, cpu: int, slowdown: BeatSlowdown, *, shared: bool = False) -> tuple[Cause, ...]:
-    """Why a trial that was watched tells nothing of the SUT; empty for a sound one.
+    """Causes for which a watched trial says nothing about the SUT; empty for a sound trial.
 
     Args:
         shared: whether programs of the SUT's own have the CPU too: packet work that waits for them is the SUT's.
@@ -219,7 +219,7 @@ class Heartbeat:
         return self._answer()
 
     def close(self) -> None:
-        """End it; may be called twice."""
+        """End it. Calling it twice is harmless."""
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -264,6 +264,6 @@ class HeartbeatObserver:
         for one in self._heartbeats:
             watched = Watched.of(one.turn())
             after = watched.reading(one.cpu)
-            told = disturbance(watched, one.cpu, self._paces[one.cpu].slowdown(watched), shared=self._shared)
-            observation |= Observation(dict.fromkeys(after, 0), after, disturbed=told)
+            causes = disturbance(watched, one.cpu, self._paces[one.cpu].slowdown(watched), shared=self._shared)
+            observation |= Observation(dict.fromkeys(after, 0), after, disturbed=causes)
         return observation

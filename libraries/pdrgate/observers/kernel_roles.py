@@ -17,33 +17,33 @@ from pdrgate.record.stretch import Functions
 
 
 class HasFunctions(Protocol):
-    """What knows where the functions of a kernel begin."""
+    """Map of the addresses at which functions of a kernel begin."""
 
     def entries(self, name: str) -> list[int]:
-        """The addresses of functions of that name; none where there is none."""
+        """The addresses of functions of that name; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRole:
-    """What a function does in any kernel, with its names."""
+    """Role of a function in any kernel, with its names."""
 
     does: str
-    """What it does, in a clause: ``takes a packet up from a driver``."""
+    """Clause that states the role: ``takes a packet up from a driver``."""
     names: tuple[str, ...]
     """Its names, the first that is there counts where one is wanted."""
     unknown: str
-    """What nobody knows of a kernel that has no such function, in a clause."""
+    """Clause that states what stays unknown of a kernel without such a function."""
 
     def entries(self, kernel: HasFunctions) -> Iterator[int]:
-        """Where such functions begin."""
+        """Addresses at which such functions begin."""
         return (at for name in self.names for at in kernel.entries(name))
 
     def calls(self, executed: Functions) -> int:
-        """How often the first of them was called that was called at all."""
+        """Number of calls of the first of its functions that was called at all."""
         return next((calls for name in self.names if (calls := executed.get(name, (0, 0))[1])), 0)
 
     def absence(self) -> str:
-        """What a kernel without such a function is reported with."""
+        """Report on a kernel without such a function."""
         return f"no function is known that {self.does} ({', '.join(self.names)}): {self.unknown}"
 
 
@@ -64,11 +64,11 @@ GOES_IDLE: Final = KernelRole(
 TAKES_UP: Final = KernelRole(
     "takes a packet up", ("napi_gro_receive", "gro_receive_skb"), "memory is seen where a program has each packet alone"
 )
-"""What a driver calls once for each packet that is no XDP program's; `gro_receive_skb` since 6.17."""
+"""Function that a driver calls once for each packet that is no XDP program's; `gro_receive_skb` since 6.17."""
 READS_DATAGRAM: Final = KernelRole(
     "takes a datagram from a socket", ("__skb_try_recv_from_queue",), "atomics of programs that read sockets"
 )
-"""What does so for a program, also behind a wait."""
+"""Function that takes a datagram from a socket for a program, also behind a wait."""
 SENDS: Final = KernelRole(
     "sends for a program", ("inet_sendmsg", "inet6_sendmsg", "packet_sendmsg"), "atomics of programs that send"
 )
@@ -84,24 +84,26 @@ OWN_WORK: Final = KernelRole(
     ),
     _OWN_WORK,
 )  # fmt: skip
-"""What no packet has asked for; ticks come by the clock, and a trial in which memory is seen is slow.
-`sched_balance_softirq` since 6.10."""
+"""Work that no packet has asked for: ticks come by the clock, and a trial in which memory is seen is slow.
+
+`sched_balance_softirq` is its name since 6.10.
+"""
 LOOKS_FOR_PACKETS: Final = KernelRole(
     "looks for packets", ("net_rx_action", "__napi_poll"), "memory is not seen behind the kernel's own work"
 )
 CLOCK_GOES_ON: Final = KernelRole(
     "has the clock go on", ("update_wall_time",), "what is written as the clock ticks counts as shared"
 )
-"""What is called whenever jiffies go on."""
+"""Function that is called whenever jiffies go on."""
 DEVICE_INTERRUPT: Final = KernelRole(
     "begins a device's interrupt", ("asm_common_interrupt", "common_interrupt"), "interrupts of devices take time"
 )
-"""They come when QEMU's main loop has a CPU, so they take no time."""
+"""Interrupts of devices, which come when QEMU's main loop has a CPU, so they take no time."""
 NEXT_STEP: Final = KernelRole(
     "has a packet of a list go a step further", ("__netif_receive_skb_core", "ip_forward", "ip6_forward"),
     "lines that packets of one list share count once",
 )  # fmt: skip
-"""What is called once for each packet of a list, after all of them were taken up."""
+"""Function that is called once for each packet of a list, after all of them were taken up."""
 INTERRUPT_OF_CPU: Final = KernelRole(
     "takes an interrupt of another CPU",
     ("sysvec_reschedule_ipi", "sysvec_call_function", "sysvec_call_function_single", "sysvec_irq_work"),
@@ -117,7 +119,7 @@ WAITS_FOR_LOCK: Final = KernelRole(
     ),
     "waiting for locks",
 )  # fmt: skip
-"""Where a CPU waits that does not sleep; BPF's maps have the resilient ones since 6.15."""
+"""Functions in which a CPU waits that does not sleep; BPF's maps have the resilient ones since 6.15."""
 
 BEGINS_UNCALLED: Final = re.compile(
     r"asm_|irq_entries_start$|common_interrupt|error_entry$|paranoid_|handle_softirqs$|__do_softirq$|do_softirq_own_stack$"
@@ -132,14 +134,14 @@ ROLES_OF_ONE_CPU: Final = (
     TICK, POLL_OF_DRIVER, GOES_IDLE, TAKES_UP, READS_DATAGRAM, SENDS, TIMER_INTERRUPT, INTERRUPT_RETURN, OWN_WORK,
     LOOKS_FOR_PACKETS,
 )  # fmt: skip
-"""What a guest of one CPU is counted and seen by."""
+"""Roles by which a guest of one CPU is counted and seen."""
 ROLES_OF_SEVERAL_CPUS: Final = (
     TAKES_UP, TIMER_INTERRUPT, INTERRUPT_RETURN, OWN_WORK, LOOKS_FOR_PACKETS, CLOCK_GOES_ON, DEVICE_INTERRUPT,
     NEXT_STEP, INTERRUPT_OF_CPU, WAKES, WAITS_FOR_LOCK,
 )  # fmt: skip
-"""The same of several."""
+"""Roles by which a guest of several CPUs is counted and seen."""
 
 
 def absent(roles: Iterable[KernelRole], kernel: HasFunctions) -> tuple[str, ...]:
-    """What a kernel is reported with for the roles that it has no function of."""
+    """Reports on a kernel for the roles that it has no function of."""
     return tuple(one.absence() for one in roles if not any(one.entries(kernel)))

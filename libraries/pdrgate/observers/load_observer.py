@@ -1,4 +1,4 @@
-"""What loading an eBPF program has cost, in each trial that it carried packets in: numbers that no trial changes."""
+"""Cost of loading an eBPF program, in each trial that it carried packets in: numbers that no trial changes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _PROGRAM = Place("program")
 
 
 class LoadObserver:
-    """Tells what was told when the program was loaded; satisfies `Observer`.
+    """Observer that returns the numbers of the program's loading; satisfies `Observer`.
 
     Args:
-        told: numbers by their names.
+        costs: numbers by their names.
     """
 
-    def __init__(self, told: Mapping[str, int]) -> None:
-        self._told = {Counter(_PROGRAM, name): number for name, number in told.items()}
+    def __init__(self, costs: Mapping[str, int]) -> None:
+        self._costs = {Counter(_PROGRAM, name): number for name, number in costs.items()}
 
     def begin(self) -> None:
         """There is nothing to begin."""
 
     def end(self) -> Observation:
-        return Observation(dict.fromkeys(self._told, 0), self._told)
+        return Observation(dict.fromkeys(self._costs, 0), self._costs)

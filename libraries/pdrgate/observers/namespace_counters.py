@@ -38,7 +38,7 @@ _NAME_LENGTH = 32
 
 
 class NamespaceCounters:
-    """Reads them, from `__init__` to `close`.
+    """Reader of the counters of a network namespace, from `__init__` to `close`.
 
     Args:
         name: of a namespace in /run/netns.
@@ -49,15 +49,16 @@ class NamespaceCounters:
         self._inside = ThreadInNamespace(name)
 
     def begin(self, interfaces: Collection[str]) -> PendingCounters:
-        """Have them read, of all that is not a port's and of these ports; several namespaces at once."""
+        """Start a reading of these ports' counters, and of all counters that are no port's. Several namespaces read at
+        once."""
         return PendingCounters(self._name, tuple(interfaces), self._inside)
 
     def open_file(self, path: str) -> int:
-        """A descriptor of a file in /proc that tells of the namespace, whoever reads it; the caller closes it."""
+        """A descriptor of a file in /proc that shows the namespace to any reader. The caller closes it."""
         return self._inside.submit(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC)).result()
 
     def close(self) -> None:
-        """Leave the namespace; may be called twice."""
+        """Leave the namespace. Calling it twice is harmless."""
         self._inside.close()
 
 
@@ -67,21 +68,21 @@ class PendingCounters:
     def __init__(self, name: str, interfaces: tuple[str, ...], inside: ThreadInNamespace) -> None:
         self._name = name
         self._interfaces = interfaces
-        self._told = inside.submit(lambda: _told(interfaces))
+        self._coming = inside.submit(lambda: _read(interfaces))
 
     def result(self) -> dict[Counter, int]:
         """Counters as `pdrgate.observers.counters.read_counters` has them. Raises TestbedError when the namespace is
         gone."""
         try:
-            told = self._told.result()
+            read = self._coming.result()
         except OSError as error:
             raise TestbedError(
                 f"the counters of network namespace {self._name} cannot be read; was it deleted during the run?"
             ) from error
-        return host_counters(told, self._interfaces, f"netns:{self._name}")
+        return host_counters(read, self._interfaces, f"netns:{self._name}")
 
 
-def _told(interfaces: tuple[str, ...]) -> HostCounters:
+def _read(interfaces: tuple[str, ...]) -> HostCounters:
     files = {}
     for path in FILES:
         with contextlib.suppress(OSError):  # no such protocol here
@@ -130,22 +131,22 @@ def _attributes(body: bytes) -> dict[int, bytes]:
 def _qdisc(body: bytes) -> dict[str, Any]:
     _, index, handle, parent, _ = _TCMSG.unpack_from(body)
     attributes = _attributes(body[_TCMSG.size :])
-    told: dict[str, Any] = {
+    qdisc: dict[str, Any] = {
         "dev": socket.if_indextoname(index), "kind": attributes.get(_KIND, b"").rstrip(b"\0").decode(),
         "handle": f"{handle >> 16:x}:",
     }  # fmt: skip
-    told |= {"root": True} if parent == _ROOT else {"parent": f"{parent >> 16:x}:{parent & 0xFFFF:x}"}
+    qdisc |= {"root": True} if parent == _ROOT else {"parent": f"{parent >> 16:x}:{parent & 0xFFFF:x}"}
     queue = _attributes(attributes.get(_STATS2, b"")).get(_STATS_QUEUE, b"")
     if len(queue) >= _QUEUE.size:
-        _, _, told["drops"] = _QUEUE.unpack_from(queue)
-    return told
+        _, _, qdisc["drops"] = _QUEUE.unpack_from(queue)
+    return qdisc
 
 
 # --- Drivers ---------------------------------------------------------------------------------------------------------
 
 
 def _driver_statistics(asked: socket.socket, interface: str) -> dict[str, int]:
-    """Statistics as ``ethtool -S`` has them; empty where a driver has none."""
+    """Statistics as ``ethtool -S`` has them; empty if a driver has none."""
     try:
         sets = _ethtool(asked, interface, struct.pack("=IIQI", _GSSET_INFO, 0, 1 << _STATISTICS, 0))
         number = struct.unpack_from("=I", sets, 16)[0]
@@ -163,7 +164,7 @@ def _driver_statistics(asked: socket.socket, interface: str) -> dict[str, int]:
 
 
 def _ethtool(asked: socket.socket, interface: str, command: bytes) -> bytes:
-    """What the kernel makes of a command of ethtool's."""
+    """Answer of the kernel to a command of ethtool's."""
     data = ctypes.create_string_buffer(command, len(command))
     request = struct.pack("=16sQ16x", interface.encode(), ctypes.addressof(data))
     fcntl.ioctl(asked, _SIOCETHTOOL, request)

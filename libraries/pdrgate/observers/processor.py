@@ -1,8 +1,8 @@
-"""What the SUT's CPUs execute while a trial lasts, as the processor counts it (perf_event_open(2)).
+"""Instructions of the SUT's CPUs while a trial lasts, counted by the processor (perf_event_open(2)).
 
-Instructions and cycles of the kernel are counted exactly, by a program of ours (`traffic/native/counts.c`). By function
-they are told from samples of ``perf record``, where perf is installed: each function has its share of what was counted.
-Functions that were inlined count for their callers, and calls are not known.
+Instructions and cycles of the kernel are counted exactly, by a program of ours (`traffic/native/counts.c`). They are
+split by function from samples of ``perf record``, if perf is installed: each function has its share of the counted
+ones. Functions that were inlined count for their callers, and calls are not known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pdrgate.traffic import native
 from pdrgate.values.errors import TestbedError
 
 WHOLE_KERNEL = "the kernel"
-"""All of its functions, where no profile tells them apart."""
+"""Name for all functions of the kernel, if no profile distinguishes them."""
 
 _SETTLED = 0.05
 """Seconds after the start of a program in which the kernel still has work of it."""
@@ -36,7 +36,8 @@ _RECORD = (
     "perf", "record", "--quiet", "--all-cpus", "--event", "instructions:k", "--freq", str(_RATE), "--no-buildid",
     "--no-buildid-cache", "--synth", "no", "--delay", "-1",
 )  # fmt: skip
-"""Told to begin when it is ready: a program that starts while a trial takes all of the machine is too late."""
+"""Words that start perf with its counting off. A program that starts while a trial takes all of the machine is too
+late."""
 _ENABLE = """timeout 5 sh -c 'echo enable >"$1/control"; head -c 4 "$1/answer"' sh "$1" | grep -q ack"""
 _REPORT = (
     "perf", "report", "--stdio", "--quiet", "--no-inline", "--percent-limit", "0", "--sort", "sym",
@@ -59,7 +60,7 @@ class ProcessorCounts:
         self.cpus = ",".join(map(str, cpus))
         self.place = Place.cpu(cpus[0])
         self.profiles = machine.run("sh", "-c", "command -v perf && perf --version", check=False).exit_code == 0
-        """Whether perf is there to tell functions apart."""
+        """Whether perf is there to distinguish functions."""
         self._program = self._start()
         self._program.ask("begin")
         machine.run("taskset", "-c", str(cpus[0]), "true")
@@ -79,15 +80,15 @@ class ProcessorCounts:
             self._program.ask("begin")
 
     def end(self) -> dict[str, int]:
-        """What was counted: ``kernel_instructions``, ``user_instructions``, ``kernel_cycles``, ``counted_ns``.
+        """Counts of a trial: ``kernel_instructions``, ``user_instructions``, ``kernel_cycles``, ``counted_ns``.
 
         Raises TestbedError when the way to the host was lost meanwhile.
         """
-        told: dict[str, int] = self._program.ask("end")
-        return told
+        counts: dict[str, int] = self._program.ask("end")
+        return counts
 
     def close(self) -> None:
-        """Count no longer; may be called twice. On a host that is gone nothing is left but a file in /tmp."""
+        """Count no longer. Calling it twice is harmless. On a host that is gone nothing is left but a file in /tmp."""
         with contextlib.suppress(TestbedError):
             self._program.close()
 
@@ -96,7 +97,7 @@ class ProcessorCounts:
 
 
 class ProcessorObserver:
-    """Tells what the kernel executed on the SUT's CPUs while a trial was measured."""
+    """Observer of the kernel's instructions on the SUT's CPUs during a trial."""
 
     def __init__(self, counts: ProcessorCounts) -> None:
         self._counts = counts
@@ -117,25 +118,25 @@ class ProcessorObserver:
             "--output", f"{folder}/data",
         )  # fmt: skip
         if machine.run("sh", "-c", _ENABLE, "sh", folder, check=False).exit_code:
-            self._counts.profiles = False  # an older perf, for one: what is counted is told as a whole
+            self._counts.profiles = False  # an older perf, for one: the count is reported as a whole
 
     def end(self) -> Observation:
         try:
-            told = self._counts.end()
+            counts = self._counts.end()
         except TestbedError:
             return Observation()  # whether the host is there, others find out
         finally:
             shares = self._shares()
-        kernel = told["kernel_instructions"]
+        kernel = counts["kernel_instructions"]
         functions = {name: (round(share * kernel), 0) for name, share in shares.items()}
         functions = condensed(functions or {WHOLE_KERNEL: (kernel, 0)}, _LEAST) | {
-            USER_SPACE: (told["user_instructions"], 0)
+            USER_SPACE: (counts["user_instructions"], 0)
         }
-        after = {Counter(self._counts.place, name): told[name] for name in ("kernel_instructions", "kernel_cycles")}
-        return Observation(dict.fromkeys(after, 0), after, functions=functions, counted=told["counted_ns"] / 1e9)
+        after = {Counter(self._counts.place, name): counts[name] for name in ("kernel_instructions", "kernel_cycles")}
+        return Observation(dict.fromkeys(after, 0), after, functions=functions, counted=counts["counted_ns"] / 1e9)
 
     def _shares(self) -> dict[str, float]:
-        """The share of each function among all samples; nothing where there are none."""
+        """The share of each function among all samples; nothing if there are none."""
         sampling, self._sampling = self._sampling, None
         if sampling is None:
             return {}
@@ -150,7 +151,7 @@ class ProcessorObserver:
 
 
 def function_shares(report: str) -> dict[str, float]:
-    """What part of all samples each function has, of the output of ``perf report``."""
+    """Share of each function in all samples, from the output of ``perf report``."""
     periods: dict[str, int] = {}
     for line in report.splitlines():
         if (found := _SAMPLE.match(line)) is not None:
@@ -162,7 +163,7 @@ def function_shares(report: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def busy(machine: Host, cpus: Sequence[int]) -> Iterator[None]:
-    """Have a program use each of these CPUs all the time, without a system call. Raises TestbedError."""
+    """Make a program use each of these CPUs all the time, without a system call. Raises TestbedError."""
     with contextlib.ExitStack() as stack:
         for cpu in cpus:
             stack.enter_context(machine.start("taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"))
@@ -180,7 +181,7 @@ class ProcessorWatch:
         """Why nothing is counted, in words; empty while it may be."""
 
     def observers(self, cpus: Sequence[int]) -> tuple[ProcessorObserver, ...]:
-        """What watches a trial on these CPUs; nothing where the processor does not tell."""
+        """Observers of a trial on these CPUs; empty if the processor does not count."""
         chosen = tuple(cpus)
         if not self.missing and chosen not in self._counts:
             try:
@@ -190,14 +191,14 @@ class ProcessorWatch:
         return (ProcessorObserver(self._counts[chosen]),) if chosen in self._counts else ()
 
     def describe(self) -> dict[str, str]:
-        """What of it makes results comparable: sampling takes its share of the CPU."""
+        """Properties that results need in common to be comparable: sampling takes its share of the CPU."""
         counting = list(self._counts.values())
         if not counting:
             return {}
         return {"counted": f"by the processor{f', {_RATE} samples/s' if counting[0].profiles else ''}"}
 
     def close(self) -> None:
-        """Count no longer; may be called twice."""
+        """Count no longer. Calling it twice is harmless."""
         while self._counts:
             _, counts = self._counts.popitem()
             counts.close()

@@ -1,4 +1,4 @@
-"""What an observer reads: counters by where they count and what, typed, and text only where they are stored."""
+"""Readings of an observer: counters by place and name, typed, and text only where they are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_PORTS: tuple[PlaceKind, ...] = ("wire", "qdisc", "driver")
 _OF_CPUS: tuple[PlaceKind, ...] = ("backlog", "heartbeat")
 _OF_HOSTS: tuple[PlaceKind, ...] = ("ip", "ip6", "udp", "udp6", "conntrack", "drops", "program", "replacement")
 _SHORT: tuple[PlaceKind, ...] = ("backlog", "qdisc", "conntrack")
-"""Places whose counters the kernel keeps, or tells, in 32 bits: at 1 Mpps they begin anew every 71 minutes."""
+"""Places whose counters the kernel keeps, or reports, in 32 bits: at 1 Mpps they begin anew every 71 minutes."""
 _TURN = 1 << 32
 _NODE = re.compile(r"(hop\d+|tg)/(.+)")
 _CPU = re.compile(r"(v?cpu|receiver)(\d+)(?:/(\w+))?")
@@ -72,7 +72,7 @@ class Place:
 
     @classmethod
     def heartbeat(cls, number: int) -> Self:
-        """What a heartbeat saw of a CPU."""
+        """Place of the heartbeat of a CPU."""
         return cls("heartbeat", str(number))
 
     @classmethod
@@ -81,7 +81,7 @@ class Place:
         return cls("receiver", str(number))
 
     def of(self, node: str) -> Self:
-        """The same place of a node."""
+        """Place of the same name at a node."""
         return dataclasses.replace(self, node=node)
 
     @property
@@ -166,7 +166,7 @@ def unwrapped(before: Reading, after: Reading) -> dict[Counter, int]:
 
 
 def gained(before: Reading, after: Reading) -> dict[Counter, int]:
-    """What counters that are in both readings gained; not of those that were set back meanwhile."""
+    """Gains of the counters in both readings, without those that were set back meanwhile."""
     new = unwrapped(before, after)
     return {counter: new[counter] - old for counter, old in before.items() if new.get(counter, old) > old}
 

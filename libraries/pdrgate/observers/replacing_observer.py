@@ -1,4 +1,4 @@
-"""What is replaced on a SUT while a trial's packets pass: by a command that runs some times in a row."""
+"""Replacement on a SUT while a trial's packets pass, by a command that runs some times in a row."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _PLACE = Place("replacement")
 
 
 class ReplacingObserver:
-    """Begins to replace when a trial begins, and ends when all is replaced; satisfies `Observer`.
+    """Observer that begins to replace when a trial begins, and ends when all is replaced; satisfies `Observer`.
 
     Args:
-        replace: does it, and tells how often and how long in numbers by their names; raises TestbedError.
+        replace: does it, and returns how often and how long in numbers by their names; raises TestbedError.
     """
 
     def __init__(self, replace: Callable[[], Mapping[str, int]]) -> None:
@@ -29,5 +29,5 @@ class ReplacingObserver:
     def end(self) -> Observation:
         assert self._coming is not None
         coming, self._coming = self._coming, None
-        told = {Counter(_PLACE, name): number for name, number in coming.result().items()}
-        return Observation(dict.fromkeys(told, 0), told)
+        numbers = {Counter(_PLACE, name): number for name, number in coming.result().items()}
+        return Observation(dict.fromkeys(numbers, 0), numbers)

@@ -1,4 +1,4 @@
-"""What a guest can have had of a trial's packets, as this side of its TAPs counts them."""
+"""Counts of a trial's packets that a guest can have had, at this side of its TAPs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pdrgate.record.trial import Trial
 
 
 def taken_from_taps(trial: Trial) -> int | None:
-    """Packets that QEMU took from the generator's TAPs meanwhile; None where the SUT is no guest behind any.
+    """Packets that QEMU took from the generator's TAPs meanwhile; None if the SUT is no guest behind any.
 
     Of namespaces each wire is counted instead, and veths count frames of XDP in different ways.
     """

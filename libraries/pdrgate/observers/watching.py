@@ -18,24 +18,24 @@ _SUT = "the SUT"
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one or several observers saw of a trial."""
+    """Results of one or several observers of a trial."""
 
     before: Reading = field(default_factory=dict)
     after: Reading = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
-    """What the SUT's kernel executed meanwhile."""
+    """Instructions of the SUT's kernel meanwhile, by function."""
     stacks: Stacks = field(default_factory=dict)
-    """The same by who called whom."""
+    """Instructions of the SUT's kernel meanwhile, by call stack."""
     memory: MemorySeen | None = None
-    """What functions touched."""
+    """Memory that functions touched."""
     callers: Callers = field(default_factory=dict)
-    """Who calls functions, as far as code tells."""
+    """Callers of functions, as far as code shows them."""
     disturbed: tuple[Cause, ...] = ()
-    """Why the trial tells nothing of the SUT; empty when it does."""
+    """Causes for which the trial says nothing about the SUT; empty if it is sound."""
     counted: float = 0.0
-    """Seconds for which functions were counted; 0 where they were not."""
+    """Seconds for which functions were counted; 0 if they were not."""
     later: tuple[Callable[[], Observation], ...] = ()
-    """What tells the rest, and takes time: it is asked when nothing is watched any more."""
+    """Functions that return the rest, and take time: they are called when nothing is watched any more."""
 
     def __or__(self, other: Observation) -> Observation:
         return Observation(
@@ -51,10 +51,10 @@ class Observation:
         )
 
     def whole(self) -> Observation:
-        """The same with all that was left for later. Raises TestbedError where the SUT does not answer."""
+        """The observation with all that was left for later. Raises TestbedError if the SUT does not answer."""
         found = replace(self, later=())
-        for tell in self.later:
-            found |= tell()
+        for rest in self.later:
+            found |= rest()
         return found
 
 
@@ -91,11 +91,11 @@ class Watch:
 
     def __init__(self) -> None:
         self.seen = Observation()
-        """What observers have told so far."""
+        """Observations so far."""
 
     @property
     def observation(self) -> Observation:
-        """What was seen of a trial that has ended. Raises TestbedError when the SUT cannot be asked."""
+        """Observation of a trial that has ended. Raises TestbedError when the SUT cannot be asked."""
         with understood(_SUT):
             self.seen = self.seen.whole()
         return self.seen

@@ -1,7 +1,7 @@
-"""What the tracepoints of XDP tell of lost packets, and which other counters have the same packets.
+"""Lost packets by the tracepoints of XDP, and which other counters have the same packets.
 
 A packet that a program gives up (``XDP_ABORTED``), for which it returns no valid action, or whose redirect fails, is
-told by ``xdp:xdp_exception`` or ``xdp:xdp_redirect_err``. Others count it too:
+counted by ``xdp:xdp_exception`` or ``xdp:xdp_redirect_err``. Others count it too:
 
 * generic XDP: the kernel's reasons for drops, all of them as ``XDP``;
 * veth: what a program gave up is among the driver's ``xdp_drops``, a failed redirect in the port's ``rx_dropped``;
@@ -10,8 +10,8 @@ told by ``xdp:xdp_exception`` or ``xdp:xdp_redirect_err``. Others count it too:
 * a devmap: ``xdp:xdp_devmap_xmit`` has what its program gave up among what was not sent, and so does a driver that had
   no room for it: of a veth its ``xdp_xmit_errors``, of virtio_net ``xdp_tx_drops``.
 
-What the kernel itself does is the same everywhere. So is veth, and namespaces have no other driver; of other drivers
-nobody knows, and a counter has the same packets as far as places would have more than were lost. Pure functions.
+The kernel itself does the same everywhere. So does veth, and namespaces have no other driver. For other drivers nobody
+knows, and a counter has the same packets as far as places would have more than were lost. Pure functions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WORDS = {
     "REDIRECT_FAILED": ("by a failed redirect of XDP{on}", "xdp:xdp_redirect_err"),
     _UNSENT: ("redirected by XDP and not sent{on}", "xdp:xdp_devmap_xmit"),
 }
-"""What a tracepoint's names mean: where packets were lost, and what it hints at."""
+"""Meaning of a tracepoint's names: where packets were lost, and what it hints at."""
 _NAME = re.compile(rf"(CPUMAP_|DEVMAP_)?({'|'.join(_WORDS)})")
 _GIVEN_UP = ("XDP_ABORTED", "XDP_INVALID")
 _DROPPED = re.compile(r"xdp.*(drop|aborted)")
@@ -45,18 +45,18 @@ _NOT_HANDED_OVER = re.compile(r"xdp_xmit_errors$")
 
 @dataclass(frozen=True, slots=True)
 class XdpLoss:
-    """Packets that a tracepoint told of."""
+    """Packets that a tracepoint counted."""
 
     what: str
     program: str
-    """Whose program it was: a port's (empty), ``CPUMAP_``, ``DEVMAP_``."""
+    """Owner of the program: a port (empty), ``CPUMAP_``, ``DEVMAP_``."""
     node: str
     port: Place | None
-    """The port; None: the kernel does not tell."""
+    """The port; None if the kernel does not report it."""
     packets: int
 
     def place(self, packets: int) -> PlaceLoss:
-        """Some of them as a place."""
+        """Place of the loss, with ``packets`` of its packets."""
         words, hint = _WORDS[self.what]
         on = f" on {port_name(self.port)}" if self.port else hop_name(self.node)
         return PlaceLoss(where=words.format(on=on), hint=hint, packets=packets)
@@ -64,7 +64,7 @@ class XdpLoss:
 
 @dataclass(slots=True)
 class Twice:
-    """How many packets of other counters are the tracepoints' too, or each other's."""
+    """Packets of other counters that are the tracepoints' too, or each other's."""
 
     dropped: dict[Place, int] = field(default_factory=dict)
     """Packets counted twice, of those that a port's driver says XDP dropped."""
@@ -81,7 +81,7 @@ class Twice:
 
 
 def is_of_xdp(reason: str) -> bool:
-    """Whether a name among the reasons for drops is of what is told here."""
+    """Whether a name among the reasons for drops is of a loss by XDP."""
     return _NAME.fullmatch(reason) is not None
 
 
@@ -101,24 +101,26 @@ def _of_driver(gains: Gains, port: Place, wanted: Callable[[str], bool]) -> int:
 
 
 def xdp_losses(gains: Gains) -> list[XdpLoss]:
-    """What the tracepoints tell; of ports that did not send what nobody else counts there."""
-    told = list(_told(gains))
-    return [found for one in told if (found := _uncounted(gains, told, one) if one.what == _UNSENT else one).packets]
+    """Losses by the tracepoints. Packets that ports did not send are included if nobody else counts them there."""
+    traced = list(_traced(gains))
+    return [
+        found for one in traced if (found := _uncounted(gains, traced, one) if one.what == _UNSENT else one).packets
+    ]
 
 
-def counted_twice(gains: Gains, told: Iterable[XdpLoss], generic: dict[str, int], counted: int, lost: int) -> Twice:
-    """How many of the packets of other counters to leave out.
+def counted_twice(gains: Gains, traced: Iterable[XdpLoss], generic: dict[str, int], counted: int, lost: int) -> Twice:
+    """Number of packets to leave out of other counters.
 
     Args:
-        told: what becomes places.
+        traced: losses that become places.
         generic: by node, packets that the kernel's reasons say XDP dropped.
         counted: packets that all counters have which are no reasons.
         lost: packets.
     """
-    told = list(told)
-    shares = _Shares(gains, max(0, counted + sum(one.packets for one in told) - lost))
+    traced = list(traced)
+    shares = _Shares(gains, max(0, counted + sum(one.packets for one in traced) - lost))
     left = dict(generic)
-    for one in told:
+    for one in traced:
         if one.program == "CPUMAP_":
             _add(shares.twice.reasons, (BY_CPUMAP, ""), one.packets)
         if one.program or one.what == _UNSENT:
@@ -133,7 +135,7 @@ def counted_twice(gains: Gains, told: Iterable[XdpLoss], generic: dict[str, int]
 
 
 class _Shares:
-    """What is found to be counted twice, of drivers and ports.
+    """Packets found to be counted twice, of drivers and ports.
 
     Args:
         over: by how many packets there would be more at places than were lost.
@@ -145,7 +147,7 @@ class _Shares:
         self._over = over
 
     def take(self, one: XdpLoss, packets: int) -> None:
-        """Take packets that a tracepoint told from where a driver may have counted them too."""
+        """Take packets that a tracepoint counted from the counters of a driver that may have counted them too."""
         given_up, sure = one.what in _GIVEN_UP, self._gains.of_hops and one.port is not None
         ports = [one.port] if one.port else _own_ports(self._gains)
         if given_up or not self._gains.of_hops:
@@ -158,7 +160,7 @@ class _Shares:
             self._take(self.twice.sent, self._ports_have("tx_dropped", ports), packets, sure)
 
     def take_dropped_from_received(self) -> None:
-        """What a driver counts as dropped by XDP and on receipt both."""
+        """Leave out packets that a driver counts both as dropped by XDP and on receipt."""
         for port in _own_ports(self._gains):
             dropped = dropped_by_driver(self._gains, port) - self.twice.dropped.get(port, 0)
             self._take(self.twice.received, self._ports_have("rx_dropped", [port]), dropped, False)
@@ -174,7 +176,7 @@ class _Shares:
             self._over -= min(self._over, found)
 
 
-def _told(gains: Gains) -> Iterator[XdpLoss]:
+def _traced(gains: Gains) -> Iterator[XdpLoss]:
     ports = set(_own_ports(gains))
     for place, gained in gains.of("drops"):
         for name, packets in gained.items():
@@ -184,9 +186,9 @@ def _told(gains: Gains) -> Iterator[XdpLoss]:
                 yield XdpLoss(matched[2], matched[1] or "", place.node, port if port in ports else None, packets)
 
 
-def _uncounted(gains: Gains, told: Iterable[XdpLoss], unsent: XdpLoss) -> XdpLoss:
+def _uncounted(gains: Gains, traced: Iterable[XdpLoss], unsent: XdpLoss) -> XdpLoss:
     """Packets that were not sent and that neither a devmap's program nor the sender has counted."""
-    known = sum(one.packets for one in told if one.program == "DEVMAP_" and one.port == unsent.port)
+    known = sum(one.packets for one in traced if one.program == "DEVMAP_" and one.port == unsent.port)
     for port in [unsent.port] if unsent.port else _own_ports(gains):
         if gains.of_hops:
             driver = gains.all.get(beside(port, "driver"), {})

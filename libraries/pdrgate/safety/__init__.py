@@ -1,1 +1,1 @@
-"""What keeps a host as it was (floor 2): locks, the journal of changes, and recovery of what runs left."""
+"""Protection of a host's state (floor 2): locks, the journal of changes, and recovery of what runs left."""

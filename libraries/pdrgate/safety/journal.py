@@ -5,15 +5,15 @@ the journals of dead runs hold. A run begins like this, in this order::
 
     lease = Lease.acquire(resources)
     for sentence in recover_stale(lease=lease):
-        tell(sentence)
+        print(sentence)
     journal = Journal.begin(lease=lease)
 
 A journal is a file of JSON lines: who writes it, then one change a line. Its owner is known by process id and start
-time (a process id alone may have passed to another), and by boot: after a reboot nothing of it is left to undo. What
-its run held while it wrote is in it too: nobody else's run is to have that when it is undone.
+time (a process id alone may have passed to another), and by boot: after a reboot nothing of it is left to undo. The
+resources that its run held are in it too: no other run may have them while it is undone.
 
-It is the journal that knows whether all was put back, and not who closes it: it is removed when nothing that it notes
-is left, and else it stays, as that of a run which has ended, for the next start.
+The journal itself decides whether all was put back. It is removed when nothing that it notes is left. Otherwise it
+stays, as that of a run which has ended, for the next start.
 
 Changes of another machine outlive a reboot of this one. They are noted in a file of their own, in a place that a reboot
 does not empty, together with how that machine is reached and with its boot id: it is its reboot that undoes them.
@@ -48,11 +48,11 @@ FORMAT = 1
 """The version of the files."""
 
 RESTORE = "the next start tries again, and so does: sudo pdrgate restore"
-"""What becomes of a change that could not be undone, as all who tell of one say."""
+"""Advice on a change that could not be undone, for all messages about one."""
 
 _NETNS = "netns:"
 _NAMED = 4
-"""Changes that a sentence names; what did not go back is told one by one when it is tried again."""
+"""Changes that a sentence names. Changes that did not go back are reported one by one when they are tried again."""
 _WIDTH = 80
 
 
@@ -94,7 +94,7 @@ def _stands(entry: Mapping[str, Any], running: Collection[ProcessId]) -> bool:
 
 
 class StillChangedError(TestbedError):
-    """A run has ended, and something that it had changed is not back; ``journals`` are the files that tell of it."""
+    """A run has ended, and something that it had changed is not back. ``journals`` are the files that note it."""
 
     def __init__(self, entries: Sequence[Mapping[str, Any]], journals: Sequence[Path]) -> None:
         self.journals = tuple(journals)
@@ -104,7 +104,7 @@ class StillChangedError(TestbedError):
 
 
 class Journal:
-    """The changes of one run. Every method returns once its line is on disk; a context manager, see `close`."""
+    """The changes of one run. Every method returns once its line is on disk. A context manager, see `close`."""
 
     def __init__(self, directory: Path, lease: Lease | None = None) -> None:
         owner = ProcessId.of(os.getpid())
@@ -170,7 +170,7 @@ class Journal:
         return self._count
 
     def undone(self, number: int) -> None:
-        """Note that the change of that number is no longer to be undone; for nothing once the journal is ended."""
+        """Note that the change of that number is no longer to be undone. An ended journal ignores it."""
         if self._file.ended:
             return
         file = self._lasting if self._lasting is not None and number in self._elsewhere else self._file
@@ -194,11 +194,11 @@ class Journal:
 
     @property
     def mark(self) -> str:
-        """What programs of `start` and all that they start have in their environment, as `MARK`."""
+        """Value of `MARK` in the environment of the programs that `start` starts, and of all that they start."""
         return self._file.path.stem
 
     def start(self, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Start a program in a session of its own, noted before it runs; its standard input is empty.
+        """Start a program in a session of its own, noted before it runs. Its standard input is empty.
 
         Until the note is on disk a shell waits in its place and ends when this process dies first. A program that
         cannot be run ends with exit code 127 or 126. ``options`` are `subprocess.Popen`'s, less stdin and session.
@@ -220,10 +220,10 @@ class Journal:
         return process
 
     def close(self) -> None:
-        """End the journal, and remove it when all that it notes is undone; may be called twice.
+        """End the journal, and remove it when all that it notes is undone. Calling it twice is harmless.
 
         Raises:
-            StillChangedError: something is not; it stays in the journal, which is nobody's from here on.
+            StillChangedError: something is not undone. It stays in the journal, which nobody owns from here on.
         """
         left = {file.path: found for file in self._files if (found := file.end(self.mark))}
         if left:
@@ -244,7 +244,7 @@ class Journal:
         except StillChangedError as failure:
             if error is None:
                 raise
-            error.add_note(str(failure))  # what went wrong first is the error to tell
+            error.add_note(str(failure))  # what went wrong first is the error to raise
 
     def _append(self, record: Mapping[str, Any]) -> None:
         self._file.append(record)
@@ -258,7 +258,7 @@ class _JournalFile:
         self.path = directory / name
         self._head = head
         self._entries: list[Mapping[str, Any]] = []
-        """Those that were not undone, as far as the journal was told."""
+        """Changes that were not undone, as far as they were noted."""
         self._turn = threading.Lock()
         """Boots come up in threads of their own, beside those that end."""
         try:
@@ -313,7 +313,7 @@ class _JournalFile:
 
 
 def rewrite(path: Path, head: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]) -> None:
-    """Have a journal that nobody writes any more note these entries alone. Raises StorageError, and leaves it then."""
+    """Rewrite a journal that nobody writes any more with these entries alone. On StorageError it stays as it was."""
     shorter = path.with_suffix(".new")
     try:
         shorter.write_text("".join(json.dumps(record) + "\n" for record in (head, *entries) if record))

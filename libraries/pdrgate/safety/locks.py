@@ -31,7 +31,7 @@ LockKind = Literal["cpu", "interface", "setting", "host", "trex", "machine", "re
 
 _POLL = 0.1
 _QUEUE = "waiting-"
-"""What the names of places in the queue begin with; no kind of a resource is called so."""
+"""Prefix of the names of places in the queue. No kind of a resource has this name."""
 _WORDS: Mapping[str, tuple[str, str]] = {
     "cpu": ("CPU {}", "give this testbed other CPUs (generator.cpu, sut.cpus)"),
     "interface": ("interface {}", "give this testbed other ports"),
@@ -50,7 +50,7 @@ class Resource:
 
     kind: LockKind
     name: str
-    """What tells it from others of its kind: ``1`` of a CPU, ``net.core.netdev_max_backlog`` of a setting."""
+    """Name that identifies it among its kind: ``1`` of a CPU, ``net.core.netdev_max_backlog`` of a setting."""
 
     def __str__(self) -> str:
         return _WORDS[self.kind][0].format(self.name)
@@ -62,7 +62,7 @@ class Resource:
 
 
 MACHINE = Resource("machine", "itself")
-"""This machine, for runs that measure on it."""
+"""Resource of this machine, for runs that measure on it."""
 
 
 def whole_machine() -> frozenset[Resource]:
@@ -85,17 +85,17 @@ class Lease:
         resources: Iterable[Resource],
         directory: Path = STATE_DIR,
         wait: float = 0.0,
-        told: Callable[[str], None] = lambda sentence: None,
+        report: Callable[[str], None] = lambda sentence: None,
     ) -> Self:
-        """Take all of these resources or none; where another run has one, wait at most ``wait`` seconds.
+        """Take all of these resources or none. If another run has one, wait at most ``wait`` seconds.
 
-        With ``math.inf`` it waits for ever. What this process itself holds is not waited for.
+        With ``math.inf`` it waits for ever. It does not wait for what this process itself holds.
 
         Args:
-            told: gets a sentence when the waiting begins.
+            report: gets a sentence when the waiting begins.
 
         Raises:
-            HeldError: one is still in use; the message says by whom.
+            HeldError: a resource is still in use; the message says by whom.
             TestbedError: the directory cannot be written.
         """
         wanted = sorted(set(resources))
@@ -116,11 +116,11 @@ class Lease:
                 if ours or time.monotonic() >= deadline:
                     raise HeldError(_sentence(refusal, ours))
                 if first:
-                    told(f"{refusal}: waiting for it to end")
+                    report(f"{refusal}: waiting for it to end")
                 time.sleep(_POLL)
 
     def release(self) -> None:
-        """Let others have them; may be called twice."""
+        """Let others have the resources. Calling it twice is harmless."""
         _held.discard(self)
         while self._fds:
             os.close(self._fds.pop())
@@ -152,9 +152,9 @@ class _Refusal:
 
     resource: Resource
     who: str
-    """The process that holds it, in parentheses; empty where nobody can tell."""
+    """The process that holds it, in parentheses; empty if nobody knows."""
     queued: bool
-    """Whether that one has waited for it longer, and does not have it yet."""
+    """Whether that process has waited for it longer, and does not have it yet."""
 
     def __str__(self) -> str:
         return f"{self.resource} is {'next for' if self.queued else 'in use by'} another pdrgate run{self.who}"
@@ -163,10 +163,10 @@ class _Refusal:
 def _try(
     wanted: Sequence[Resource], directory: Path, place: Path | None
 ) -> tuple[dict[Resource, int], _Refusal | None]:
-    """Lock them all, or none and tell the first that is in use, or that somebody waits for who came earlier.
+    """Lock all or none. Returns the first resource that is in use, or that an earlier process waits for.
 
     Args:
-        place: in the queue, of who tries.
+        place: the caller's place in the queue.
     """
     # Who holds something already lets nobody go first: that one might wait for it.
     if not any(lease.directory == directory for lease in _held) and (before := _earlier(wanted, directory, place)):
@@ -203,7 +203,7 @@ def _queued(wanted: Sequence[Resource], directory: Path) -> Iterator[Path]:
 
 
 def _earlier(wanted: Sequence[Resource], directory: Path, place: Path | None) -> _Refusal | None:
-    """Who came before, waits still, and wants one of these that only one can have."""
+    """The refusal of a process that came before, still waits, and wants one of these that only one can have."""
     for path in sorted((directory / "locks").glob(f"{_QUEUE}*")):
         if place is not None and path.name >= place.name:
             return None
@@ -212,15 +212,15 @@ def _earlier(wanted: Sequence[Resource], directory: Path, place: Path | None) ->
             if _locked(fd):
                 path.unlink()  # of a process that died
                 continue
-            told = path.read_text()
+            entry = path.read_text()
             for resource in wanted:
-                if not resource.shared and f'"{_file(resource, directory).name}"' in told:
+                if not resource.shared and f'"{_file(resource, directory).name}"' in entry:
                     return _Refusal(resource, _who(path, "waiting since"), queued=True)
     return None
 
 
 def _locked(fd: int, *, shared: bool = False) -> bool:
-    """Whether it could be locked at once."""
+    """Lock a file at once. Returns whether that was possible."""
     try:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -243,7 +243,7 @@ def _open(path: Path) -> int:
 
 @contextlib.contextmanager
 def _turn(directory: Path) -> Iterator[None]:
-    """Be the only one that looks at the locks; that takes no time worth mentioning."""
+    """Exclusive look at the locks, which takes no time worth mentioning."""
     fd = _open(directory / "locks" / "turn")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -254,11 +254,13 @@ def _turn(directory: Path) -> Iterator[None]:
 
 def _who(path: Path, word: str) -> str:
     try:
-        told = json.loads(path.read_text())
-        since = time.strftime("%H:%M:%S", time.localtime(told["since"]))
+        holder = json.loads(path.read_text())
+        since = time.strftime("%H:%M:%S", time.localtime(holder["since"]))
         # A controller of this machine, and the process here by which it holds the lock.
-        of, by = (f" on {told['controller']}", f", by process {told['there']} here") if "there" in told else ("", "")
-        return f" (pid {int(told['pid'])}{of}, {word} {since}{by})"
+        of, by = (
+            (f" on {holder['controller']}", f", by process {holder['there']} here") if "there" in holder else ("", "")
+        )
+        return f" (pid {int(holder['pid'])}{of}, {word} {since}{by})"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

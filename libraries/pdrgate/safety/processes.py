@@ -14,7 +14,7 @@ from typing import Self
 from pdrgate.values.errors import TestbedError
 
 MARK = "PDRGATE_JOURNAL"
-"""The environment variable that names the journal which a program was started from; its children inherit it."""
+"""The environment variable that names the journal which a program was started from. Its children inherit it."""
 
 _GRACE = 2.0
 """Seconds a process has to end by itself after SIGTERM."""
@@ -29,22 +29,22 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """The process that has this number now; None when there is none, or only one that nobody has reaped."""
+        """The process that has this number now; None if there is none, or only one that nobody has reaped."""
         fields = _stat(pid)
         return None if fields is None or fields[0] in "ZX" else cls(pid, int(fields[19]))
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the process still runs."""
         return ProcessId.of(self.pid) == self
 
 
 def end(process: ProcessId, mark: str = "") -> bool:
-    """End a process and what is left of the session that it led; whether there was anything to end.
+    """End a process and what is left of the session that it led. Returns whether there was anything to end.
 
-    Where the process leads its group, the group is signalled. Children of it that are left, also when it has died long
-    since, are those in the session of its number that began after it and carry ``mark`` in their environment (`MARK`):
-    a session's number may have passed to somebody else, and then all but the mark looks the same.
+    If the process leads its group, the group is signalled. Its remaining children, even long after its death, are the
+    processes in the session of its number that began after it and carry ``mark`` in their environment (`MARK`): a
+    session's number may have passed to somebody else, and then all but the mark looks the same.
 
     Raises:
         TestbedError: one of them does not end.
@@ -57,7 +57,7 @@ def end(process: ProcessId, mark: str = "") -> bool:
 
 
 def left_running(processes: Collection[ProcessId], mark: str) -> frozenset[ProcessId]:
-    """The processes that `end` would find anything of; one look at all processes of the machine tells."""
+    """The processes of which `end` would find something, by one look at all processes of the machine."""
     alive = {process for process in processes if process.alive}
     left = tuple(_of_sessions({process.pid for process in processes} - {process.pid for process in alive}, mark))
     return frozenset(
@@ -96,7 +96,7 @@ def _left_of_session(leader: ProcessId, mark: str) -> Iterator[ProcessId]:
 
 
 def _of_sessions(leaders: Collection[int], mark: str) -> Iterator[tuple[int, ProcessId]]:
-    """What runs in the sessions of these numbers and carries the mark, each with the number of its session."""
+    """Processes in the sessions of these numbers that carry the mark, each with the number of its session."""
     if not mark or not leaders:
         return
     wanted = f"{MARK}={mark}".encode()
@@ -111,7 +111,7 @@ def _of_sessions(leaders: Collection[int], mark: str) -> Iterator[tuple[int, Pro
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third, the state, on (proc(5)); None when there is no such process."""
+    """The fields of /proc/PID/stat from the third, the state, on (proc(5)); None if there is no such process."""
     try:
         # The name, in parentheses, may itself hold spaces and parentheses.
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

@@ -38,7 +38,7 @@ _PATIENCE = 600.0
 
 
 class NotUndone(str):
-    """A sentence on something that a run left and that could not be undone; other sentences are on what was."""
+    """Sentence on a change that a run left and that could not be undone. Other sentences are on changes that were."""
 
     __slots__ = ()
 
@@ -46,12 +46,12 @@ class NotUndone(str):
 def recover_stale(
     directory: Path = STATE_DIR, open_host: Callable[[str], Host] = open_host, lease: Lease | None = None
 ) -> list[str]:
-    """Undo what dead runs left behind, and those that have ended.
+    """Undo what dead runs left behind, and runs that have ended.
 
     Settings go back to what they were, in reverse order, unless somebody else has changed them since. Processes are
     ended when number and start time match, and with them what they started. Namespaces are deleted. A journal with
-    something that could not be undone stays for the next time. Other machines are reached as the journal says; what a
-    restart of them has undone is dropped. What living runs hold now is left for the next time, too.
+    something that could not be undone stays for the next time. Other machines are reached as the journal says. Changes
+    that a restart of them has undone are dropped. What living runs hold now is left for the next time, too.
 
     Args:
         lease: what the caller holds: that is undone for it.
@@ -62,9 +62,9 @@ def recover_stale(
     Raises:
         TestbedError: another recovery is going on and does not end.
     """
-    told: list[str] = []
+    sentences: list[str] = []
     if not _journals(directory):
-        return told
+        return sentences
     with Lease.acquire((Resource("recovery", "recovery"),), directory, _PATIENCE):
         for path in _journals(directory):
             try:
@@ -72,30 +72,30 @@ def recover_stale(
             except FileNotFoundError:  # its run has ended meanwhile
                 continue
             except OSError as error:
-                told.append(
+                sentences.append(
                     NotUndone(
                         f"cannot read {path}: {error.strerror}; remove it by hand once nothing of that run is left"
                     )
                 )
                 continue
             except TestbedError as error:
-                told.append(NotUndone(str(error)))
+                sentences.append(NotUndone(str(error)))
                 continue
             if stale.owner_alive:
                 continue
             try:
                 with Lease.acquire(stale.held - (lease.resources if lease else frozenset()), directory):
-                    told += stale.undo(open_host)
+                    sentences += stale.undo(open_host)
             except TestbedError as error:
-                told.append(NotUndone(f"left what {stale.run} had changed as it is: {error}"))
-    return told
+                sentences.append(NotUndone(f"left what {stale.run} had changed as it is: {error}"))
+    return sentences
 
 
 def undo(journal: Journal, open_host: Callable[[str], Host] = open_host) -> list[str]:
     """End our own journal, and undo what of it still stands: nobody else is left who would.
 
-    At the end of a run that is what its testbed failed to put back. A run that was interrupted may not have known yet
-    what it had made. What cannot be undone stays in the journal's files, for the next start.
+    At the end of a run its entries are what its testbed failed to put back. A run that was interrupted may not have
+    known yet what it had made. What cannot be undone stays in the journal's files, for the next start.
 
     Returns:
         Sentences as those of `recover_stale`.
@@ -109,7 +109,7 @@ def undo(journal: Journal, open_host: Callable[[str], Host] = open_host) -> list
 
 @dataclass(frozen=True, slots=True)
 class Living:
-    """What is not left over, for the runs that it belongs to are alive."""
+    """Processes and namespaces of runs that are alive, which are no leftovers."""
 
     owners: frozenset[int]
     """Process ids of the runs."""
@@ -117,7 +117,7 @@ class Living:
 
 
 def living(directory: Path = STATE_DIR) -> Living:
-    """What belongs to runs that are alive, by their journals."""
+    """Processes and namespaces of runs that are alive, by their journals."""
     owners: set[int] = set()
     namespaces: set[str] = set()
     for path in _journals(directory):
@@ -143,11 +143,11 @@ class _Stale:
     head: Mapping[str, Any]
     entries: tuple[Mapping[str, Any], ...]
     unread: int
-    """Lines that are no JSON although others follow; the last line may be torn, its change was then never made."""
+    """Lines that are no JSON although others follow. A torn last line is not counted: its change was never made."""
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises OSError, and TestbedError where it does not tell whose it is and what its run held."""
+        """Read a journal. Raises OSError, and TestbedError if its head names no owner or no held resources."""
         records: list[Mapping[str, Any]] = []
         unread = 0
         for line in path.read_bytes().split(b"\n")[:-1]:
@@ -162,7 +162,7 @@ class _Stale:
         has_head = bool(records) and "journal" in records[0]
         if has_head and records[0]["journal"] == FORMAT and not _is_head(records[0]):
             raise TestbedError(
-                f"{path} is damaged: its first line does not tell whose it is; what it notes was not undone, remove it "
+                f"{path} is damaged: its first line does not name its owner; what it notes was not undone, remove it "
                 "by hand once nothing of that run is left"
             )
         return cls(path, records[0] if has_head else {}, tuple(records[1:] if has_head else records), unread)
@@ -170,7 +170,7 @@ class _Stale:
     @property
     def owner_alive(self) -> bool:
         if not self.head:
-            # Just begun, or torn: its name tells the owner too.
+            # Just begun, or torn: its name holds the owner too.
             parts = self.path.stem.split("-")
             known = len(parts) > 2 and parts[1].isdigit() and parts[2].isdigit()
             return known and ProcessId(int(parts[1]), int(parts[2])).alive
@@ -180,7 +180,7 @@ class _Stale:
 
     @property
     def held(self) -> frozenset[Resource]:
-        """What its run held on this machine; nothing of it is held any more after a restart."""
+        """Resources that its run held on this machine; none after a restart."""
         if self.head.get("boot") != boot_id() or self.head.get("journal") != FORMAT:
             return frozenset()
         return frozenset(Resource(kind, str(name)) for kind, name in self.head.get("held", ()))
@@ -199,10 +199,12 @@ class _Stale:
         if self.head and self.head.get("boot") != boot_id() and not self.head.get("lasting"):
             self.path.unlink(missing_ok=True)
             return [f"dropped the journal of {run}: the machine has been restarted since, which undid its changes"]
-        told: list[str] = []
+        sentences: list[str] = []
         left: list[Mapping[str, Any]] = []
         if self.unread:
-            told.append(NotUndone(f"unreadable lines in {self.path}: {self.unread}; what they noted was not undone"))
+            sentences.append(
+                NotUndone(f"unreadable lines in {self.path}: {self.unread}; what they noted was not undone")
+            )
         if self.head.get("journal", FORMAT) != FORMAT:
             return [
                 NotUndone(f"{self.path} is of another version of pdrgate and was not undone; start that version once")
@@ -231,15 +233,15 @@ class _Stale:
                     sentence = _undo(entry, hosts, self.path.stem)
                 except (TestbedError, LookupError, TypeError, AttributeError, ValueError, OSError) as error:
                     left.insert(0, entry)
-                    told.append(NotUndone(f"could not undo {json.dumps(entry)} of {run}: {error}; {RESTORE}"))
+                    sentences.append(NotUndone(f"could not undo {json.dumps(entry)} of {run}: {error}; {RESTORE}"))
                     continue
                 if sentence:
-                    told.append(f"{sentence} (left by {run})")
-        told += [
+                    sentences.append(f"{sentence} (left by {run})")
+        sentences += [
             f"dropped what {run} had changed on {machine}: it has been restarted since, which undid that"
             for machine in sorted(restarted)
         ]
-        told += [
+        sentences += [
             NotUndone(f"could not undo {count} change{'s' * (count != 1)} of {run} on {machine}: {why}; {RESTORE}")
             for machine, (count, why) in sorted(away.items())
         ]
@@ -249,12 +251,12 @@ class _Stale:
             rewrite(self.path, self.head, kept)
         else:
             self.path.unlink(missing_ok=True)
-        return told
+        return sentences
 
 
 @dataclass(frozen=True, slots=True)
 class _Machines:
-    """What a journal notes of other machines."""
+    """Other machines in a journal."""
 
     reached: Mapping[str, Mapping[str, Any]]
     """The way that each machine is reached, by its name."""
@@ -286,7 +288,7 @@ def _is_head(record: Mapping[str, Any]) -> bool:
 
 
 def _same_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """True of two changes of one setting: the earlier one can only be undone after the later one."""
+    """Whether two changes are of the same setting: the earlier one can only be undone after the later one."""
     alike = all(one.get(key) == other.get(key) for key in ("host", "knob"))
     return "change" in one and "change" in other and alike
 
@@ -314,8 +316,10 @@ class _Hosts:
         return self._hosts[name]
 
     def boot_id(self, machine: str) -> str:
-        """The boot id that another machine has now, which is ours until all is undone; one that does not answer, or is
-        another controller's now, is asked once."""
+        """The boot id that another machine has now. The machine is ours until all is undone.
+
+        A machine that does not answer, or is another controller's now, is asked once.
+        """
         if machine not in self._boots:
             try:
                 self._claim(machine)
@@ -323,7 +327,7 @@ class _Hosts:
             except TestbedError as error:
                 self._boots[machine] = error
             except (KeyError, TypeError, ValueError) as error:
-                self._boots[machine] = TestbedError(f"the journal does not tell how it is reached ({error})")
+                self._boots[machine] = TestbedError(f"the journal does not say how it is reached ({error})")
         known = self._boots[machine]
         if isinstance(known, TestbedError):
             raise known
@@ -384,7 +388,7 @@ def _undo(entry: Mapping[str, Any], hosts: _Hosts, mark: str) -> str | None:
 
 
 def _outside(host: str) -> tuple[str, str]:
-    """The host that a host's namespace belongs to, and the namespace; an empty one for a whole machine."""
+    """The host that a host's namespace belongs to, and the namespace, which is empty for a whole machine."""
     if host.startswith("netns:"):
         return "local", host.removeprefix("netns:")
     machine, _, namespace = host.partition("/")

@@ -1,4 +1,4 @@
-"""Where runs keep their locks and journals, and what tells one boot of this machine from another."""
+"""Folders of locks and journals, and the id of this machine's boot."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from pdrgate.values.errors import TestbedError
 
 STATE_DIR = Path("/run/pdrgate")
-"""Where locks and journals lie: a place that a reboot empties."""
+"""Folder of locks and journals, which a reboot empties."""
 
 LASTING_DIR = Path("/var/lib/pdrgate")
-"""Where journals of other machines lie, unless a test has a place of its own for all of them."""
+"""Folder of other machines' journals, unless a test has a place of its own for all of them."""
 
 SUT_LOCK = Path("/run/pdrgate-sut.lock")
 """The lock of a machine that something is measured on: controllers take it by SSH, and its own runs."""
@@ -19,7 +19,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def lasting(directory: Path) -> Path:
-    """Where the journals of other machines lie for runs whose state is in ``directory``."""
+    """Folder of other machines' journals, for runs whose state is in ``directory``."""
     return LASTING_DIR if directory == STATE_DIR else directory
 
 

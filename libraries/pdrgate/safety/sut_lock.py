@@ -49,7 +49,7 @@ while read -r line; do :; done
 
 
 class SutInUseError(SshError, HeldError):
-    """Somebody else has the SUT; ``ours`` when that is another testbed of this process."""
+    """Somebody else has the SUT. ``ours`` is true when that is another testbed of this process."""
 
     def __init__(self, message: str, ours: bool) -> None:
         self.ours = ours
@@ -57,7 +57,7 @@ class SutInUseError(SshError, HeldError):
 
 
 class SutLock:
-    """The right to measure on a SUT, from `acquire` to `release`; a context manager.
+    """Right to measure on a SUT, from `acquire` to `release`; a context manager.
 
     Raises:
         SutInUseError: another controller, or another testbed of this process, has it.
@@ -72,7 +72,7 @@ class SutLock:
 
     @classmethod
     def acquire(cls, host: SshHost, path: str = str(SUT_LOCK)) -> Self:
-        """Take the lock of the host's machine; the host stays open for as long as it is held."""
+        """Take the lock of the host's machine. The host stays open for as long as the lock is held."""
         lock = cls(host, path)
         lock._hold(host.connection.client().get_transport())
         host.connection.at_login.append(lock._hold)
@@ -90,7 +90,7 @@ class SutLock:
             self._hold(transport)
 
     def release(self) -> None:
-        """Let others have it; may be called twice."""
+        """Let others have the SUT. Calling it twice is harmless."""
         with contextlib.suppress(ValueError):
             self._host.connection.at_login.remove(self._hold)
         if (channel := self._channel) is not None:
@@ -123,7 +123,7 @@ class SutLock:
             channel.close()
             raise SutInUseError(
                 f"{self._host.name} is in use by a run of pdrgate on that machine itself; wait for it to end, or end "
-                "it there: lslocks tells its pid",
+                "it there: lslocks shows its pid",
                 ours=False,
             )
         complaint = last_line(channel.makefile_stderr("rb").read().decode(errors="replace"))

@@ -1,1 +1,1 @@
-"""The search for loads (floor 3): RFC 9971 MLRsearch, and the calibration that tells it where to look."""
+"""The search for loads (floor 3): RFC 9971 MLRsearch, and the calibration that gives it its highest load."""

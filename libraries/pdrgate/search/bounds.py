@@ -1,4 +1,4 @@
-"""A goal's bounds as far as the trials of a search tell them, for people who watch."""
+"""A goal's bounds while its search still runs, for people who watch."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pdrgate.record.trial import Trial
 
 
 def known_bounds(trials: Sequence[Trial], loss_ratio: float) -> tuple[float | None, float | None]:
-    """The relevant lower and upper bound of a goal of ``loss_ratio``, packets/s, as far as ``trials`` tell them.
+    """The relevant lower and upper bound of a goal of ``loss_ratio``, packets/s, by the ``trials`` so far.
 
-    A load is too high when more than half of its longest trials lost more (RFC 9971's usual exceed ratio); the upper
-    bound is the lowest such load, the lower bound the highest other load below it. Trials that are not sound say
-    nothing of the SUT and are left out. For people who watch: MLRsearch also weighs shorter and future trials.
+    A load is too high when more than half of its longest trials lost more (RFC 9971's usual exceed ratio). The upper
+    bound is the lowest such load. The lower bound is the highest other load below it. Trials that are not sound are
+    left out. The bounds are for people who watch: MLRsearch also weighs shorter and future trials.
     """
     by_load: dict[float, list[Trial]] = {}
     for trial in trials:

@@ -1,5 +1,4 @@
-"""Calibration tells where to search: up to the highest load that the generator can offer here, measured and not
-configured."""
+"""Calibration of a search: the highest load that the generator can offer here, measured and not configured."""
 
 from __future__ import annotations
 
@@ -57,11 +56,11 @@ class Calibration:
 def calibrate(measure: Measure, duration: float, flat_out: float = FLAT_OUT, *, steady: bool = False) -> Calibration:
     """Send flat out for ``duration`` seconds, 3 to 6 times: until the two best agree within 5 %.
 
-    Twice is enough where the SUT forwarded the same both times, and the generator offered ten times as much; once, if
-    nothing disturbed it, where the SUT is ``steady``: it would forward the same.
+    Two trials are enough if the SUT forwarded the same in both, and the generator offered ten times as much. One
+    undisturbed trial is enough if the SUT is ``steady``: it would forward the same again.
 
-    The first trials after a start find cold caches, and on a shared machine any may miss its CPU: what the generator
-    can do is the best it has shown, once it has shown it twice.
+    The first trials after a start find cold caches, and on a shared machine any may miss its CPU. The generator's
+    ceiling is therefore the best rate that it has shown twice.
 
     Args:
         steady: whether the SUT's speed is constant.
@@ -92,5 +91,5 @@ def _known(trials: list[Trial], steady: bool) -> bool:
 
 
 def _agree(rates: list[float]) -> bool:
-    """Whether the two highest of sorted ``rates`` do."""
+    """Whether the two highest of the sorted ``rates`` agree."""
     return rates[-2] >= rates[-1] * _AGREEMENT

@@ -12,10 +12,10 @@ _FINEST = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A search goal. Ratios are fractions, times are seconds.
+    """Search goal. Ratios are fractions, times are seconds.
 
     Raises:
-        UsageError: a value is out of its range; the message says what belongs there.
+        UsageError: a value is out of its range; the message names the range.
     """
 
     name: str

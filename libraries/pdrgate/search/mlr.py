@@ -35,7 +35,7 @@ _STEP_DOWN = 0.97
 
 
 class GoalOutcome(StrEnum):
-    """How the search for one goal ended."""
+    """Outcome of the search for one goal."""
 
     FOUND = "found"
     NO_LOWER_BOUND = "no lower bound"
@@ -49,7 +49,7 @@ class GoalOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GoalBounds:
-    """Bounds for one goal, packets/s; None where there is none."""
+    """Bounds for a goal, packets/s; None for a bound that the search did not reach."""
 
     goal: Goal
     outcome: GoalOutcome
@@ -62,7 +62,7 @@ class GoalBounds:
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """What a search found, one result per goal in the order of the goals."""
+    """Results of a search, in the order of its goals."""
 
     results: tuple[GoalBounds, ...]
     min_load: float
@@ -77,7 +77,7 @@ class SearchOutcome:
         return any(result.outcome is GoalOutcome.NO_UPPER_BOUND for result in self.results)
 
     def of(self, name: str) -> GoalBounds:
-        """The result of the goal of that name; KeyError when there is none."""
+        """The result of the goal of that name. Raises KeyError."""
         for result in self.results:
             if result.goal.name == name:
                 return result
@@ -118,7 +118,7 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
             # A surplus is no gain, and a buffer that hides an overload until the trial is over makes no load hold.
             forwarding_count=round(trial.offered * (1.0 - trial.steady_loss_ratio)),
             offered_duration=trial.sending_time or intended_duration,
-            # Up to 0.1 % unsent is the generator's noise. Told as intended_count it would be counted as loss.
+            # Up to 0.1 % unsent is the generator's noise. With the intended count it would be counted as loss.
             intended_count=trial.offered,
         )
 

@@ -1,4 +1,4 @@
-"""Patience with a machine that disturbs now and then: a trial that is not sound tells nothing of the SUT."""
+"""Patience with a machine that disturbs now and then: a trial that is not sound is measured again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Measure = Callable[[float, float], Trial]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a trial that is not sound is measured again, at once."""
+    """Number of immediate repeats of a trial that is not sound."""
 
     limited: int = 2
     """Times where the generator fell short."""
@@ -28,7 +28,7 @@ class Patience:
         return len(made) <= (self.limited if last.generator_limited else self.disturbed)
 
     def attempts(self, measure: Measure, load: float, duration: float) -> Iterator[Trial]:
-        """The trials made for one load: one, and more while they are not sound and there is patience."""
+        """The trials made for one load: repeated while they are not sound and patience lasts."""
         made: list[Trial] = []
         while not made or self.again(made):
             made.append(measure(load, duration))

@@ -40,7 +40,7 @@ from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS
 
 
 class StabilityVerdict(StrEnum):
-    """What an assessment says; a subset of the gate's verdicts plus STABLE, which has no baseline to compare with."""
+    """Verdict of an assessment: a subset of the gate's verdicts plus STABLE, which has no baseline to compare with."""
 
     STABLE = "STABLE"
     """The curve supports a PDR."""
@@ -53,7 +53,7 @@ class StabilityVerdict(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """What a program that ends with this verdict exits with."""
+        """Exit code of a program that ends with this verdict."""
         if self is StabilityVerdict.GENERATOR_LIMITED:
             return EXIT_FAULT
         return EXIT_PASS if self is StabilityVerdict.STABLE else EXIT_FAIL
@@ -173,17 +173,17 @@ def assess(
 ) -> Assessment:
     """Assess one experiment: all ``trials`` of one scenario and boot, in measured order.
 
-    From the PDR on the throughput is asked to stay the same. Not so where trials tell what is delivered there
-    (`Phase.PAST`): then that is a measurand of its own, and is compared. Its loads are in the curve and its labels, and
-    no check looks at those between the PDR and the highest.
+    From the PDR on the throughput must stay the same. An exception are experiments with trials of the delivered rate
+    past the PDR (`Phase.PAST`): it is then a measurand of its own, and is compared. Its loads are in the curve and its
+    labels, and no check looks at those between the PDR and the highest.
 
     Without ``over_time`` only the curve's shape is judged. That is for trials of several boots, measured in turn with
-    those of another build: what differs from boot to boot, or as time goes by, is then told by the two together.
+    those of another build. Differences between boots, or over time, then show in the comparison of the two.
 
     Args:
-        spare_dips: leave lone dips out of what the checks on loss, saturation and spread judge, as trials on a machine
-            ask that others use too. The curve and its labels are of all trials.
-        pdr: the PDR in packets/s, where trials of its own have told it; else it is where the curve crosses the
+        spare_dips: leave lone dips out of the trials that the checks on loss, saturation and spread judge, as a shared
+            machine requires. The curve and its labels are of all trials.
+        pdr: the PDR in packets/s, if trials of its own have measured it; else the load where the curve crosses the
             threshold. All that names a PDR names this one.
 
     Raises:
@@ -263,7 +263,7 @@ def _over_time(
 
 
 def _outside(trials: list[Trial], curve: LoadLossCurve, pdr: float | None) -> list[Trial]:
-    """The trials up to the PDR, and those at the highest load that any of them tells of, and beyond."""
+    """The trials up to the PDR, and those at the curve's highest load and beyond."""
     if pdr is None or not curve.points:
         return trials
     return [one for one in trials if not pdr < one.intended_load < curve.loads[-1]]

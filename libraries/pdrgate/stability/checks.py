@@ -1,11 +1,12 @@
 """The checks behind a verdict: each names its number, its bound, and what they mean in one sentence.
 
-A check passes, fails, or cannot be decided (``passed`` is None): too few repeats to tell, never a guess. A check fails
-only beyond what the repeats' own scatter explains. ``Bounds.false_alarm`` is one budget: each statistical check spends
-its share of it over all the loads or series it looks at (Bonferroni), so looking at more raises no more false alarms.
+A check passes, fails, or cannot be decided (``passed`` is None): too few repeats for an answer, never a guess. A check
+fails only beyond what the repeats' own scatter explains. ``Bounds.false_alarm`` is one budget: each statistical check
+spends its share of it over all the loads or series it looks at (Bonferroni), so looking at more raises no more false
+alarms.
 
-How often a sound SUT is called UNSTABLE, and how often each check finds the fault that it is for, tests/bench/
-check_power.py tells by simulation at the size of each profile; its figures stand in docs/method-curve.md.
+tests/bench/check_power.py simulates, at the size of each profile, how often a sound SUT is called UNSTABLE, and how
+often each check finds the fault that it is for. Its figures stand in docs/method-curve.md.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ SPREAD = "spread"
 STATISTICAL = (SATURATION, LOW_LOAD_LOSS, TREND, AUTOCORRELATION, TWO_MODES, SPREAD)
 """The checks that chance can fail. A livelock halves the throughput: no noise does."""
 _MODES = "see two modes"
+_TREND = "distinguish a trend from chance"
 _LOSSY = 2
 """Trials that lose too much at a low load, before it is the SUT that does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the checks ask. Ratios are fractions; effects are relative to the throughput or PDR they concern."""
+    """Bounds of the checks. Ratios are fractions; effects are relative to the throughput or PDR they concern."""
 
     low_load_loss: float | None = None
     """Largest mean PLR at low loads; None means a fifth of the PLR threshold (0.1 % for PDR@0.5 %).
@@ -85,7 +87,7 @@ class StabilityCheck:
     name: str
     passed: bool | None
     value: float | None
-    """The number that decided, None when there is none."""
+    """The number that decided, None if there is none."""
     bound: float | None
     sentence: str
 
@@ -106,7 +108,7 @@ def check_enough_data(
     """Enough loads, enough repeats at the loads around the PDR, and the PDR above the lowest load.
 
     Args:
-        measured: of all trials, where the curve leaves lone dips out, or loads that something else tells of: they
+        measured: curve of all trials, if ``curve`` leaves lone dips out, or loads that another measurand covers: they
             count as repeats, and as loads.
     """
     name = ENOUGH_DATA
@@ -193,9 +195,9 @@ def check_saturation(
 def check_plateau(
     curve: LoadLossCurve, pdr: PdrEstimate, *, plr_threshold: float, eta: float, bounds: Bounds
 ) -> StabilityCheck:
-    """Saturation where nothing is asked of the loads between the PDR and the highest: one TIR from there to here.
+    """Saturation if no check looks at the loads between the PDR and the highest: one TIR from there to here.
 
-    So loss that begins before saturation is told from a PDR that is where saturation begins, as by `check_saturation`.
+    Like `check_saturation`, it distinguishes loss that begins before saturation from a PDR at the onset of saturation.
     """
     name = SATURATION
     top, past = curve.points[-1], first_past(curve.steady_plrs, plr_threshold)
@@ -279,7 +281,7 @@ def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_
     long = [one for one in series if len(one.values) >= fewest]
     known = [(one, one.trend) for one in long if one.trend is not None and one.trend.least_p <= bounds.each]
     if not known:
-        return StabilityCheck(TREND, None, None, bounds.drift, _not_enough(series, "tell a trend from chance", fewest))
+        return StabilityCheck(TREND, None, None, bounds.drift, _not_enough(series, _TREND, fewest))
     level = bounds.each / len(known)
     failed = [found for found in known if found[1].p_value <= level and abs(found[1].change) > bounds.drift]
     one, worst = max(failed or known, key=lambda found: abs(found[1].change))
@@ -382,7 +384,7 @@ def _not_enough(series: Sequence[Repeats], what: str, fewest: int = 0) -> str:
 
 
 def _tir_margin(before: LoadPoint, after: LoadPoint, level: float) -> float:
-    """One-sided half width of the TIR between two loads at ``level``; 0 where a load has no deviation."""
+    """One-sided half width of the TIR between two loads at ``level``; 0 if a load has no deviation."""
     if before.runs < 2 or after.runs < 2:
         return 0.0
     first = sample_deviation(before.throughputs) ** 2 / before.runs

@@ -40,12 +40,12 @@ class LoadPoint:
     lcl: float | None
     ucl: float | None
     delta_ucl: float | None
-    """(UCL - PLR) / PLR; None also when the PLR is 0."""
+    """Relative distance of the UCL: (UCL - PLR) / PLR; None also when the PLR is 0."""
     deliveries: tuple[float, ...]
     """The part of the load that came back while sending went on, one for each repeat, see
     `Trial.throughput_ratio`."""
     steady: Steady
-    """What the load would lose if its trials went on: what a PDR is told by."""
+    """Loss of the load if its trials went on, from which a PDR is computed."""
     surplus: float
     """Mean of forwarded-beyond-offered over offered: beside the loss, never netted against it."""
     left_out: int
@@ -53,7 +53,7 @@ class LoadPoint:
     disturbed: int = 0
     """Repeats left out because the machine disturbed them."""
     least: float | None = None
-    """Packets/s: the least that a repeat delivered in half of its time; None where that is not what they were made for.
+    """Packets/s: the least that a repeat delivered in half of its time; None if that is not what they were made for.
     """
 
     @property
@@ -206,9 +206,11 @@ class LoadLossCurve:
         return self._crossing_of(lowers, threshold) if len(lowers) > 1 else self.loads[0]
 
     def _crossing_of(self, limits: Sequence[float], threshold: float) -> float | None:
-        """The load where limits of the PLR cross the threshold. The curve loses as much more, or less, than the mean
-        forwards as much less, or more. What a queue holds is in no throughput, so the two do not add up to the
-        load."""
+        """The load where limits of the PLR cross the threshold.
+
+        The curve loses as much more, or less, than the mean forwards as much less, or more. Packets in a queue are in
+        no throughput, so the two do not add up to the load.
+        """
         rates = [
             point.throughput * (1.0 - limit) / (1.0 - point.steady.plr) if point.steady.plr < 1.0 else 0.0
             for point, limit in zip(self.points, limits, strict=False)  # the limits end where they are past

@@ -1,4 +1,4 @@
-"""Lone dips: trials in which a shared machine, as far as one can tell, took the SUT's CPU away."""
+"""Lone dips: trials in which a shared machine, as far as the repeats show, took the SUT's CPU away."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEPTH: Final = 0.05
 _REACH: Final = 4.0
 """Median absolute deviations below the median that a dip has at least, beside `_DEPTH`."""
 _FEWEST: Final = 3
-"""Repeats of a load, to tell a dip; of as many, one may be."""
+"""Repeats of a load that are needed to find a dip. One of as many may be a dip."""
 
 
 def without_lone_dips(trials: Sequence[Trial], false_alarm: float) -> list[Trial]:
@@ -35,7 +35,7 @@ def without_lone_dips(trials: Sequence[Trial], false_alarm: float) -> list[Trial
 
 
 def _dips(own: Sequence[Trial]) -> list[Trial]:
-    """The dips among trials at one load; none where they are more than a few."""
+    """The dips among trials at one load; none if they are more than a few."""
     middle, deviation = deviation_about_median([trial.throughput_ratio for trial in own])
     least = middle - max(_DEPTH * middle, _REACH * deviation)
     found = [trial for trial in own if trial.throughput_ratio < least]

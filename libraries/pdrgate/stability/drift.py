@@ -24,13 +24,16 @@ MOST_SERIES = 3
 """Series of single loads that are judged at most, beside the series of all trials past the PDR."""
 PACKETS_PER_SECOND = "packets/s"
 WANDER_MIN_RUNS = 15
-"""Values that tell a trend or wandering of one run from chance: with fewer the bound on neighbours comes near what
-neighbours can be alike, and three repeats of three loads, each relative to its median, are often in order."""
+"""Values that distinguish a trend or wandering of one run from chance.
+
+With fewer, the bound on neighbours comes near what neighbours can be alike, and three repeats of three loads, each
+relative to its median, are often in order.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatScatter:
-    """How far a quantity deviates from repeat to repeat."""
+    """Deviation of a quantity from repeat to repeat."""
 
     quantity: str
     deviation: float
@@ -44,7 +47,7 @@ class Repeats:
     """A series of repeats in measured order, and its behaviour over time."""
 
     quantity: str
-    """What the values are, for people: ``PDR`` or ``throughput at 1.2 Mpps``."""
+    """Name of the values for people: ``PDR`` or ``throughput at 1.2 Mpps``."""
     load: float | None
     """The load it was measured at; None for the PDR."""
     values: tuple[float, ...]
@@ -54,9 +57,9 @@ class Repeats:
     wander: float
     """Largest minus smallest mean of four consecutive parts, relative to the mean."""
     each: str = "repeat"
-    """What gave one value."""
+    """Name of the event that gave one value."""
     references: int = 0
-    """The number of values that others were compared with to tell modes."""
+    """Number of values that others were compared with to find modes."""
     unit: str = PACKETS_PER_SECOND
     """The values'."""
 
@@ -127,7 +130,7 @@ def repeats_that_matter(curve: LoadLossCurve, plr_threshold: float, false_alarm:
 
 
 def series_looked_at(curve: LoadLossCurve) -> int:
-    """How many series are long enough to look at neighbours: they share a level."""
+    """Number of series that are long enough to look at neighbours: they share a level."""
     runs = max((point.runs for point in curve.points), default=0)
     return 1 + (MOST_SERIES if runs >= WANDER_MIN_RUNS else 0)
 
@@ -135,7 +138,7 @@ def series_looked_at(curve: LoadLossCurve) -> int:
 def trials_past_the_pdr(
     trials: Sequence[Trial], judged: LoadLossCurve, curve: LoadLossCurve, plr_threshold: float, false_alarm: float
 ) -> Repeats | None:
-    """All trials past the PDR as one series of throughputs, in measured order; None when there are none.
+    """All trials past the PDR as one series of throughputs, in measured order; None if there are none.
 
     Each is taken relative to the median of its load, and in packets/s by the mean of these.
 
@@ -162,7 +165,7 @@ def trials_past_the_pdr(
         values=values,
         trend=monotone_trend(values),
         autocorrelation=lag1_autocorrelation(values, false_alarm),
-        # Many repeats of a load tell it by themselves, and have outliers that set the loads apart.
+        # Many repeats of a load show modes by themselves, and have outliers that set the loads apart.
         modes=_modes_together(saturated, scale) if len(saturated[0]) < WANDER_MIN_RUNS else None,
         wander=wander(values),
         each="trial",
@@ -171,10 +174,10 @@ def trials_past_the_pdr(
 
 
 def _modes_together(rates: Sequence[Sequence[float]], scale: float) -> Modes | None:
-    """The modes of the rates at several loads, each relative to the best of its load, which itself tells nothing then.
+    """The modes of the rates at several loads, each relative to the best of its load, which itself is left out.
 
-    Not to the median: where half of the trials at a load are slow, it is neither level. The first load may lie between
-    two levels, and cut the higher one off; so the others are looked at without it, too.
+    The median is no reference: if half of the trials at a load are slow, it is neither level. The first load may lie
+    between two levels, and cut the higher one off, so the others are looked at without it, too.
     """
     found = [
         two_modes([scale * value / max(own) for own in some for value in sorted(own)[:-1]])
@@ -184,9 +187,10 @@ def _modes_together(rates: Sequence[Sequence[float]], scale: float) -> Modes | N
 
 
 def scatters(curve: LoadLossCurve, plr_threshold: float) -> tuple[RepeatScatter, ...]:
-    """The deviation of the PDR and of the throughput at the two loads past it, and of that past the PDR as a whole.
+    """Deviation of the PDR, of the throughput at each of the two loads past it, and of the throughput past it as a
+    whole.
 
-    The last is the pooled deviation of the loads past the PDR, each about its own mean: few repeats tell more together.
+    The last is the pooled deviation of the loads past the PDR, each about its own mean: few repeats say more together.
     """
     found = [one.scatter for one in _series(curve, plr_threshold, 0.5)]
     past = first_past(curve.steady_plrs, plr_threshold)

@@ -1,8 +1,8 @@
-"""What of a file belongs together: one scenario and boot, or one side of one comparison of builds.
+"""Experiments in a file: the trials of one scenario and boot, or of one side of one comparison of builds.
 
-A file has all that a run measured, in measured order, and no word between two comparisons. They are told apart by the
-test that asked for them, where it is known, by their builds, and by a number of a pair that comes again: of one
-comparison no pair is measured twice, but for one that failed or was killed, which is begun anew at once.
+A file has all that a run measured, in measured order, and no separator between two comparisons. They are distinguished
+by the test that asked for them, if it is known, by their builds, and by a pair's number that comes again: no comparison
+measures a pair twice, except for one that failed or was killed, which is begun anew at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pdrgate.record.trial import Trial
 
 @dataclass(slots=True)
 class _Comparison:
-    """A comparison whose trials are being told apart from those of others."""
+    """Comparison whose trials are being separated from those of others."""
 
     question: tuple[str, ...]
     builds: dict[str, str]
@@ -23,7 +23,7 @@ class _Comparison:
     pairs: set[int] = field(default_factory=set)
 
     def takes(self, question: tuple[str, ...], builds: dict[str, str], pair: int) -> bool:
-        """Whether a pair may be one of it."""
+        """Whether a pair may belong to the comparison."""
         alike = all(self.builds.get(side, build) == build for side, build in builds.items())
         return self.question == question and alike and not (pair and pair in self.pairs)
 
@@ -75,7 +75,7 @@ def experiments(measured: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
 
 
 def _question(one: Trial) -> tuple[str, ...]:
-    """What was asked, and by which test: trials of two questions are never of one comparison."""
+    """Scenario and test of a trial. Trials with different ones are never of one comparison."""
     return one.belonging.scenario, one.belonging.test
 
 

@@ -1,4 +1,4 @@
-"""The loss ratio that a PDR was measured for, as the name of its scenario tells it."""
+"""The loss ratio that a PDR was measured for, parsed from the name of its scenario."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pdrgate.stats.ranks import LAG1_MIN_RUNS, TREND_MIN_RUNS
 def steady(quantity: str, values: tuple[float, ...]) -> tuple[StabilityCheck, ...]:
     """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot.
 
-    That its values scatter is no fault: the interval of their mean tells it, and more of them narrow it.
+    Scatter of its values is no fault: it shows in the interval of their mean, and more values narrow it.
     """
     bounds = Bounds()
     series = (Repeats.of(quantity, None, values, bounds.each),)
@@ -34,8 +34,8 @@ def one_level(quantity: str, values: tuple[float, ...], unit: str = PACKETS_PER_
 def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> StabilityCheck:
     """The check that a rate does not flip within boots, by all of them together.
 
-    Each value is taken relative to the best of its boot, which itself tells nothing then: boots have levels of their
-    own, of a few per cent.
+    Each value is taken relative to the best of its boot, which itself is left out: boots have levels of their own, of a
+    few per cent.
 
     Args:
         boots: what was measured at one load in each boot.

@@ -1,4 +1,4 @@
-"""A few boots that come up slower than the others are told apart: are they one build's, or the testbed's?"""
+"""Slow boots: whether the few boots that come up slower than the others are one build's, or the testbed's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SlowBoots:
     boots: int
     """The number of boots of each build."""
     depth: float
-    """How much slower they are, as a part of the others' level."""
+    """Relative slowness against the others' level."""
 
     @property
     def testbeds(self) -> bool:
@@ -44,7 +44,7 @@ class SlowBoots:
 
     @property
     def _by_chance(self) -> float:
-        """Fisher's exact test, both sides: how often so many slow boots fall as unevenly on the builds."""
+        """Fisher's exact test, both sides: probability of the slow boots falling as unevenly on the builds."""
         slow = self.baseline + self.candidate
         ways = [
             comb(self.boots, ours) * comb(self.boots, slow - ours)
@@ -55,7 +55,7 @@ class SlowBoots:
 
 
 def slow_boots(baseline: Sequence[float], candidate: Sequence[float]) -> SlowBoots | None:
-    """The few boots that are slower; None where there are none, or they are no few.
+    """The few boots that are slower; None if there are none, or they are no few.
 
     Boots that come up at either of two levels as often are builds that flip; few are a minority that half of all boots
     would show in one of fifty comparisons.

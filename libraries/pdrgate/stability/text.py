@@ -42,7 +42,7 @@ def render_assessments(assessments: Sequence[Assessment]) -> str:
 
 
 def render_transfers(assessments: Sequence[TransfersAssessment]) -> str:
-    """The same of closed loops, which have no PDR."""
+    """Text of assessments of closed loops, which have no PDR."""
     if len(assessments) == 1:
         return "\n".join(_whole_of_transfers(assessments[0]))
     below = _common_directory([found.source for found in assessments])

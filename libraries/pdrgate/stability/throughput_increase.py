@@ -21,7 +21,7 @@ _ENTRY_FACTOR = 3.0
 
 
 class TirReading(StrEnum):
-    """How the entry into saturation is tested."""
+    """Test of the entry into saturation."""
 
     STRICT = "strict"
     TOLERANT = "tolerant"

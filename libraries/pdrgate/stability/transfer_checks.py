@@ -1,4 +1,4 @@
-"""Can the throughput of repeated transfers be told by one number? The checks over time, as they are made of a curve."""
+"""Checks over time of repeated transfers, as they are made of a curve: is their throughput one number?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[
 
 
 def verdict_of(checks: Sequence[StabilityCheck]) -> tuple[StabilityVerdict, str]:
-    """What checks of transfers come to, and why; of too few repeats nobody knows."""
+    """Verdict of checks of transfers, and its reason. Too few repeats are INCONCLUSIVE."""
     failed = next((check for check in checks if check.passed is False), None)
     if failed is not None:
         return StabilityVerdict.UNSTABLE, failed.sentence
@@ -54,7 +54,7 @@ def verdict_of(checks: Sequence[StabilityCheck]) -> tuple[StabilityVerdict, str]
 
 @dataclass(frozen=True, slots=True)
 class TransfersAssessment:
-    """What is known of one experiment of a closed loop, which has no curve of losses."""
+    """Assessment of one experiment of a closed loop, which has no curve of losses."""
 
     experiment: Experiment
     checks: tuple[StabilityCheck, ...]
@@ -80,7 +80,7 @@ class TransfersAssessment:
         return sum(rates) / len(rates), interval.low, interval.high
 
     def windows(self) -> dict[tuple[str, int], list[Trial]]:
-        """The transfers that tell of the SUT by phase and window, in the order in which these were first asked for."""
+        """The sound transfers by phase and window, in the order in which these were first measured."""
         found: dict[tuple[str, int], list[Trial]] = {}
         for one in self.experiment.trials:
             if one.sound:
@@ -113,16 +113,16 @@ def assess_transfers(experiment: Experiment) -> TransfersAssessment:
     """Whether the throughput of an experiment's repeats, or of all its transfers where it has none, is one number."""
     rates = [one.transfer.throughput / _PER_UNIT for one in _repeats(experiment)]
     if not rates:
-        reason = "no transfer tells of the SUT; each was disturbed, or at rest"
+        reason = "no transfer shows the SUT; each was disturbed, or at rest"
         return TransfersAssessment(experiment, (), StabilityVerdict.INCONCLUSIVE, reason)
     checks = transfer_checks(_QUANTITY, _UNIT, rates)
     return TransfersAssessment(experiment, checks, *verdict_of(checks))
 
 
 def round_trip(transfers: Sequence[Trial]) -> float | None:
-    """The median of their round trip times, seconds; None where none tells one."""
-    told = [one.transfer.senders.rtt for one in transfers if one.transfer.senders.rtt is not None]
-    return median(told) if told else None
+    """The median of their round trip times, seconds; None if none has one."""
+    times = [one.transfer.senders.rtt for one in transfers if one.transfer.senders.rtt is not None]
+    return median(times) if times else None
 
 
 def _repeats(experiment: Experiment) -> tuple[Trial, ...]:

@@ -1,9 +1,9 @@
 """Trials from files: our ``trials.jsonl`` and the two formats of PASTRAMI's published results.
 
 Ours has one Trial per line and may end in a line that a killed run did not finish. Theirs has one line per load:
-``[[load, rx_discards], [tx, rx, …], [tx, rx, …], …]``, one ``[tx, rx, …]`` per run; what follows tx and rx is their
-business. They record no intended count, so a generator's shortfall cannot be seen in their files: tx is what was
-offered. Whichever format a file has is told by its first character.
+``[[load, rx_discards], [tx, rx, …], [tx, rx, …], …]``, one ``[tx, rx, …]`` per run; what follows tx and rx is not read.
+They record no intended count, so a generator's shortfall cannot be seen in their files: tx is the offered count. The
+first character of a file shows its format.
 """
 
 from __future__ import annotations
@@ -32,14 +32,13 @@ _LARGEST_COUNT = 2**64
 
 @dataclass(frozen=True, slots=True)
 class TrialsRead:
-    """What a file of trials holds, in measured order."""
+    """Trials of a file, in measured order."""
 
     trials: tuple[Trial, ...]
     notes: tuple[str, ...] = ()
-    """What a reader should know of them."""
+    """Notes for a reader of the trials."""
     published: bool = False
-    """Whether it is one of PASTRAMI's: they tell no scenario, and what is taken for one is a guess by the file's
-    name."""
+    """Whether the file is one of PASTRAMI's. They name no scenario, which is guessed from the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,13 @@ class Experiment:
         return self.trials[0].closed_loop
 
 
-def expand(paths: Iterable[Path], told: Callable[[str], None] = lambda sentence: None) -> list[Path]:
+def expand(paths: Iterable[Path], report: Callable[[str], None] = lambda sentence: None) -> list[Path]:
     """Replace each directory by the files of trials below it, sorted: ours, and PASTRAMI's ``*.txt``.
 
-    One that holds nothing is left out where there are others: it is what a run leaves that was killed before its first
-    trial had ended.
+    An empty file is left out if there are others: a run leaves one that was killed before its first trial had ended.
 
     Args:
-        told: gets a sentence on each file that is left out.
+        report: gets a sentence on each file that is left out.
 
     Raises:
         DataError: a directory has no such file or cannot be read, or no file holds anything.
@@ -77,7 +75,7 @@ def expand(paths: Iterable[Path], told: Callable[[str], None] = lambda sentence:
         raise DataError(f"{folder}: every file of trials in this directory is empty; name one that is not")
     for file in named:
         if full and file not in full:
-            told(f"{file} is empty; left out")
+            report(f"{file} is empty; left out")
     return full or named
 
 

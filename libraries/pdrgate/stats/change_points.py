@@ -1,9 +1,9 @@
-"""A change point is where a series moved from one level to another, and stayed there.
+"""Change points: where a series moved from one level to another, and stayed there.
 
 The levels are found by PELT's optimum on a quadratic cost (Killick, Fearnhead and Eckley, Optimal Detection of
 Changepoints With a Linear Computational Cost, JASA 107, 2012), as ruptures computes it. Around it stands what a history
 of builds asks for: values that stand alone are left out, a level is held by several values, each change must pass a
-test of its own, and a slow creep is told as one. tests/bench/trend_alarm.py compares it with others.
+test of its own, and a slow creep is reported as a creep. tests/bench/trend_alarm.py compares it with others.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ChangePoint:
     after: int
     """Index of the first one that surely was at the level after."""
     change: float
-    """(level after - level before) / level before."""
+    """Relative change: (level after - level before) / level before."""
     lower: float
     upper: float
     creeps: bool
@@ -73,8 +73,7 @@ class _Move:
 
 
 def change_points(values: Sequence[float], least: float = 0.01, confidence: float = 0.99) -> tuple[ChangePoint, ...]:
-    """The changes for good of the values, in their order; none where they did not move, or where they are too few to
-    say.
+    """The lasting changes of the values, in their order; empty if they did not move, or are too few.
 
     Args:
         values: in the order of time, above 0, in any unit: changes are relative, and so is their deviation.
@@ -224,7 +223,7 @@ class _Slope:
 
 
 def _slope(series: _Values, start: int, end: int, deviation: float) -> _Slope | None:
-    """The slope that fits best; None where there are too few values for one."""
+    """The slope that fits best; None if there are too few values for one."""
     part = series[start:end]
     count = len(part)
     places = np.unique(np.linspace(0, count - 1, min(count, _PLACES)).astype(np.int64))

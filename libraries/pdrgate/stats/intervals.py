@@ -25,7 +25,7 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """high - low."""
+        """Width of the interval: high - low."""
         return self.high - self.low
 
     def __contains__(self, value: float) -> bool:
@@ -75,7 +75,8 @@ def sample_deviation(values: Sequence[float]) -> float:
 
 
 def load_meanwhile() -> None:
-    """Import what quantiles are told by, which takes a second, beside whoever is about to wait for something else."""
+    """Import scipy's quantiles, which takes a second, in a thread beside a caller that is about to wait for something
+    else."""
     threading.Thread(target=t_quantile, args=(0.5, 1.0), daemon=True).start()
 
 
@@ -95,9 +96,9 @@ def t_quantile(probability: float, freedom: float) -> float:
 
 
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """(LCL, UCL): the interval that holds the true mean with ``confidence`` (PASTRAMI section IV-A).
+    """The interval (LCL, UCL) that holds the true mean with ``confidence`` (PASTRAMI section IV-A).
 
-    Not clipped to any range: the lower limit of a loss ratio may be negative.
+    It is not clipped to any range: the lower limit of a loss ratio may be negative.
 
     Raises:
         ValueError: fewer than two values, or a confidence outside (0, 1).
@@ -126,7 +127,8 @@ def change_interval(candidate: Sequence[float], baseline: Sequence[float], confi
     difference divided by the baseline's mean, it carries the baseline's own uncertainty.
 
     Raises:
-        ValueError: a sample has fewer than two values, or the baseline's mean cannot be told from 0.
+        ValueError: a sample has fewer than two values, or the baseline's mean does not differ from 0 beyond its
+            scatter.
     """
     _need_two(candidate, "a change interval")
     _need_two(baseline, "a change interval")
@@ -141,7 +143,7 @@ def change_interval(candidate: Sequence[float], baseline: Sequence[float], confi
     candidate_term = (t * sample_deviation(candidate) / base) ** 2 / len(candidate)
     baseline_term = (t * sample_deviation(baseline) / base) ** 2 / len(baseline)
     if baseline_term >= 1:
-        raise ValueError("the baseline scatters so much that its mean cannot be told from 0; repeat it more often")
+        raise ValueError("the baseline scatters so much that its mean may be 0; repeat it more often")
     half = math.sqrt(candidate_term * (1 - baseline_term) + ratio**2 * baseline_term)
     low, high = ((ratio + sign * half) / (1 - baseline_term) - 1 for sign in (-1, 1))
     return Change(ratio - 1, Interval(low, high))
@@ -202,12 +204,13 @@ def paired_change_interval(candidate: Sequence[float], baseline: Sequence[float]
 
 
 def log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
-    """The `raw_log_ratios`, `winsorised`: of many pairs, a lone one that dips moves no mean. Raises as they do."""
+    """The `raw_log_ratios`, `winsorised`, so that a lone dip among many pairs does not move the mean. Raises as they
+    do."""
     return winsorised(raw_log_ratios(candidate, baseline))
 
 
 def raw_log_ratios(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[float, ...]:
-    """log(candidate / baseline) of each pair, `without_order`: what the order of its boots does is no change.
+    """Logarithm log(candidate / baseline) of each pair, `without_order`: the effect of the order of boots is no change.
 
     Raises:
         ValueError: samples of different lengths, or a value that is not positive and finite.

@@ -38,7 +38,7 @@ class Modes:
 
     @property
     def excess(self) -> float:
-        """How far the separation lies beyond its bound."""
+        """Distance of the separation beyond its bound."""
         return self.separation - self.bound
 
     @property

@@ -1,4 +1,4 @@
-"""What the order does in which the two values of a pair are measured: A B, then B A."""
+"""Effect of the order in which the two values of a pair are measured: A B, then B A."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pdrgate.stats.robust import winsorised
 
 FEWEST_IN_ORDER = 6
-"""Values, to tell what every second one is off by from chance."""
+"""Fewest values that distinguish an offset of every second value from chance."""
 _BY_CHANCE = 0.001
 """Samples of independent values in which every second one seems to be off."""
 
 
 def order_effect(values: Sequence[float]) -> float:
-    """The amount by which every first value lies above the mean and every second one below it; 0 where chance
-    explains it.
+    """The amount by which every first value lies above the mean and every second one below it; 0 if chance explains it.
 
     Of values that alternate by d around a level the two halves, first ones and second ones, are two samples: Student's
     t of their difference, at a level of one of a thousand. Lone values that lie apart are pulled in before.

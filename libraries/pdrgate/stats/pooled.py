@@ -20,14 +20,18 @@ class Deviation:
     """Degrees of freedom; of values that weigh less than one, less than they number."""
 
     def with_values(self, values: Sequence[float]) -> Deviation:
-        """The same, once these values of one group have told it, too."""
+        """The deviation pooled with these values of one group."""
         centre = fmean(values)
         freedom = self.freedom + len(values) - 1
         squares = self.freedom * self.value**2 + math.fsum((value - centre) ** 2 for value in values)
         return Deviation(math.sqrt(squares / freedom), freedom)
 
     def at_least(self, confidence: float = 0.95) -> float:
-        """What it is not below, for normal values (by chi-square). Raises ValueError unless 0 < confidence < 1."""
+        """Lower confidence bound of the deviation, for normal values (by chi-square).
+
+        Raises:
+            ValueError: unless 0 < confidence < 1.
+        """
         if not 0 < confidence < 1:
             raise ValueError(f"confidence is {confidence!r}: it must lie between 0 and 1")
         from scipy.special import chdtri  # alone it costs a third of what scipy.stats costs to import
@@ -36,7 +40,7 @@ class Deviation:
 
 
 def pooled_deviation(groups: Iterable[Sequence[Weighed]]) -> Deviation | None:
-    """The deviation of values around the mean of their own group; None where no group has two.
+    """The deviation of values around the mean of their own group; None if no group has two.
 
     The pooled variance, sum of squares over degrees of freedom, each group having sum(w) - sum(w^2) / sum(w) of these:
     n - 1 where all n weigh one, and w (n - 1) where all weigh w, so that what is known is forgotten as weights fall.

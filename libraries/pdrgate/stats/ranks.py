@@ -1,7 +1,7 @@
-"""Does a series of repeats stay where it is, and do two samples lie in one place? Both are told by ranks.
+"""Rank tests: does a series of repeats stay where it is, and do two samples lie in one place?
 
-Ranks, because repeats of a software router have heavy tails: a false alarm rate that rests on normal noise would not
-hold, and one outlier must not look like a trend. Series are in measured order, n finite numbers.
+Repeats of a software router have heavy tails: a false alarm rate that rests on normal noise would not hold, and one
+outlier must not look like a trend. Series are in measured order, n finite numbers.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Autocorrelation:
 def monotone_trend(values: Sequence[float]) -> Trend | None:
     """Theil-Sen slope times n - 1 over the median, with the two-sided p-value of Kendall's S.
 
-    The p-value is exact for independent values of any distribution without ties, and too large (never too small)
-    with ties. Values of which neighbours are alike rise and fall by themselves: from 10 values on, where what is left
-    of them without the slope has a positive lag-1 autocorrelation r of the ranks, the variance of S is that of
-    n (1 - r) / (1 + r) values (Hamed and Rao, J. Hydrology 204, 1998, for r at lag k = r^k), and the p-value the
-    larger of the two. None for fewer than 4 values, where no trend can be told from chance, and for a median of 0.
-    Of more than 2000 values the means of as many parts are taken, for the work grows with the square.
+    The p-value is exact for independent values of any distribution without ties, and too large (never too small) with
+    ties. Values whose neighbours are alike rise and fall by themselves. From 10 values on, if their residuals without
+    the slope have a positive lag-1 autocorrelation r of the ranks, the variance of S is that of n (1 - r) / (1 + r)
+    values (Hamed and Rao, J. Hydrology 204, 1998, for r at lag k = r^k), and the p-value the larger of the two. None is
+    returned for fewer than 4 values, where no trend differs from chance, and for a median of 0. More than 2000 values
+    are replaced by the means of 2000 parts, for the work grows with the square.
     """
     series = np.asarray(values, dtype=np.float64)
     parts = min(len(series), _MOST_OF_A_TREND)
@@ -96,7 +96,7 @@ def lag1_autocorrelation(values: Sequence[float], false_alarm: float = 0.01) -> 
 
 
 def wander(values: Sequence[float], blocks: int = 4) -> float:
-    """How far the level moves: largest minus smallest mean of ``blocks`` consecutive parts, over the series' mean.
+    """Shift of the level: largest minus smallest mean of ``blocks`` consecutive parts, over the series' mean.
 
     0 when there are fewer values than blocks, or the mean is 0.
     """
@@ -108,7 +108,7 @@ def wander(values: Sequence[float], blocks: int = 4) -> float:
 
 
 def rank_sum_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """How likely chance alone sets two samples of one distribution as far apart: two-sided, 1 where one is empty.
+    """Probability that chance alone sets two samples of one distribution as far apart: two-sided, 1 if one is empty.
 
     Wilcoxon's rank sum (Biometrics Bull. 1, 1945), exact for values of any distribution without ties; with ties too
     large where it is exact, never too small. Of more than `_EXACT_UP_TO` values by the normal approximation.
@@ -129,7 +129,7 @@ def rank_sum_p(first: Sequence[float], second: Sequence[float]) -> float:
 
 @lru_cache(maxsize=128)
 def _rank_sums(chosen: int, n: int) -> NDArray[np.float64]:
-    """Probability of each sum of so many ranks chosen by chance from 1 to n."""
+    """Probability of each sum of ``chosen`` ranks chosen by chance from 1 to n."""
     most = chosen * n
     counts = np.zeros((chosen + 1, most + 1))
     counts[0, 0] = 1
@@ -156,7 +156,7 @@ def _kendall_p(score: int, n: int) -> float:
 
 
 def _normal_p(score: int, n: int, inflated: float) -> float:
-    """The same by the normal approximation, with so many times the variance of independent values."""
+    """The p-value by the normal approximation, with ``inflated`` times the variance of independent values."""
     deviation = math.sqrt(inflated * n * (n - 1) * (2 * n + 5) / 18)
     return min(1.0, 2 * NormalDist().cdf(-(abs(score) - 1) / deviation)) if score else 1.0
 

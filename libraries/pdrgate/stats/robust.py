@@ -6,16 +6,18 @@ import statistics
 from collections.abc import Sequence
 
 FEWEST_WITH_DIPS = 8
-"""Values, to tell which of them lie apart."""
+"""Fewest values among which outlying ones can be found."""
 _ONE_OF = 6
-"""One of so many values may lie apart; of 12, two. More are no lone dips, and the deviation has to tell of them."""
+"""One of so many values may lie apart; of 12, two. More are no lone dips, and belong in the deviation."""
 _REACH = 3.0
 """Deviations from the median that a value may count for."""
 _MAD_OF_NORMAL = 0.674490
 """Median absolute deviation of normal values, in deviations."""
 _DIP, _LEAST_DIP = 6.0, 0.05
-"""A dip lies that many deviations below the median, of logs at least so much: of 16 normal values one does in
-some of a thousand samples, however much they deviate."""
+"""Depth of a dip below the median in deviations, and at least in logs.
+
+Among 16 normal values one lies that deep in some of a thousand samples, however much they deviate.
+"""
 
 
 def deviation_about_median(values: Sequence[float]) -> tuple[float, float]:
@@ -43,10 +45,10 @@ def winsorised(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def dips(values: Sequence[float]) -> tuple[bool, ...]:
-    """Tell for each value whether it lies far below the others: six deviations below the median, and at least 0.05.
+    """Whether each value lies far below the others: six deviations below the median, and at least 0.05.
 
-    The values are logs, so that 0.05 is 5 %. The deviation is told by the median absolute one, as for `winsorised`;
-    of fewer than `FEWEST_WITH_DIPS` values nobody knows which dip.
+    The values are logs, so that 0.05 is 5 %. The deviation is computed from the median absolute one, as for
+    `winsorised`. Among fewer than `FEWEST_WITH_DIPS` values no dip is found.
     """
     if len(values) < FEWEST_WITH_DIPS:
         return (False,) * len(values)

@@ -27,16 +27,16 @@ def log_likelihood_ratio(values: Sequence[float], below: float, above: float, kn
     The generalised likelihood ratio of normal values of unknown deviation: n/2 log(S_above / S_below), S being the sum
     of squares around the nearest mean that the hypothesis allows (Wald, Sequential Analysis, 1947, on t tests; Lai,
     Nearly Optimal Sequential Tests of Composite Hypotheses, Ann. Statist. 16, 1988). It passes a bound log(A) with the
-    wrong sign in about 1 of A samples, however often it is looked at, where the deviation is known well: not for the
-    first few values, whose own deviation may be next to nothing. tests/bench/gate_quality.py counts how often.
+    wrong sign in about 1 of A samples, however often it is looked at, if the deviation is known well: not for the first
+    few values, whose own deviation may be next to nothing. tests/bench/gate_quality.py counts how often.
 
     Args:
         values: n of them, in measured order or any other.
         below: upper end of the one hypothesis, in the values' unit.
         above: lower end of the other, not less than ``below``.
-        known: what such values deviated by before, as though so many more of them had told it: its variance times its
-            degrees of freedom is in both sums, as the conjugate prior of a variance has it (Gelman et al., Bayesian
-            Data Analysis, 3.2; so do the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
+        known: deviation of such values in earlier samples, counted as though it came from so many more of them (its
+            variance times its degrees of freedom is in both sums), as the conjugate prior of a variance has it (Gelman
+            et al., Bayesian Data Analysis, 3.2; so do the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
 
     Returns:
         Positive for the low mean, negative for the high one; between -700 and 700.
@@ -64,19 +64,19 @@ def log_likelihood_ratio(values: Sequence[float], below: float, above: float, kn
 
 
 ALIKE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""Correlations of neighbours that are thought possible: beyond the last a level is as good as one of its own, and no
-number of values tells it from a change."""
+"""Correlations of neighbours that are thought possible. Beyond the last, a level is as good as a level of its own, and
+no number of values distinguishes it from a change."""
 _LEAST = 1e-300
 """The least sum of squares: its log is still a number."""
 
 
 def drifting_likelihood_ratio(values: Sequence[float], below: float, above: float) -> float:
-    """The same as `log_likelihood_ratio`, where each value may also be like the one before it.
+    """Log likelihood ratio as `log_likelihood_ratio`, for values that may also be like the one before.
 
     Values of a machine that drifts lie beside each other, and few of them deviate by next to nothing wherever they are.
     So each hypothesis is given the correlation that suits it best as well, of those `ALIKE`: the exact likelihood of a
-    stationary normal process in which each value keeps that part of the last one's distance from the mean. Of values
-    that are independent this is the smaller evidence: some more of them are needed, the fewer the less they deviate.
+    stationary normal process in which each value keeps that part of the last one's distance from the mean. For
+    independent values this is the smaller evidence: some more of them are needed, the fewer the less they deviate.
 
     Args:
         values: in measured order.
@@ -123,7 +123,7 @@ _Numbers = TypeVar("_Numbers", float, NDArray[np.float64])
 
 @dataclass(frozen=True, slots=True)
 class _Sums(Generic[_Numbers]):
-    """What the likelihood of a stationary process of neighbours that are alike asks of values."""
+    """Sums of values from which the likelihood of a stationary process with correlated neighbours is computed."""
 
     count: _Numbers
     values: _Numbers
@@ -134,7 +134,10 @@ class _Sums(Generic[_Numbers]):
     last: _Numbers
 
     def squares_around(self, r: _Numbers) -> tuple[_Numbers, _Numbers, _Numbers]:
-        """(1 - r^2) (x_1 - m)^2 + the sum of (x_t - r x_{t-1} - (1 - r) m)^2, as a, b and c of a - 2 b m + c m^2."""
+        """Coefficients a, b and c of a - 2 b m + c m^2, the sum of squares around a mean m.
+
+        That is (1 - r^2) (x_1 - m)^2 + the sum of (x_t - r x_{t-1} - (1 - r) m)^2.
+        """
         return (
             self.squares - 2 * r * self.neighbours + r**2 * (self.squares - self.last**2 - self.first**2),
             (1 - r) * (self.values - r * (self.values - self.last - self.first)),
@@ -145,7 +148,7 @@ class _Sums(Generic[_Numbers]):
 def _log_odds(
     samples: NDArray[np.float64], counts: NDArray[np.int64], hypotheses: tuple[float, float], alike: Sequence[float]
 ) -> NDArray[np.float64]:
-    """`drifting_likelihood_ratio` of each sample, a row, after its first so many values, a column."""
+    """`drifting_likelihood_ratio` of each sample, a row, at each count of its first values, a column."""
     centre = samples.mean()
     values = samples - centre
     at = counts - 1
@@ -176,12 +179,13 @@ def stopping_bias(
     if_drifting: tuple[float, float],
     looks: Sequence[int],
 ) -> float:
-    """How far the mean of a sample is off on average that ends when `log_likelihood_ratio` reaches its bound.
+    """Average error of the mean of a sample that ends when `log_likelihood_ratio` reaches its bound.
 
-    Where it ends favours what it ends with: a mean that lies beyond a bound by chance is not given the values that
-    would bring it back. Told by samples of normal values around ``centre``, a parametric bootstrap: subtracted once, it
-    leaves a quarter to a third of the bias (Whitehead, On the bias of maximum likelihood estimation following a
-    sequential test, Biometrika 73, 1986, whose equation this is the first step of). The samples are always the same.
+    The end of a sample favours the result that it ends with: a mean that lies beyond a bound by chance is not given the
+    values that would bring it back. The error is estimated from samples of normal values around ``centre``, a
+    parametric bootstrap. Subtracted once, it leaves a quarter to a third of the bias (Whitehead, On the bias of maximum
+    likelihood estimation following a sequential test, Biometrika 73, 1986, whose equation this is the first step of).
+    The samples are always the same.
 
     Args:
         centre: mean of the values.
@@ -220,16 +224,16 @@ _MANY = 10_000
 
 
 def resolvable(deviation: float, count: int, odds: float, power: float = 0.95) -> float:
-    """The distance of two means that ``count`` values tell apart with ``power``, in the deviation's unit.
+    """The distance of two means that ``count`` values distinguish with ``power``, in the deviation's unit.
 
-    The distance at which `log_likelihood_ratio` reaches log(odds) though the mean lies off by as much as one of
-    1 / (1 - power) samples does (by Student's t).
+    The distance at which `log_likelihood_ratio` reaches log(odds) though the mean lies off by as much as one of 1 / (1
+    - power) samples does (by Student's t).
 
     Raises:
         ValueError: fewer than two values, or odds below 1.
     """
     if count < 2 or odds < 1:
-        raise ValueError(f"{count} values at odds of {odds}: nothing can be told apart")
+        raise ValueError(f"{count} values at odds of {odds}: no two means can be distinguished")
     off = t_quantile(power, count - 1)
     reach = off + math.sqrt(odds ** (2 / count) * (count - 1 + off**2) - (count - 1))
     return reach * deviation / math.sqrt(count)

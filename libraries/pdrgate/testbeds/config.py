@@ -1,4 +1,4 @@
-"""What a testbed file says, whatever kind of testbed it describes; see `pdrgate.testbeds.kinds`."""
+"""Contents of a testbed file, whatever kind of testbed it describes; see `pdrgate.testbeds.kinds`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TREX = "trex"
 
 @dataclass(frozen=True, slots=True)
 class GeneratorConfig:
-    """The generator's part of a testbed file. ``cpu`` is None where the file says auto."""
+    """The generator's part of a testbed file. ``cpu`` is None if the file says auto."""
 
     kind: str
     engine: Engine = "auto"
@@ -49,7 +49,7 @@ class Claim:
     """The locks of other machines that a run holds, from its first boot to its last; see `TestbedConfig.claimed`."""
 
     sut: SutLock | None = None
-    """The lock of the SUT's machine; None where that is this one, whose lock is among `TestbedConfig.resources`."""
+    """The lock of the SUT's machine; None if that is this one, whose lock is among `TestbedConfig.resources`."""
     station: SutLock | None = None
 
 
@@ -63,7 +63,7 @@ class TestbedConfig(ABC):
     __test__: ClassVar[bool] = False  # the name begins like a test class; pytest must not collect it
 
     kind: ClassVar[str]
-    """What the file calls this kind."""
+    """The file's name of this kind."""
     side_by_side: ClassVar[bool] = True
     """Whether two of it can be open at once, so that the two sides of a pair can be measured in turn."""
     sut_is_here: ClassVar[bool] = True
@@ -73,7 +73,7 @@ class TestbedConfig(ABC):
     source: Path
     generator: GeneratorConfig
     cpus: tuple[int, ...] | None = None
-    """The SUT's CPUs; None where the file says auto."""
+    """The SUT's CPUs; None if the file says auto."""
     isolate: bool = True
     """Whether packet work goes before other processes on the SUT's CPUs."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
@@ -93,9 +93,10 @@ class TestbedConfig(ABC):
         """
 
     def resources(self) -> frozenset[Resource]:
-        """What a run with this testbed has to hold, from the file alone: no other run can use it at the same time.
+        """Resources that a run with this testbed has to hold, from the file alone: no other run can use them at the
+        same time.
 
-        Where the SUT is on this machine it holds that too, so that nobody who has it for a SUT changes what is
+        If the SUT is on this machine, they include this machine, so that nobody who has it for a SUT changes what is
         measured.
 
         Raises:
@@ -105,7 +106,7 @@ class TestbedConfig(ABC):
 
     @classmethod
     def contradictions(cls, content: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
-        """What no schema can say of a file of this kind that follows it: key and problem."""
+        """Contradictions that no schema finds in a file of this kind that follows it: key and problem."""
         yield from shared_cpu(content)
         yield from wrong_knobs(content)
 
@@ -139,7 +140,7 @@ class TestbedConfig(ABC):
         build: KernelBuild,
         journal: Journal,
         folder: Path,
-        told: Callable[[str], None],
+        report: Callable[[str], None],
         claim: Claim | None = None,
         *,
         counted: bool = False,
@@ -148,7 +149,7 @@ class TestbedConfig(ABC):
 
         Args:
             folder: where logs of the boot go.
-            told: gets a sentence on each step that takes a while.
+            report: gets a sentence on each step that takes a while.
             claim: as `open` has it.
             counted: whether it is for scenarios that are counted and not timed, see `Stands`.
 
@@ -166,20 +167,23 @@ class TestbedConfig(ABC):
         return plan_cpus(self.generator.cpu, self.cpus)
 
     def on_several_cpus(self) -> TestbedConfig | None:
-        """This testbed with a SUT of several CPUs that tells which lines they share; None where it has none."""
+        """Variant of the testbed with a SUT of several CPUs that records which lines they share; None if it has
+        none."""
         return None
 
     @property
     def sut_cpus(self) -> int:
-        """CPUs of a SUT that tells which lines they share; 0 where the file does not say how many a SUT has."""
+        """CPUs of a SUT that records which lines they share; 0 if the file does not say how many a SUT has."""
         return 0
 
     def with_kernel(self, build: str) -> TestbedConfig:
-        """This testbed with ``build`` to be booted by `open`. Raises UsageError when it has no such choice."""
+        """Variant of the testbed with ``build`` to be booted by `open`. Raises UsageError when it has no such
+        choice."""
         raise UsageError(f"testbed {self.name} ({self.source}) boots no kernels; leave out --kernel")
 
     def with_password(self, password: str) -> TestbedConfig:
-        """This testbed with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
+        """Variant of the testbed with a password for the SUT's host. Raises TestbedError if the host is not reached by
+        SSH."""
         raise TestbedError(f"testbed {self.name} needs no password: its SUT is not reached by SSH; leave it out")
 
 

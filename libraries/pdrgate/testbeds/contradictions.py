@@ -1,4 +1,4 @@
-"""What no schema can say of a testbed file that follows it, whatever its kind; each problem with its key."""
+"""Contradictions that no schema finds in a testbed file that follows it, whatever its kind; each with its key."""
 
 from __future__ import annotations
 

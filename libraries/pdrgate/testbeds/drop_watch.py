@@ -36,30 +36,31 @@ class DropWatch:
         """Why there are none, in a sentence; empty while there may be."""
 
     def observers(self) -> tuple[DropObserver[Any], ...]:
-        """What watches a trial; nothing where the SUT does not tell."""
+        """Observers of a trial's drops; empty if the SUT does not report them."""
         if self._make is not None:
             make, self._make = self._make, None
             try:
                 self._reasons = make()
             except TestbedError as error:
-                self.missing = f"{error}; lost packets are told by the other counters alone"
+                self.missing = f"{error}; lost packets are counted by the other counters alone"
         return (DropObserver(self._reasons),) if self._reasons is not None else ()
 
     def close(self) -> None:
-        """Count no longer; may be called twice. Raises TestbedError when the SUT goes on."""
+        """Count no longer. Calling it twice is harmless. Raises TestbedError when the SUT goes on."""
         reasons, self._reasons = self._reasons, None
         if reasons is not None:
             reasons.close()
 
 
 class NamespaceDrops:
-    """What this machine's kernel drops of some network namespaces' packets.
+    """Drops by this machine's kernel of some network namespaces' packets.
 
     Args:
         machine: this machine.
-        nodes: names of the namespaces by inode number; what is of others is not counted.
-        cpumaps: tells the ids of those that are the SUT's; None: all are.
-        generator: inode number of the namespace in which an embedded generator receives; 0 where there is none.
+        nodes: names of the namespaces by inode number; packets of others are not counted.
+        cpumaps: returns the ids of the SUT's cpumaps;
+        None: all are the SUT's.
+        generator: inode number of the namespace in which an embedded generator receives; 0 if there is none.
 
     Raises:
         TestbedError: this kernel gives no reasons, or takes no program that counts them.
@@ -116,7 +117,7 @@ def drop_reasons_here(
     cpumaps: Callable[[], Collection[int]] | None = None,
     generator: int = 0,
 ) -> AnyDropReasons:
-    """Count why namespaces of this machine drop packets, see `NamespaceDrops`; else why the whole machine does.
+    """Counts of why namespaces of this machine drop packets, see `NamespaceDrops`; else of why the whole machine does.
 
     Raises:
         TestbedError: neither can be counted; the message says what is missing.

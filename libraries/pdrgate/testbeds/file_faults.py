@@ -1,6 +1,6 @@
-"""What is wrong with the content of a testbed file, by the schema and beyond it; each fault with its line and key.
+"""Faults in the content of a testbed file, by the schema and beyond it; each with its line and key.
 
-The keys are defined in schemas/testbed.schema.json, whose descriptions are what an error tells to write instead.
+The keys are defined in schemas/testbed.schema.json, whose descriptions are the remedies that an error names.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def _faults(content: Mapping[str, Any], lines: Mapping[Key, int]) -> Iterator[tu
             yield _line(full, lines), key_in_words(full), problem
     if not faulty:
         for key, problem in KINDS[content["kind"]].contradictions(content):
-            # The name of a sysctl has dots of its own, and the problem tells it.
-            told = tuple(part for part in key if not re.search("[./]", str(part)))
-            yield _line(key, lines), key_in_words(told), problem
+            # The name of a sysctl has dots of its own, and is part of the problem's text.
+            known_key = tuple(part for part in key if not re.search("[./]", str(part)))
+            yield _line(key, lines), key_in_words(known_key), problem
 
 
 def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[Key, str]]:
-    """What is wrong, with the key it concerns below the one the validator stopped at."""
+    """Problems of a schema error, each with the key it concerns below the one the validator stopped at."""
     schema: Any = error.schema
     value: Any = error.instance
     expected: Any = error.validator_value

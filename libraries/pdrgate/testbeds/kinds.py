@@ -16,5 +16,5 @@ KINDS: Mapping[str, type[TestbedConfig]] = {kind.kind: kind for kind in (LocalNe
 
 
 def open_testbed(config: TestbedConfig, journal: Journal) -> Testbed:
-    """What `TestbedConfig.open` does, for who can be handed another way to open a testbed."""
+    """Open a testbed by `TestbedConfig.open`, as the default of callers that can be handed another way."""
     return config.open(journal)

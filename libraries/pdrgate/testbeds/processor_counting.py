@@ -1,4 +1,4 @@
-"""What the SUT's kernel executes, counted by a processor that may do so."""
+"""Counting of the SUT's kernel by a processor that may do so."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pdrgate.observers.watching import Observer
 
 
 class ProcessorCounting:
-    """The counting of a SUT that is no guest; satisfies `Counting`.
+    """Counting of a SUT that is no guest; satisfies `Counting`.
 
     Args:
         machine: the machine whose processor counts.
-        forwarding: tells the CPUs that forward as things are.
+        forwarding: returns the CPUs that forward at present.
     """
 
     def __init__(self, machine: Host, forwarding: Callable[[], tuple[int, ...]]) -> None:
@@ -23,7 +23,7 @@ class ProcessorCounting:
         self._forwarding = forwarding
 
     def counting(self) -> tuple[Observer, ...]:
-        """What counts the kernel on the CPUs that forward, by function."""
+        """Observers that count the kernel on the CPUs that forward, by function."""
         return self._watch.observers(self._forwarding())
 
     def tracing(self) -> tuple[Observer, ...]:
@@ -31,11 +31,11 @@ class ProcessorCounting:
         return ()
 
     def memory(self) -> tuple[Observer, ...]:
-        """Nothing: a processor does not tell what is touched."""
+        """Nothing: a processor does not record which memory is touched."""
         return ()
 
     def programs(self) -> tuple[Observer, ...]:
-        """Nothing: it tells no run of a program from what is around it."""
+        """Nothing: a processor does not separate a run of a program from what is around it."""
         return ()
 
     @property
@@ -49,13 +49,13 @@ class ProcessorCounting:
         return False
 
     def busy(self) -> AbstractContextManager[object]:
-        """Have programs use the CPUs that forward all the time."""
+        """Make programs use the CPUs that forward all the time."""
         return busy(self._watch.machine, self._forwarding())
 
     def describe(self) -> dict[str, str]:
-        """What of the counting makes results comparable."""
+        """Properties of the counting that results need in common to be comparable."""
         return self._watch.describe()
 
     def close(self) -> None:
-        """Count no longer; may be called twice."""
+        """Count no longer. Calling it twice is harmless."""
         self._watch.close()

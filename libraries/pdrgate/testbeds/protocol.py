@@ -1,4 +1,4 @@
-"""What the gate knows of a testbed, whatever it is made of."""
+"""Protocol of a testbed for the gate, whatever it is made of."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Testbed(Protocol):
 
     @property
     def boot_id(self) -> str:
-        """What tells this start of the SUT from all others."""
+        """Identity of this start of the SUT among all others."""
 
     @property
     def sut_cpus(self) -> tuple[int, ...]:
@@ -59,30 +59,30 @@ class Testbed(Protocol):
 
     @property
     def executed(self) -> Counting | None:
-        """What may be able to count what the SUT's kernel executes; None where nothing can."""
+        """Counting of the SUT's kernel; None if nothing can count it."""
 
     def sentence(self) -> str:
         """The testbed in words."""
 
     def describe(self) -> dict[str, str]:
-        """What makes results of this testbed comparable: part of the fingerprint."""
+        """Properties that results of this testbed need in common to be comparable: part of the fingerprint."""
 
     def environment(self) -> Environment:
-        """What the SUT is."""
+        """Environment of the SUT."""
 
     def counters(self) -> Reading:
         """The SUT's counters now."""
 
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:
-        """What watches its trials, see `pdrgate.observers.watching`.
+        """Observers of its trials, see `pdrgate.observers.watching`.
 
         Args:
-            shared: whether programs of the SUT's own, such as receivers, share its CPUs. That packet work waits for
-                them is no disturbance.
+            shared: whether programs of the SUT's own, such as receivers, share its CPUs. It is then no disturbance that
+                packet work waits for them.
         """
 
     def check(self) -> tuple[str, ...]:
-        """What has gone wrong with the SUT since the last call, in sentences, though it goes on; see each testbed.
+        """Faults of the SUT since the last call, in sentences, though it goes on; see each testbed.
 
         Raises:
             TestbedError: the SUT has died, or what it measures from here on means nothing.
@@ -98,23 +98,25 @@ class Testbed(Protocol):
         """A generator for traffic of an IP version; the caller closes it."""
 
     def close(self) -> None:
-        """Put everything back; may be called twice."""
+        """Put everything back. Calling it twice is harmless."""
 
 
 class Counting(Protocol):
-    """What may be able to count what a SUT's kernel executes, and to tell who called whom in it."""
+    """Counting of a SUT's kernel, and of who called whom in it, as far as the testbed is able to."""
 
     def counting(self) -> tuple[Observer, ...]:
-        """What counts it, of the trials that tell the cost of a packet; nothing where it cannot."""
+        """Observers that count it in the trials of a packet's cost; empty if they cannot."""
 
     def tracing(self) -> tuple[Observer, ...]:
-        """What follows calls, of a trial of its own, once `counting` was asked; nothing where they cannot be."""
+        """Observers that follow calls in a trial of its own, once `counting` was asked; empty if calls cannot be
+        followed."""
 
     def memory(self) -> tuple[Observer, ...]:
-        """What sees each access to memory, of a trial of its own, once `counting` was asked; nothing where none can."""
+        """Observers of each access to memory in a trial of its own, once `counting` was asked; empty if there are
+        none."""
 
     def programs(self) -> tuple[Observer, ...]:
-        """What counts BPF programs alone, with all that they call; nothing where they cannot be told from others."""
+        """Observers that count BPF programs alone, with all that they call; empty if they cannot be separated."""
 
     @property
     def uncounted(self) -> str:
@@ -122,20 +124,24 @@ class Counting(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether equal packets cost equal numbers of instructions, but for a few of a thousand: an emulator sees one
-        CPU and nothing else, a processor all that it is interrupted by."""
+        """Whether equal packets cost equal numbers of instructions, but for a few of a thousand.
+
+        An emulator sees one CPU and nothing else, a processor all that it is interrupted by.
+        """
 
     def busy(self) -> AbstractContextManager[object]:
-        """Have a program use the SUT's CPU all the time, so that only what the kernel does by itself comes between:
-        an idle kernel stops its tick, one that forwards at saturation does not. Raises TestbedError."""
+        """Make a program use the SUT's CPU all the time, so that only the kernel's own work comes between.
+
+        An idle kernel stops its tick, one that forwards at saturation does not. Raises TestbedError.
+        """
 
 
 @runtime_checkable
 class ExecutesInTurn(Protocol):
-    """What can have the CPUs of a SUT execute in turn."""
+    """Testbed that can have the CPUs of a SUT execute in turn."""
 
     def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
-        """What does so in a trial, by its phase, once `Counting.memory` was asked; nothing where nothing can."""
+        """Observers that do so in a trial, by its phase, once `Counting.memory` was asked; empty if nothing can."""
 
 
 @runtime_checkable
@@ -145,7 +151,7 @@ class Furnishing(Protocol):
     def furnish(self, programs: Collection[str], words: Collection[str]) -> None:
         """Put programs of this machine there, and modules of the SUT's kernel for what ``words`` name.
 
-        What there is none of is left out: who needs it is told by what fails. Raises TestbedError.
+        Missing ones are left out: a step that needs one reports it when it fails. Raises TestbedError.
         """
 
 
@@ -157,13 +163,13 @@ class Booting(Protocol):
         """Wait until it is up. Raises TestbedError when it does not come up; it is closed then."""
 
     def stand_back(self) -> None:
-        """Have the SUT stay behind others, which are measured while it comes up and is set up, until `hurry`."""
+        """Keep the SUT behind others, which are measured while it comes up and is set up, until `hurry`."""
 
     def hurry(self) -> None:
-        """Have the SUT go before whatever else runs on this machine: nothing is measured until it is set up."""
+        """Let the SUT go before whatever else runs on this machine: nothing is measured until it is set up."""
 
     def take_place(self) -> None:
-        """Have the SUT run where it is measured, now that it is set up, if it stood back."""
+        """Move the SUT to where it is measured, now that it is set up, if it stood back."""
 
 
 @runtime_checkable
@@ -182,7 +188,7 @@ class Paced(Protocol):
 
 @runtime_checkable
 class KeepsGenerator(Protocol):
-    """A testbed whose generator stays from scenario to scenario, and takes all that comes to its ports."""
+    """Testbed whose generator stays from scenario to scenario, and takes all packets that come to its ports."""
 
     def end_generator(self) -> None:
         """Leave the ports to others; the next scenario that wants a generator gets another one."""
@@ -193,4 +199,7 @@ class Stands(Protocol):
     """A testbed whose SUT can stay up for many scenarios that are counted and not timed."""
 
     def standing(self) -> Testbed:
-        """The same for those; closing it closes both. Raises nothing: the SUT may be coming up still."""
+        """The testbed for scenarios that are counted while it stays up. Closing it closes both.
+
+        It raises nothing: the SUT may be coming up still.
+        """

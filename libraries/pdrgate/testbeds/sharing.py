@@ -1,4 +1,4 @@
-"""What a testbed uses of this machine that another run cannot use at the same time; see `TestbedConfig.resources`."""
+"""Resources of this machine that a testbed uses and another run cannot use meanwhile; see `TestbedConfig.resources`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BACKLOG = "net.core.netdev_max_backlog"
 
 
 def cores(cpus: Iterable[int]) -> frozenset[Resource]:
-    """These CPUs and all that share a core with one of them: threads of a core slow each other."""
+    """Resources of these CPUs and all that share a core with one of them: threads of a core slow each other."""
     return frozenset(Resource("cpu", str(cpu)) for core in thread_siblings(cpus).values() for cpu in core)
 
 

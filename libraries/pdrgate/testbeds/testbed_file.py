@@ -22,8 +22,8 @@ def load_testbed(path: Path | str) -> TestbedConfig:
     """Read a testbed file.
 
     Raises:
-        TestbedError: the file cannot be read, is no YAML, or does not follow the schema; the first fault is told, with
-            line and key, and the number of the others.
+        TestbedError: the file cannot be read, is no YAML, or does not follow the schema. The message has the first
+            fault, with line and key, and the number of the others.
     """
     source = Path(path)
     try:
@@ -69,7 +69,7 @@ def _made(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
 
 
 def _whole(value: Any) -> Any:
-    """The same with 2 for 2.0, which the schema lets through for an integer."""
+    """The value with 2 for 2.0, which the schema lets through for an integer."""
     if isinstance(value, dict):
         return {key: _whole(one) for key, one in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a testbed needs of this machine before anything of it is made."""
+"""Prerequisites of a testbed on this machine."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pdrgate.values.errors import TestbedError
 
 _ALWAYS = {"ip": "iproute2", "ethtool": "ethtool"}
 _GUESTS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static"}
-_TOLD_BESIDE = {
+_NAMED_BESIDE = {
     "gcc": "gcc",
     "clang": "clang",
     "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/bpf/bpf.h": "libbpf-dev",
 }
-"""What compiles the generator. Who has one that is compiled needs none of it."""
+"""Files and programs that compile the generator. A compiled generator needs none of them."""
 _UNPACKING = {"lz4": "lz4", "zstd": "zstd"}
-"""What some kernels are packed by."""
+"""Programs that some kernels are packed by."""
 
 
 def check_this_machine(testbed: str, why: str, *, guests: bool = False) -> None:
     """Raise TestbedError unless this process is root's and the tools are installed.
 
-    What is missing is told at once, with what is missing beside it that a later step may ask for.
+    The message names all missing tools, and those that a later step may need.
 
     Args:
         why: what takes root.
@@ -36,7 +36,7 @@ def check_this_machine(testbed: str, why: str, *, guests: bool = False) -> None:
         raise TestbedError(f"testbed {testbed} {why}, which takes root; run with sudo")
     needed = _ALWAYS | (_GUESTS if guests else {})
     if missing := list(_missing(needed)):
-        beside = _TOLD_BESIDE | (_UNPACKING if guests else {})
+        beside = _NAMED_BESIDE | (_UNPACKING if guests else {})
         packages = (
             *(needed[tool] for tool in missing),
             *(beside[name] for name in _missing(beside)),

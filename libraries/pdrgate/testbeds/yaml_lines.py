@@ -15,7 +15,7 @@ from pdrgate.values.errors import TestbedError
 Key = tuple[str | int, ...]
 """A key of the file by its path: ``("sut", "ports", 0)``."""
 _LARGEST = 2**64
-"""The largest number of a file; one of thousands of digits cannot even be told."""
+"""The largest number of a file. A number of thousands of digits could not even be printed."""
 
 
 class _NoValueError(yaml.MarkedYAMLError):
@@ -23,7 +23,7 @@ class _NoValueError(yaml.MarkedYAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Tells where a scalar stands that cannot be read: PyYAML's constructors raise whatever Python does."""
+    """Loader that reports where an unreadable scalar stands: PyYAML's constructors raise whatever Python does."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -75,7 +75,7 @@ def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    """What PyYAML says, without what it quotes but for single characters: root reads files that others only name."""
+    """PyYAML's message, with its quotes cut to single characters: root reads files that others only name."""
     return re.sub(r"(['\"])(?!\\?.\1).*\1", "this", error.problem or "", flags=re.DOTALL)
 
 
@@ -108,6 +108,6 @@ def key_in_words(key: Key) -> str:
 
 
 def brief(value: object) -> str:
-    """The value of a key that testbeds have, in as many characters as fit into a line; others are not told."""
+    """The value of a known key, cut to fit into a line. Values of unknown keys are not printed."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:50]}…"

@@ -28,7 +28,7 @@ def put(path: Path, content: bytes) -> None:
 
 
 def forget(kept: Iterable[Path], most: int) -> None:
-    """Remove files and folders that were not used for longest, but for so many; those of the last day may be in use."""
+    """Remove the least recently used files and folders until ``most`` are left. Those used in the last day are kept."""
     by_use = sorted(kept, key=lambda path: path.stat().st_mtime)
     for path in by_use[:-most]:
         if time.time() - path.stat().st_mtime <= _DAY:

@@ -1,4 +1,4 @@
-"""What a message tells its reader to type: a checkout's scripts, or what an installed package has in their place."""
+"""Paths and commands that messages name: a checkout's scripts, or their counterparts in an installed package."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ GATE_COMMAND = "./ci/gate" if FROM_CHECKOUT else "pdrgate gate"
 
 
 BUILT_ANEW = "run ./ci/bootstrap" if FROM_CHECKOUT else "install pdrgate again"
-"""How its own compiled programs become those of this version."""
+"""How pdrgate's own compiled programs are built again for this version."""
 
 
 def own_testbed_file(name: str, *, checkout: bool = FROM_CHECKOUT) -> str:
-    """Where a testbed file that comes with pdrgate lies, for who copies it."""
+    """Path of a testbed file that comes with pdrgate, for users who copy it."""
     path = Path(f"resources/testbeds/{name}.yaml")
     return str(path if checkout else Path(__file__).parents[1] / path)
 
 
 def how_to_install(packages: str, *, checkout: bool = FROM_CHECKOUT) -> str:
-    """How the distribution's packages are installed, at the end of an error."""
+    """How to install packages of the distribution, as the end of an error."""
     return f"run {'./ci/bootstrap, or' if checkout else 'as root'}: apt-get install {packages}"

@@ -15,7 +15,7 @@ _KEPT = (
 )  # fmt: skip
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "APT_CONFIG")
-"""What a program that downloads needs besides; a proxy's address may hold a password."""
+"""Additional variables of a program that downloads. A proxy's address may hold a password."""
 
 
 def child_environment(*more: str) -> dict[str, str]:

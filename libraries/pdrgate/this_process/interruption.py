@@ -33,12 +33,12 @@ class Heard:
 
     def __init__(self) -> None:
         self.count = 0
-        """Of those that ask for something: a second Ctrl-C does, a second end of a session does not."""
+        """Number of signals that asked for something: a second Ctrl-C does, a second end of a session does not."""
         self.first: int = signal.SIGINT
         self._when = 0.0
 
     def asks(self, number: int) -> bool:
-        """Note one; whether it asks for something that those before it did not."""
+        """Note a signal, and return whether it asks for something that those before it did not."""
         now = time.monotonic()
         echo = number == signal.SIGHUP or (number == signal.SIGTERM and now - self._when < ECHOES_WITHIN)
         if self.count and echo:
@@ -64,7 +64,7 @@ def interruptible() -> Iterator[None]:
 
 @contextlib.contextmanager
 def answered(by: Handler) -> Iterator[None]:
-    """Have the signals answered otherwise for a while; those that are ignored stay so (nohup, a shell's ``&``)."""
+    """Replace the handlers of the signals for a while. Ignored signals stay ignored (nohup, a shell's ``&``)."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
     try:

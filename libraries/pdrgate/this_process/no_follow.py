@@ -21,11 +21,11 @@ _OPENAT2 = 437
 _RESOLVE_NO_SYMLINKS = 0x04
 _AT_FDCWD = -100
 _LACKING = (errno.ENOSYS, errno.EPERM)
-"""What openat2 ends with on an older kernel, and in a container that does not know it."""
+"""Errors of openat2 on an older kernel, and in a container that does not know it."""
 
 
 class LinkError(OSError):
-    """A link on the way to a file, which is not followed; ``strerror`` says which one, and what to do."""
+    """A link on the way to a file, which is not followed. ``strerror`` says which one, and what to do."""
 
     def __init__(self, link: Path, path: Path) -> None:
         to_file = link == path and not link.is_dir()
@@ -85,7 +85,7 @@ def folder_no_follow(path: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def regular_no_follow(path: Path, largest: int) -> BinaryIO:
-    """A regular file that no link leads to, open for reading.
+    """Open for reading a regular file that no link leads to.
 
     Args:
         largest: bytes that it may have.
@@ -118,13 +118,14 @@ def read_no_follow(path: Path, largest: int) -> bytes:
 
 
 def first_link(path: Path) -> Path | None:
-    """The first part of a path that is a link; None where there is none by now."""
+    """The first part of a path that is a link; None if no part is one by now."""
     return next((one for one in (*reversed(path.parents), path) if one.is_symlink()), None)
 
 
 def first_linked_below(folder: Path) -> Path | None:
-    """What lies in a folder or below it and is no file or folder of its own: a link, a device, a FIFO, a socket, or a
-    file that has another name as well. None where all are.
+    """The first entry in or below a folder that is no plain file or folder; None if all are.
+
+    Such entries are links, devices, FIFOs, sockets, and files that have another name as well.
 
     Raises:
         OSError: it cannot be looked through.
@@ -167,7 +168,7 @@ def _openat2(path: Path, flags: int, mode: int) -> int:
 
 
 def _step_by_step(path: Path, flags: int, mode: int) -> int:
-    """The same for a kernel that has no openat2: each folder on the way is opened in the one before it."""
+    """Replacement of openat2 on an older kernel: each folder on the way is opened in the one before it."""
     *way, last = (".", *path.parts) if path.parts != (path.anchor,) else (path.anchor,)
     with contextlib.ExitStack() as stack:
         place = None

@@ -23,6 +23,6 @@ def is_own(path: Path) -> bool:
 
 
 def beside_own(path: Path) -> Path:
-    """The absolute path of a file that has the name of one of pdrgate's own, and is another; else the path."""
+    """The absolute path of a file if it shares the name of one of pdrgate's own but is another file; else ``path``."""
     own = found(path)
     return path.absolute() if own != path and path.exists() and not path.samefile(own) else path

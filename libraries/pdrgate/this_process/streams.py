@@ -1,4 +1,4 @@
-"""Standard output and error of a command: who reads them may leave, or want something else of them."""
+"""Standard output and error of a command. Their reader may leave early, or they may be redirected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, TextIO
 
 
 class _UnreadIsLost(io.FileIO):
-    """An output whose reader may leave (``| head``): what nobody reads any more is no fault of a command's."""
+    """An output whose reader may leave (``| head``). Unread output is no fault of the command."""
 
     why_lost = ""
     """Why it could not be written, where nobody has left."""
@@ -30,13 +30,13 @@ class _UnreadIsLost(io.FileIO):
 
 @contextlib.contextmanager
 def outlives_its_reader(name: Literal["stdout", "stderr"]) -> Iterator[Callable[[], str]]:
-    """Let standard output or error, ours and Robot's, go on when its reader has left, or there never was one.
+    """Let standard output or error, ours and Robot's, go on when its reader has left or never was there.
 
     Otherwise the first line after that would end the command, or fail the keyword that writes it, and be part of the
     verdict. So would a full disk, and a name with a letter that the stream's encoding lacks: it is written as its code.
 
     Yields:
-        What tells why something could not be written, empty where all was or where nobody has read it.
+        A function that returns why something could not be written; empty if all was, or if nobody has read it.
     """
     stream = getattr(sys, name)
     with contextlib.ExitStack() as stack:
@@ -64,8 +64,8 @@ def outlives_its_reader(name: Literal["stdout", "stderr"]) -> Iterator[Callable[
 
 
 @contextlib.contextmanager
-def told_to(stream: TextIO | None) -> Iterator[None]:
-    """Let this stream be standard output for who tells how a run goes, Robot's library included; None: nobody hears."""
+def standard_output_to(stream: TextIO | None) -> Iterator[None]:
+    """Let ``stream`` be the standard output of all progress messages, Robot's library included; None discards them."""
     with contextlib.ExitStack() as stack:
         heard = stream or stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123
         stack.enter_context(_standing_for("stdout", heard))

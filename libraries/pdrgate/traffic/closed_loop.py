@@ -1,4 +1,4 @@
-"""What the rest of pdrgate knows of TCP traffic that ends at the SUT."""
+"""Protocol of TCP traffic that ends at the SUT."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pdrgate.record.trial import Trial
 
 
 class ClosedLoop(Protocol):
-    """Moves bytes between a program at the SUT and one at the station that it faces. What is lost is sent again, and no
-    more is sent than was acknowledged: a load cannot be asked for."""
+    """Mover of bytes between a program at the SUT and one at the station that it faces.
+
+    Lost bytes are sent again, and no more are sent than were acknowledged: a load cannot be asked for.
+    """
 
     def describe(self) -> dict[str, str]:
-        """``name``, ``engine`` and what else tells one from another, as `Generator.describe`."""
+        """Identity of the generator: ``name``, ``engine`` and further keys, as `Generator.describe`."""
 
     def transfer(self, window: int, duration: float, rate: float = 0.0) -> Trial:
         """One trial of about ``duration`` seconds, whose receivers advertise at most ``window`` bytes a stream.

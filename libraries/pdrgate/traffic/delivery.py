@@ -1,9 +1,9 @@
-"""Traffic that ends at the SUT: its packets are counted by who receives them there, not by the generator's own port.
+"""Traffic that ends at the SUT. Its receivers there count the packets, and not the generator's own port.
 
-The generator marks and numbers its packets. What was delivered while sending went on the receivers tell from their own
-clock (`traffic/native/receiver.c`), so that no message is under way while the SUT is at its limit.
+The generator marks and numbers its packets. The receivers count by their own clock what was delivered while sending
+went on (`traffic/native/receiver.c`), so that no message is under way while the SUT is at its limit.
 
-So these counts are the SUT's own word. None is believed beyond what was put in front of it.
+These counts are the SUT's own word, and therefore untrusted: no count above what was put in front of it is accepted.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MARKS = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of a trial's packets, as who received them counts."""
+    """Counts of a trial's packets by their receivers."""
 
     received: int
-    """This trial's, each once."""
+    """Packets of this trial, each counted once."""
     by_look: tuple[int, ...]
     """The packets that had been received at each of the generator's looks (`LOOKS`), the last when sending ended."""
     stray: int
@@ -37,7 +37,7 @@ class Delivered:
     counters: Readings
     """The counts of each receiver, from 0 on."""
     twice: int = 0
-    """This trial's packets that were received once more."""
+    """Packets of this trial that were received once more."""
 
     def check(self, handed: int) -> None:
         """Raise SutError where it cannot be true of a trial that put ``handed`` packets in front of the SUT."""
@@ -45,28 +45,29 @@ class Delivered:
         falls = any(later < look for look, later in pairwise(looks))
         if len(self.by_look) != LOOKS or min(self.stray, self.twice) < 0 or falls:
             raise SutError(
-                f"the SUT's receivers tell what cannot be: {self.received} packets in the end, {list(self.by_look)} "
+                f"the SUT's receivers report what cannot be: {self.received} packets in the end, {list(self.by_look)} "
                 f"before, {self.stray} of others; is its kernel to be trusted?"
             )
         if self.received > handed:
             raise SutError(
-                f"the SUT's receivers tell of {self.received} packets in a trial that put {handed} in front of it: "
+                f"the SUT's receivers report {self.received} packets in a trial that put {handed} in front of it: "
                 "that is not true; is its kernel to be trusted?"
             )
 
 
 class Arrivals(Protocol):
-    """Who receives packets at the SUT. Both methods raise TestbedError when nobody does any more."""
+    """Receivers of packets at the SUT. Both methods raise TestbedError when nobody receives any more."""
 
     def begin(self, mark: int, count: int, duration: float) -> None:
-        """Count the packets of a trial from here on: so many, with this mark, to be sent in ``duration`` seconds."""
+        """Count the packets of a trial from here on: ``count`` packets with this mark, to be sent in ``duration``
+        seconds."""
 
     def end(self, sending_time: float) -> Delivered:
-        """Wait until no more come, and tell of them. Sending took ``sending_time`` seconds."""
+        """Wait until no more packets come, and return the counts. Sending took ``sending_time`` seconds."""
 
 
 def counted_by(arrivals: Arrivals | None, generator: Generator) -> Generator:
-    """The generator, its packets counted by who receives them at the SUT; as it is where nobody does."""
+    """The generator with its packets counted by receivers at the SUT; the generator itself if there are none."""
     return generator if arrivals is None else DeliveredTraffic(generator, arrivals)
 
 
@@ -81,7 +82,7 @@ class DeliveredTraffic:
         self._generator = generator
         self._arrivals = arrivals
         self._marks = itertools.count(secrets.randbelow(_MARKS))
-        """Other ones in each run: what an earlier one left on the way is nobody's."""
+        """Marks that differ in each run: packets that an earlier run left on the way are foreign."""
 
     def describe(self) -> dict[str, str]:
         return self._generator.describe()

@@ -47,7 +47,7 @@ _BATCH_SPAN = 64e-6
 """Seconds of traffic in a batch: short enough to pace well, long enough to look at the clock rarely."""
 _MAX_BATCH = 64
 _NOT_REFILLED = 32
-"""Packets by which a full ring of virtio is not full, about: it is refilled when so many are gone (half a batch)."""
+"""Packets by which a full ring of virtio may be less than full: it is refilled when about half a batch is gone."""
 QUIET = 0.050
 """Seconds without a packet that end a drain: longer than a shared machine mostly takes a CPU away."""
 _BROKEN_BURSTS = 2
@@ -65,7 +65,7 @@ _FEWEST_BETWEEN, _MOST_BETWEEN = 9, 15
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """How packets are sent at once, where all of a burst shall wait for the SUT: it looks at none before it has all."""
+    """Sending of packets at once, if all of a burst shall wait for the SUT: it looks at none before it has all."""
 
     packets: int
     """In a burst."""
@@ -81,16 +81,16 @@ class EmbeddedGenerator:
     """The generator that comes with pdrgate; satisfies ``Generator``.
 
     Args:
-        netns: name of the namespace that holds the ports; None where they are this process's own.
+        netns: name of the namespace that holds the ports; None if they are this process's own.
         cpu: the CPU that it keeps busy while it sends.
         paths: one ``Path`` per direction, the first being the forward one.
-        engine: ``auto`` takes ``xdp`` where the kernel has it.
-        asleep: whether packets are waited for asleep: where others have use for its CPU, and a SUT takes tens of
-            thousands of packets/s at most. ``auto`` is ``packet`` then.
+        engine: ``auto`` takes ``xdp`` if the kernel has it.
+        asleep: whether the worker sleeps while it waits for packets: for testbeds on which others need its CPU, and a
+            SUT takes tens of thousands of packets/s at most. ``auto`` is ``packet`` then.
         ring: of a guest, what its receive ring holds behind the queue of a TAP.
         quiet: seconds without a packet that end a drain.
-        bursts: what trials of a high load are made of, where packets come back, or end at programs of the SUT; None:
-            they are sent when they are due.
+        bursts: what trials of a high load are made of, if packets come back, or end at programs of the SUT;
+        None: they are sent when they are due.
         on_sent: called in each trial without probes when sending has ended, and what is queued begins to drain.
 
     Raises:
@@ -114,9 +114,9 @@ class EmbeddedGenerator:
         self._chosen_cookie = secrets.randbits(32)
         self._table: FrameTable | None = None
         self._tabled: tuple[ChosenTraffic, int] | None = None
-        """What the table that the worker has was made of."""
+        """Traffic and count from which the worker's present table was made."""
         self._heard = b""
-        """Of the worker's answers, what came with the last one."""
+        """Bytes of the worker's answers that came behind the last one."""
         ports = list(dict.fromkeys(path.port for path in paths))
         command = [str(parts.worker), netns or "-", str(cpu), str(parts.bpf), *ports]
         self._worker = subprocess.Popen(
@@ -213,7 +213,7 @@ class EmbeddedGenerator:
         )
 
     def _bursts_of(self, load: float, frames: Frames) -> Bursts | None:
-        """What the trial is made of; None where packets are sent when they are due."""
+        """Bursts that the trial is made of; None if packets are sent when they are due."""
         counted = frames.counted != "taken" and not frames.probe_rate
         bursts = self._bursts if counted and self.engine == "packet" else None
         return bursts if bursts is not None and load >= bursts.least_load else None
@@ -224,7 +224,7 @@ class EmbeddedGenerator:
         while left and broken < _BROKEN_BURSTS:
             bursts.stop()
             try:
-                self._tell(b"g")
+                self._write(b"g")
                 self._answer(10.0)
             finally:
                 bursts.go_on()
@@ -233,7 +233,7 @@ class EmbeddedGenerator:
             broken += answer["missing"] > missing
             missing = int(answer["missing"])
         if left:
-            self._tell(b"e")
+            self._write(b"e")
 
     def sample(self, frames: Frames) -> bytes:
         if frames.chosen is not None:
@@ -258,7 +258,7 @@ class EmbeddedGenerator:
                 stream.close()
 
     def _built_in(self, frames: Frames) -> BuiltInFrames:
-        """How the next trial's frames look, by direction: its tag is theirs."""
+        """Frames of the next trial by direction, with its tag."""
         if frames.mark is not None:
             tags = (MARKED_PORT,) * frames.directions
         else:
@@ -284,7 +284,7 @@ class EmbeddedGenerator:
         self, count: int, load: float, duration: float, frames: Frames, sent: SentFrames, table: int,
         bursts: Bursts | None,
     ) -> Request:  # fmt: skip
-        """What the worker is asked; ``table`` bytes of chosen frames follow."""
+        """Request to the worker; ``table`` bytes of chosen frames follow."""
         probe_every = 0
         if frames.probe_rate:
             probe_every = max(2, round(load / frames.probe_rate))
@@ -312,7 +312,7 @@ class EmbeddedGenerator:
         )
 
     def _tag(self) -> int:
-        """The UDP port that the next trial's packets are told by."""
+        """UDP port that marks the next trial's packets."""
         tag = next(self._tags, None)
         if tag is None:
             self._tags = iter(_TAGS)
@@ -320,9 +320,9 @@ class EmbeddedGenerator:
         return tag
 
     def _send(self, request: Request, following: bytes) -> None:
-        self._tell(bytes(request) + following)
+        self._write(bytes(request) + following)
 
-    def _tell(self, what: bytes) -> None:
+    def _write(self, what: bytes) -> None:
         assert self._worker.stdin is not None
         if self._worker.stdin.closed:
             raise GeneratorError("the traffic generator was closed; open another for further trials")

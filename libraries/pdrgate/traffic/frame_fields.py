@@ -24,7 +24,7 @@ _PAYLOAD, _LENGTH = "payload", "frame length"
 _COVERED = frozenset(
     {"source address", "destination address", "source port", "destination port", _PAYLOAD, _UDP_LENGTH}
 )
-"""What a UDP checksum covers."""
+"""Fields that a UDP checksum covers."""
 _BYTES_A_LINE = 16
 
 
@@ -71,7 +71,7 @@ def fields(frame: bytes) -> tuple[Field, ...]:
 
 
 def frame_differences(must_be: bytes, got: bytes) -> tuple[Difference, ...]:
-    """Where ``got`` is not as it must be; nothing where it is."""
+    """Fields in which ``got`` differs from ``must_be``; empty if there are none."""
     known = fields(must_be)
     found = [
         Difference(field.name, field.text(must_be), field.text(got))
@@ -116,8 +116,8 @@ def frames_side_by_side(must_be: bytes, got: bytes) -> tuple[str, ...]:
 
 def frame_in_words(frame: bytes) -> str:
     """All fields in words, on one line."""
-    told = ", ".join(f"{field.name} {field.text(frame)}" for field in fields(frame))
-    return f"{len(frame)} bytes: {told}"
+    fields_in_words = ", ".join(f"{field.name} {field.text(frame)}" for field in fields(frame))
+    return f"{len(frame)} bytes: {fields_in_words}"
 
 
 def _fields(frame: bytes) -> Iterator[Field]:
@@ -171,7 +171,7 @@ def _sum_difference(field: Field, right: bytes, got: bytes) -> Difference:
 
 
 def _is_cut(frame: bytes) -> bool:
-    """Whether its IP header tells of more bytes than there are."""
+    """Whether the frame is shorter than its IP header says."""
     kind, at = network_layer(frame)
     if kind == _IPV4:
         return len(frame) < at + int.from_bytes(frame[at + 2 : at + 4])
@@ -179,7 +179,7 @@ def _is_cut(frame: bytes) -> bool:
 
 
 def _header_checksum(frame: bytes) -> bytes | None:
-    """What an IPv4 header's must be; None where there is no such header."""
+    """Correct checksum of an IPv4 header; None if there is no such header."""
     kind, at = network_layer(frame)
     if kind != _IPV4 or len(frame) < at + 20:
         return None
@@ -188,7 +188,7 @@ def _header_checksum(frame: bytes) -> bytes | None:
 
 
 def _udp_checksums(frame: bytes) -> tuple[bytes, bytes] | None:
-    """What it must be: completed, or left to a card; None where the frame has not all bytes that it covers."""
+    """Correct UDP checksums: completed, and left to a card; None if the frame lacks bytes that they cover."""
     by_name = {field.name: field for field in fields(frame)}
     if _UDP_CHECKSUM not in by_name:
         return None

@@ -32,7 +32,7 @@ _MOST_SEGMENTS = 8
 _SOURCE_PORT = 1024
 MAX_FLOWS = 16384
 MARKED_PORT = 28772
-"""Where marked packets go, whatever the trial: somebody reads a socket of that UDP port."""
+"""UDP port that marked packets go to in every trial: somebody reads a socket of it."""
 IMIX = ((64, 7), (570, 4), (1518, 1))
 """Frame sizes with FCS of the simple Internet mix, and how many of twelve frames have each."""
 
@@ -42,7 +42,7 @@ Counted = Literal["forwarded", "returned", "taken"]
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """What the frames of a trial look like.
+    """Properties of a trial's frames.
 
     Raises:
         UsageError: a value is out of range; the message says which values are not.
@@ -53,7 +53,7 @@ class Frames:
     """Frame bytes including the FCS, 64 to 1518."""
     flows: int = 256
     vary: Literal["ports", "addresses"] = "ports"
-    """What tells flows apart: UDP source ports or the last 16 bits of the source address."""
+    """Field that differs between flows: UDP source ports or the last 16 bits of the source address."""
     directions: Literal[1, 2] = 1
     probe_rate: float = 0.0
     """Latency probes per second, over all directions; 0 means none. At least every second packet stays a plain one."""
@@ -64,13 +64,15 @@ class Frames:
     imix: bool = False
     """The sizes of ``IMIX`` instead of ``size``, which has no meaning then."""
     mark: int | None = None
-    """What each payload begins with, 32 bits, before the packet's number of 32 bits: so whoever reads a socket tells a
-    trial's packets. They go to `MARKED_PORT` then. None: nobody reads them."""
+    """First 32 bits of each payload, before the packet's number of 32 bits; None if nobody reads a socket.
+
+    A reader of a socket recognises a trial's packets by it. Marked packets go to `MARKED_PORT`.
+    """
     counted: Counted = "forwarded"
-    """Which of them count: those that come back on the other port, those that come back on the port that they were sent
+    """Packets that count: those that come back on the other port, those that come back on the port that they were sent
     from, or those that the SUT takes in, whether or not they come back."""
     chosen: ChosenTraffic | None = None
-    """What is sent in place of all this, but for the rate of probes; ``size`` holds where it says none."""
+    """Traffic that replaces all other fields except the rate of probes. ``size`` is the default of its sizes."""
 
     def __post_init__(self) -> None:
         if self.family not in (4, 6):
@@ -141,8 +143,8 @@ class Frames:
 class Path:
     """One direction through the SUT: which port of the TG sends, to which MAC address, from and to which IP network.
 
-    Addresses end in 16 bits that the generator fills: ``source`` with the flow where flows vary by address,
-    ``destination`` with the cookie that tells its own packets.
+    Addresses end in 16 bits that the generator fills: ``source`` with the flow if flows vary by address,
+    ``destination`` with the cookie that identifies its own packets.
     """
 
     port: str
@@ -151,7 +153,7 @@ class Path:
     source: IPv4Address | IPv6Address
     destination: IPv4Address | IPv6Address
     segments: tuple[IPv6Address, ...] = ()
-    """What a segment routing header leads through, in the order of travel."""
+    """Stations of a segment routing header, in the order of travel."""
 
     def routing_header(self, following: int) -> bytes:
         """The segment routing header (RFC 8754, section 2) before a header of protocol ``following``."""
@@ -190,7 +192,12 @@ class Template:
         return word if (word - self.first) & 0xFFFF < flows else self.first
 
     def frame(self, word: int, *, probe: bool = False, payload: bytes = b"") -> bytes:
-        """The whole frame, without FCS, that a generator sends: of a flow, with what its payload begins with."""
+        """The whole frame, without FCS, that a generator sends for a flow.
+
+        Args:
+            word: value of the field that varies by flow.
+            payload: its first bytes, filled up with zeros.
+        """
         head, size = (self.probe, self.probe_size) if probe else (self.plain, self.plain_size)
         made = bytearray(head + payload[: size - FCS - len(head)].ljust(size - FCS - len(head), b"\0"))
         struct.pack_into("!H", made, self.vary_offset, word)

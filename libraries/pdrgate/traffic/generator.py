@@ -1,4 +1,4 @@
-"""What the rest of pdrgate knows of a traffic generator."""
+"""Protocol of a traffic generator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Generator(Protocol):
     """Drives traffic through the SUT and counts what comes back. Open loop: what is lost is never sent again."""
 
     def describe(self) -> dict[str, str]:
-        """``name``, ``engine`` and what else tells one generator from another, in the order in which it is told.
+        """Identity of the generator: ``name``, ``engine`` and further keys, in the order in which they are shown.
 
         ``chosen`` says why this engine.
         """
@@ -32,19 +32,19 @@ class Generator(Protocol):
         """
 
     def close(self) -> None:
-        """Stop the generator and free what it holds; may be called twice."""
+        """Stop the generator and free what it holds. Calling it twice is harmless."""
 
 
 @runtime_checkable
 class ShowsFrames(Protocol):
-    """A generator that can tell what it sends."""
+    """Generator that can show the frames that it sends."""
 
     def sample(self, frames: Frames) -> bytes:
         """A frame of forward traffic as a trial of these ``frames`` would send it, without its checksum (FCS)."""
 
 
 def packets_of_trial(load: float, duration: float) -> int:
-    """How many packets a trial of ``load`` packets/s for ``duration`` seconds has.
+    """Number of packets in a trial of ``load`` packets/s for ``duration`` seconds.
 
     Raises:
         UsageError: such a trial has no meaning, or too many packets.
@@ -60,15 +60,15 @@ def packets_of_trial(load: float, duration: float) -> int:
 
 
 def generator_in_words(about: Mapping[str, str]) -> str:
-    """What a generator says of itself, on one line: ``trex, engine stl (server v3.08; driver net_i40e)``."""
+    """A generator's description on one line: ``trex, engine stl (server v3.08; driver net_i40e)``."""
     details = [value if key == "chosen" else f"{key} {value}" for key, value in about.items() if key not in _IDENTITY]
     return f"{about['name']}, engine {about['engine']}" + (f" ({'; '.join(details)})" if details else "")
 
 
 def generator_identity(about: Mapping[str, str]) -> str:
-    """What a result's fingerprint has of a generator: all that may change what is sent and counted.
+    """A generator's part of a result's fingerprint: all that may change what is sent and counted.
 
-    Where it is plugged in and which library talks to it may not.
+    The slot of its cards and the library that talks to it are left out.
     """
     details = [f"{key} {value}" for key, value in about.items() if key not in (*_IDENTITY, *_INCIDENTAL)]
     return "; ".join((f"{about['name']}/{about['engine']}", *details))

@@ -1,4 +1,4 @@
-"""What the embedded generator's worker is told of the frames of a trial, and how a frame that came back was sent."""
+"""Frames of a trial for the embedded generator's worker, and how a frame that came back was sent."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class SentFrames(Protocol):
 
     @property
     def ways(self) -> Sequence[WireDirection]:
-        """How they look by direction, where the worker makes them."""
+        """Frames by direction, if the worker makes them."""
 
     def asked(self) -> Mapping[str, int]:
         """Fields of the worker's request, see wire.h."""
 
     def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
-        """A frame that was kept, its bytes in hex, beside how it was sent; None where that is not known."""
+        """A frame that was kept, its bytes in hex, beside how it was sent; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class BuiltInFrames:
 
     frames: Frames
     templates: tuple[Template, ...]
-    """Of each direction."""
+    """Template of each direction."""
     cookie: int
 
     @property
@@ -70,7 +70,10 @@ class BuiltInFrames:
         }
 
     def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
-        """The same; its flow, and its number or its probe's time, are those that the frame itself has."""
+        """The frame that came back, with the frame as it was sent.
+
+        Its flow, and its number or its probe's time, are read from the frame itself.
+        """
         frame = bytes.fromhex(got)
         part = self.templates[min(direction, len(self.templates) - 1)]
         head = len(part.probe if probe else part.plain)
@@ -102,7 +105,8 @@ class ChosenFrames:
         }
 
     def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
-        """The same; of a probe its mark has the time, and not which frame it was."""
+        """The frame that came back, with the frame as it was sent; None for a probe, whose mark holds its time instead
+        of its frame's number."""
         frame = bytes.fromhex(got)
         mark = None if probe else TailMark.of(frame)
         if mark is None:

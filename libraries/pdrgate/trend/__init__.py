@@ -1,4 +1,4 @@
-"""Floor 3: what moved over a series of builds, and between which of them. A trend alarm; the gate judges one build."""
+"""Trend alarm (floor 3): measurands that moved over a series of builds, and the builds between which they moved."""
 
 from pdrgate.trend.acknowledged import Acknowledged
 from pdrgate.trend.moves import MOVE_CONFIDENCE, Move, moves

@@ -12,10 +12,10 @@ from pdrgate.values.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """Builds that were looked at, each as the alarm names the first one of a new level.
+    """Builds that somebody has looked at, each written as the alarm names the first build of a new level.
 
-    A line is the name of a build; or that, a colon and a measurand, where only that one was expected to move. What
-    stands behind a ``#`` is for people.
+    A line is the name of a build, or a build, a colon and the only measurand that was expected to move. Text behind a
+    ``#`` is a comment.
     """
 
     lines: frozenset[str] = frozenset()
@@ -27,16 +27,16 @@ class Acknowledged:
             text = file.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise DataError(f"cannot read {file}: {error}; name a file with a build on each line") from error
-        return cls(frozenset(told for line in text.splitlines() if (told := line.partition("#")[0].strip())))
+        return cls(frozenset(named for line in text.splitlines() if (named := line.partition("#")[0].strip())))
 
     def silences(self, move: Move) -> bool:
-        """Whether somebody has looked at it."""
+        """Whether somebody has looked at this move."""
         return bool(self.lines & {move.after.build, f"{move.after.build}: {move.series.measurand}"})
 
-    def divided(self, found: Iterable[Move]) -> tuple[tuple[Move, ...], tuple[Move, ...]]:
-        """What is to be told, and what somebody has looked at."""
-        moves = tuple(found)
+    def divided(self, moves: Iterable[Move]) -> tuple[tuple[Move, ...], tuple[Move, ...]]:
+        """The moves to report, and the moves that somebody has looked at."""
+        listed = tuple(moves)
         return (
-            tuple(one for one in moves if not self.silences(one)),
-            tuple(one for one in moves if self.silences(one)),
+            tuple(move for move in listed if not self.silences(move)),
+            tuple(move for move in listed if self.silences(move)),
         )

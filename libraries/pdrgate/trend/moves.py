@@ -1,4 +1,4 @@
-"""The change points of a series of builds, as a person is told of them."""
+"""The change points of a series of builds, as they are reported to a person."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ class Move:
     after: Point
     """The first one that surely was at the level after."""
     between: tuple[Point, ...]
-    """Points between the two, which may be of either level, or on the way; without those that were left out."""
+    """Points between the two. Each may be of either level or on the way; disturbed points are left out."""
     change: float
-    """(level after - level before) / level before."""
+    """Relative change: (level after - level before) / level before."""
     lower: float
     upper: float
     creeps: bool
-    """Whether it went there in many small steps, none of which a gate can see."""
+    """Whether the change went in many small steps that a gate cannot see."""
     functions: tuple[FunctionChange, ...] = ()
-    """The functions whose cost changed from ``before`` to ``after``, the largest change first; empty where nobody
-    counted."""
+    """Functions whose cost changed from ``before`` to ``after``, the largest change first; empty if nobody counted."""
     within: str = ""
-    """The same in words, as far as it explains the move."""
+    """The functions' part of the change in words, as far as it explains the move."""
 
     @property
     def worse(self) -> bool:
@@ -44,12 +43,12 @@ class Move:
 
     @property
     def builds(self) -> tuple[str, ...]:
-        """The builds of the range in order, each once; only one where the testbed moved under it."""
+        """The builds of the range in order, each once; a single build if the testbed moved under it."""
         return tuple(dict.fromkeys(point.build for point in (self.before, *self.between, self.after)))
 
     @property
     def sentence(self) -> str:
-        """What moved, by how much, and between which builds."""
+        """Sentence of what moved, by how much, and between which builds."""
         how = ("crept" if self.creeps else "went") + (" up" if self.change > 0 else " down")
         by = f"{abs(self.change):.1%} ({self.lower:+z.1%} to {self.upper:+z.1%})"
         within = f", {self.within}" if self.within else ""
@@ -57,7 +56,7 @@ class Move:
 
     @property
     def command(self) -> str:
-        """What to type to measure both ends against each other; empty for one and the same build."""
+        """Command line that measures both ends against each other; empty if both are the same build."""
         if self.before.build == self.after.build:
             return ""
         option = self.after.option or "--kernel AFTER"
@@ -75,14 +74,14 @@ class Move:
 
 
 def moves(all_series: Iterable[Series], least: float = LEAST_MOVE, last: int | None = None) -> tuple[Move, ...]:
-    """All that moved, the latest first; empty where nothing did.
+    """All moves, the latest first.
 
     Args:
-        least: a smaller change, as a fraction, is not told.
-        last: only what moved within as many of the last points of its series.
+        least: a smaller change, as a fraction, is not reported.
+        last: only moves within as many of the last points of their series.
     """
-    found = [move for series in all_series for move in _of(series, least, last)]
-    return tuple(sorted(found, key=lambda move: move.after.time, reverse=True))
+    all_moves = [move for series in all_series for move in _of(series, least, last)]
+    return tuple(sorted(all_moves, key=lambda move: move.after.time, reverse=True))
 
 
 def _of(series: Series, least: float, last: int | None) -> list[Move]:

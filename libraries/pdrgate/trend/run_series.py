@@ -16,7 +16,7 @@ _OPTIONS = ("--kernel", "--bpf")
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What is equal for all points of a series."""
+    """Key of a series: what is equal for all of its points."""
 
     scenario: str
     testbed: str
@@ -25,9 +25,9 @@ class _Key:
 
 
 def series_of(results: Iterable[RunResult]) -> tuple[Series, ...]:
-    """The series of all results: of each scenario, testbed and measurand one; what a build chooses splits none.
+    """A series per scenario, testbed and measurand over all results. Properties that a build chooses split no series.
 
-    Where a run compared two builds, the candidate is the build, and what it was compared with none.
+    Of a run that compared two builds, only the candidate becomes a point.
     """
     found: dict[_Key, Series] = {}
     for result in sorted(results, key=lambda one: one.started):
@@ -48,7 +48,7 @@ def series_of(results: Iterable[RunResult]) -> tuple[Series, ...]:
 
 
 def cost_at(results: Iterable[RunResult], wanted: Series, point: Point) -> CostResult | None:
-    """What a packet cost at a point of a series of these results; None where it was not counted."""
+    """Cost of a packet at a point of a series; None if it was not counted."""
     for result in results:
         if (result.run, result.started) != (point.run, point.time):
             continue

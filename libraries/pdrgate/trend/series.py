@@ -1,4 +1,4 @@
-"""What was measured of builds, one after the other: what the alarm looks at, whoever kept it."""
+"""Series of measured builds: what the alarm looks at, whoever stored it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LEFT_OUT = frozenset({Verdict.UNSTABLE, Verdict.CRASH, Verdict.DISTURBED, Verdic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A measurand of one build, as one run found it."""
+    """Measurand of a build, as one run measured it."""
 
     build: str
-    """What a person calls it."""
+    """The build's name for people."""
     time: float
     """The time when the run began, in seconds of the epoch."""
     value: float
@@ -27,25 +27,25 @@ class Point:
     verdict: Verdict
     run: str = ""
     digest: str = ""
-    """Equal for two points of one and the same build; empty where that is not known."""
+    """Digest of the build, equal for two points of the same build; empty if it is not known."""
     option: str = ""
-    """The words that name the build to the gate, such as ``--kernel linux.deb``; empty where nobody knows them."""
+    """Option that names the build to the gate, such as ``--kernel linux.deb``; empty if nobody knows it."""
 
     @property
     def counts(self) -> bool:
-        """Whether the alarm looks at it."""
+        """Whether the alarm looks at this point."""
         return self.verdict not in LEFT_OUT and math.isfinite(self.value) and self.value > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A measurand of one scenario on one testbed, over builds. Its points are in the order of time."""
+    """Measurand of a scenario on a testbed, over builds. The points are in the order of time."""
 
     scenario: str
     title: str
     testbed: str
     fingerprint: str
-    """Digest of all that must be equal but for what a build has a say in."""
+    """Digest of all that must be equal except for a build's own choices."""
     measurand: str
     unit: str
     better: Better

@@ -24,7 +24,7 @@ _LONGEST = 4000
 
 
 class PdrGateError(Exception):
-    """What a user is told in one line; everything pdrgate raises on purpose is one of these."""
+    """Base of all errors that pdrgate raises on purpose. The message is one line for the user."""
 
     exit_code = EXIT_FAULT
 
@@ -51,8 +51,10 @@ class TestbedError(PdrGateError):
 
 
 class SutError(TestbedError):
-    """What is under test did not come up, died, does not answer, or was refused: its build is to blame, unless the
-    build beside it comes to the same."""
+    """The system under test did not come up, died, does not answer, or was refused.
+
+    Its build is to blame, unless the build beside it fails the same way.
+    """
 
 
 class HeldError(TestbedError):
@@ -60,11 +62,11 @@ class HeldError(TestbedError):
 
 
 class GeneratorError(PdrGateError):
-    """The traffic generator failed; no trial came of it."""
+    """The traffic generator failed, and there is no trial."""
 
 
 class DataError(PdrGateError):
-    """A file that should hold trials or results does not; the message names file and line."""
+    """A file that should hold trials or results does not. The message names file and line."""
 
 
 class StorageError(PdrGateError):
@@ -72,14 +74,14 @@ class StorageError(PdrGateError):
 
 
 def without_value(error: Exception) -> str:
-    """What a decoder says of a file, without the value that it quotes: root reads files that others only name."""
+    """A decoder's message about a file, without the value that it quotes: root reads files that others only name."""
     fault, at, place = str(error).rpartition(" - at `")
     return re.sub(r"(?s)(enum value) .*", r"\1", fault if at else place) + (f"{at}{place}" if at else "")
 
 
 @contextlib.contextmanager
 def closed_on_error(close: Callable[[], object]) -> Iterator[None]:
-    """Call ``close`` where what follows fails, which is the error to tell, also when closing fails: that is noted."""
+    """Call ``close`` if what follows fails. The first error is raised; a failure of ``close`` becomes a note of it."""
     try:
         yield
     except BaseException as error:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-"""Unicode's categories of what controls, formats (and so turns text around), or is no character."""
+"""Unicode's categories of control characters, of formatting (which turns text around), and of no characters."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 """Places where HTML has a tag, a comment or a declaration (HTML Living Standard, tag open state)."""
 
@@ -32,26 +32,26 @@ _IN_ONE_LINE = _Table(lambda one: " " if one.isspace() else _visible(one))
 _IN_ITS_LINES = _Table(lambda one: one if one in "\n\t" else _visible(one))
 
 
-def printable(told: str) -> str:
-    """The text in one line; white space becomes a space, all else that is no visible character U+FFFD."""
-    return told.translate(_IN_ONE_LINE)
+def printable(text: str) -> str:
+    """The text in one line. White space becomes a space; any other invisible character becomes U+FFFD."""
+    return text.translate(_IN_ONE_LINE)
 
 
-def printable_lines(told: str) -> str:
-    """The text in its lines, with U+FFFD for all that is no visible character and no white space."""
-    return told.translate(_IN_ITS_LINES)
+def printable_lines(text: str) -> str:
+    """The text in its lines. Any invisible character that is no white space becomes U+FFFD."""
+    return text.translate(_IN_ITS_LINES)
 
 
-def without_tags(told: str) -> str:
+def without_tags(text: str) -> str:
     """The text without what begins a tag of HTML, for who shows it as HTML unasked: ``<img`` becomes ``‹img``."""
-    return _TAG.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", told)
+    return _TAG.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", text)
 
 
 LONGEST_NAME = 512
 """Characters of a name in a kernel (KSYM_NAME_LEN)."""
 
 
-def printable_name(told: str) -> str:
+def printable_name(name: str) -> str:
     """A name that a stranger gave, which is in one line and no longer than a kernel's may be."""
-    cut = told[:LONGEST_NAME]
+    cut = name[:LONGEST_NAME]
     return cut if cut.isprintable() else printable(cut)

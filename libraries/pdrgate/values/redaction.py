@@ -9,7 +9,7 @@ HIDDEN = "***"
 
 
 def is_address(text: str) -> bool:
-    """Whether a text looks like a URL, also like one that somebody mistyped, and not like a path."""
+    """Whether a text looks like a URL, even a mistyped one, and not like a path."""
     return _SCHEME.match(text) is not None
 
 

@@ -150,9 +150,9 @@ class Duration(float):
 
 
 def change_in_words(change: float, lower: float, upper: float) -> str:
-    """``+9.7% (+4.2% to +15.5%)``: a relative change with its interval; alone where both ends are written as it is.
+    """``+9.7% (+4.2% to +15.5%)``: a relative change with its interval, or alone if both ends read the same.
 
-    Here as everywhere the ``z`` of a format has no change told as ``-0.0%``, which reads like a typing error.
+    The ``z`` of the format avoids ``-0.0%``, which reads like a typing error.
     """
-    told, *ends = (f"{one:+z.1%}" for one in (change, lower, upper))
-    return told if ends == [told, told] else f"{told} ({ends[0]} to {ends[1]})"
+    change_text, *ends = (f"{one:+z.1%}" for one in (change, lower, upper))
+    return change_text if ends == [change_text, change_text] else f"{change_text} ({ends[0]} to {ends[1]})"

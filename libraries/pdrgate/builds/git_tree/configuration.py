@@ -1,4 +1,4 @@
-"""The .config that a revision is built with: a person's own, or one that has all that guests and data paths need."""
+"""The .config that a revision is built with: a person's own, or one with all that guests and data paths need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KernelConfiguration:
 
     @property
     def target(self) -> str:
-        """What make calls it to fill in the rest."""
+        """Make's target that fills in the rest."""
         return "olddefconfig" if self.whole else "alldefconfig"
 
 

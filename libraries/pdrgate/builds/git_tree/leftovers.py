@@ -1,8 +1,8 @@
-"""What builds leave for later ones: their folders of objects, so that only what differs is compiled again.
+"""Leftovers of builds for later ones: their folders of objects, so that only what differs is compiled again.
 
 A build takes over what one of its own ancestors left, and nothing else: whoever wrote the ancestor is in its history
-anyway, while a commit beside it, or of another tree, may be anybody's. That a commit is an ancestor is not believed of
-the tree, but follows from the digests of the commits between them.
+anyway, while a commit beside it, or of another tree, may be anybody's. The tree's word that a commit is an ancestor is
+untrusted: the digests of the commits between them prove it.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ class Leftovers:
 
 
 def generations(revision: Revision, ancestor: str) -> int | None:
-    """How many commits lie between a revision and its ancestor; None where it does not come from that commit."""
+    """Number of commits between a revision and its ancestor; None if it does not come from that commit."""
     if revision.commit == ancestor:
         return 0
     between = f"{ancestor}..{revision.commit}"
     named = revision.repository.asked("rev-list", "--ancestry-path", f"--max-count={_MOST_BETWEEN}", between)
     if not named:
         return None
-    told = revision.repository.run("cat-file", "--batch", given=named + "\n")
-    parents = true_parents(told.stdout)
+    commits = revision.repository.run("cat-file", "--batch", given=named + "\n")
+    parents = true_parents(commits.stdout)
     reached, ways = {revision.commit}, [revision.commit]
     while ways:
         for parent in parents.get(ways.pop(), frozenset()) - reached:
@@ -73,13 +73,13 @@ def generations(revision: Revision, ancestor: str) -> int | None:
     return len(parents) if ancestor in reached else None
 
 
-def true_parents(told: bytes) -> Mapping[str, frozenset[str]]:
+def true_parents(commits: bytes) -> Mapping[str, frozenset[str]]:
     """The parents of commits that ``git cat-file --batch`` prints, of those whose content has the digest they have."""
     found: dict[str, frozenset[str]] = {}
     at = 0
-    while (begin := _BEGIN.match(told, at)) is not None:
+    while (begin := _BEGIN.match(commits, at)) is not None:
         end = begin.end() + int(begin[2])
-        content, name = told[begin.end() : end], begin[1].decode()
+        content, name = commits[begin.end() : end], begin[1].decode()
         digest = hashlib.sha256 if len(name) == 64 else hashlib.sha1
         if digest(b"commit %d\0" % len(content) + content).hexdigest() == name:
             lines = content.partition(b"\n\n")[0].splitlines()

@@ -23,7 +23,7 @@ from pdrgate.builds.handed_over import BuildError, content, files_below, opened_
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT, Sandbox, User, confines, nobody
 from pdrgate.this_process.child_environment import child_environment
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 _MIB = 1 << 20
 _SCRATCH = 2048 * _MIB
@@ -57,7 +57,7 @@ _INSTALLED = {"modules.order": TEXT, "modules.builtin": TEXT, "modules.builtin.m
 
 
 class MakeError(Exception):
-    """make failed."""
+    """The program make failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,51 +121,51 @@ class Making:
         return self.folder / "asked.config"
 
     def said(self) -> str:
-        """What they said so far; of very much its begin and its end."""
+        """Output so far; only begin and end of a very long one."""
         with self.log.open("rb") as file:
             begin = file.read(_MOST_READ)
             file.seek(max(file.tell(), self.log.stat().st_size - _MOST_READ))
             return (begin + file.read(_MOST_READ)).decode(errors="replace")
 
-    def configure(self, configuration: KernelConfiguration, tell: Tell, *words: str) -> None:
+    def configure(self, configuration: KernelConfiguration, report: Report, *words: str) -> None:
         """Make the .config that is asked for. Raises MakeError."""
         self._asked.write_text(configuration.text)
         seen = "/asked.config" if self.confined else str(self._asked)
         if configuration.whole:
-            self._run(tell, "cp", "--remove-destination", seen, self._seen(self.objects / ".config"))
-        self._run(tell, *self._make(configuration.target, f"KCONFIG_ALLCONFIG={seen}", *words))
+            self._run(report, "cp", "--remove-destination", seen, self._seen(self.objects / ".config"))
+        self._run(report, *self._make(configuration.target, f"KCONFIG_ALLCONFIG={seen}", *words))
 
-    def make(self, tell: Tell, *words: str) -> None:
+    def make(self, report: Report, *words: str) -> None:
         """Run make on the sources. Raises MakeError."""
-        self._run(tell, *self._make(*words))
+        self._run(report, *self._make(*words))
 
-    def install_modules(self, tell: Tell, *words: str) -> None:
+    def install_modules(self, report: Report, *words: str) -> None:
         """Install the modules. Raises MakeError."""
-        self.make(tell, "modules_install", f"INSTALL_MOD_PATH={self._seen(self.installed)}", "DEPMOD=true", *words)
+        self.make(report, "modules_install", f"INSTALL_MOD_PATH={self._seen(self.installed)}", "DEPMOD=true", *words)
 
-    def strip_vmlinux(self, tell: Tell) -> Path:
+    def strip_vmlinux(self, report: Report) -> Path:
         """The kernel as an ELF file without debug information: it is for addresses, by its table of symbols."""
         whole = self.objects / "vmlinux"
         with suppress(MakeError):
-            self._run(tell, "objcopy", "--strip-debug", self._seen(whole), f"{self._seen(self.installed)}/vmlinux")
+            self._run(report, "objcopy", "--strip-debug", self._seen(whole), f"{self._seen(self.installed)}/vmlinux")
             return self.installed / "vmlinux"
         return whole
 
     def text(self, name: str) -> str:
-        """A text among the objects. Raises BuildError where it is none."""
+        """A text among the objects. Raises BuildError if it is no text."""
         read = content(self.objects / name, self.objects, TEXT.largest)
         TEXT.check(Path(name), read)
         return read.decode(errors="replace")
 
     def release(self) -> str:
-        """What the kernel calls itself. Raises BuildError where that could be no name of a file."""
+        """Release of the kernel. Raises BuildError if it could be no name of a file."""
         release = self.text("include/config/kernel.release").strip()
         if not _RELEASE.fullmatch(release):
             raise BuildError(f"its release is {release[:80]!r}, which no kernel is called")
         return release
 
     def take_out(self, path: Path, kind: KindOfFile, to: Path) -> None:
-        """Copy a file that a build has made. Raises BuildError where it is missing, or is no file of its kind."""
+        """Copy a file that a build has made. Raises BuildError if it is missing, or is no file of its kind."""
         within = self.installed if path.is_relative_to(self.installed) else self.objects
         with opened_build_file(path, within, kind.largest) as file, to.open("xb") as copy:
             begin = file.read(1 << 16)
@@ -192,7 +192,7 @@ class Making:
             self._run(lambda _: None, *copy, readable={"/left": left})
 
     def _seen(self, path: Path) -> str:
-        """Where the programs see a file of ours."""
+        """Path of a file of ours as the programs see it."""
         if not self.confined:
             return str(path)
         for place in (self.objects, self.installed):
@@ -209,8 +209,8 @@ class Making:
             *words,
         )  # fmt: skip
 
-    def _run(self, tell: Tell, *command: str, readable: dict[str, Path] | None = None) -> None:
-        """Run a program, and report now and then how much it has compiled. Raises MakeError where it fails."""
+    def _run(self, report: Report, *command: str, readable: dict[str, Path] | None = None) -> None:
+        """Run a program, and report now and then how much it has compiled. Raises MakeError if it fails."""
         before = ("prlimit", f"--fsize={_LARGEST_FILE}", "--core=0", "nice", "-n", "19")
         held: tuple[int, ...] = (self.lock,)
         if self.confined:
@@ -234,7 +234,7 @@ class Making:
                     code = process.wait(_WORD_AGAIN)
                     break
                 except subprocess.TimeoutExpired:
-                    tell(f"  {len(re.findall(r'^  CC', self.said(), re.M))} files compiled")
+                    report(f"  {len(re.findall(r'^  CC', self.said(), re.M))} files compiled")
         except BaseException:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)

@@ -14,7 +14,7 @@ from pdrgate.builds.handed_over import BuildError
 
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _BRANCHES = ("@{upstream}", "origin/HEAD", "main", "master", "origin/main", "origin/master")
-"""Where a branch may have come from, in the order in which that is asked."""
+"""Branches that a branch may have come from, in the order in which they are tried."""
 _MOST_COMMITS = 10_000
 
 
@@ -39,12 +39,12 @@ class Revision:
     @property
     def name(self) -> str:
         """The tree and what git describes the commit as, such as ``linux@v6.12-3-g0123456789ab``."""
-        told = self.repository.git("describe", "--tags", "--always", "--abbrev=12", self.commit)
-        return f"{self.tree.name}@{told}"
+        description = self.repository.git("describe", "--tags", "--always", "--abbrev=12", self.commit)
+        return f"{self.tree.name}@{description}"
 
 
 def named_revision(text: str) -> tuple[Path, str] | None:
-    """The tree and the revision that ``TREE@REV`` names; None where the text is no such thing.
+    """The tree and the revision that ``TREE@REV`` names; None if the text is no such thing.
 
     A file or a folder of the whole name comes first. No revision, as in ``~/linux@``, is HEAD.
     """
@@ -83,7 +83,7 @@ def merge_base(of: Revision) -> Revision:
     """The commit at which a branch has left the one that it came from.
 
     Raises:
-        BuildError: the tree does not tell it: nothing to come from, no commit in common, a history that is cut off.
+        BuildError: the tree does not show it: nothing to come from, no commit in common, a history that is cut off.
     """
     tree = of.repository
     others = [(name, found) for name in _BRANCHES if (found := _commit(tree, name)) is not None]
@@ -112,16 +112,16 @@ def commits_between(text: str) -> tuple[Revision, ...]:
     good, _, bad = words.partition("..")
     first, last = revision(f"{tree}@{good}"), revision(f"{tree}@{bad}")
     known = first.repository
-    told = known.git("rev-list", "--first-parent", "--reverse", f"{first.commit}..{last.commit}").split()
-    if not told or known.asked("merge-base", first.commit, last.commit) != first.commit:
+    commits = known.git("rev-list", "--first-parent", "--reverse", f"{first.commit}..{last.commit}").split()
+    if not commits or known.asked("merge-base", first.commit, last.commit) != first.commit:
         raise BuildError(f"{text}: {bad or 'HEAD'} does not come from {good}; name a commit before it")
-    if len(told) > _MOST_COMMITS:
-        raise BuildError(f"{text}: has {len(told)} commits, and {_MOST_COMMITS} are the most; name a later one")
-    return (first, *(Revision(known, commit) for commit in told if _COMMIT.fullmatch(commit)))
+    if len(commits) > _MOST_COMMITS:
+        raise BuildError(f"{text}: has {len(commits)} commits, and {_MOST_COMMITS} are the most; name a later one")
+    return (first, *(Revision(known, commit) for commit in commits if _COMMIT.fullmatch(commit)))
 
 
 def uncommitted(tree: Tree) -> int:
-    """How many files of the tree have changes that no commit has, and that no build of a revision holds."""
+    """Number of files of the tree with uncommitted changes, which no build of a revision holds."""
     if tree.asked("rev-parse", "--is-inside-work-tree") != "true":
         return 0
     return len((tree.asked("status", "--porcelain", "--untracked-files=no") or "").splitlines())
@@ -130,8 +130,8 @@ def uncommitted(tree: Tree) -> int:
 def _commit(tree: Tree, word: str) -> str | None:
     if word.startswith("-"):
         return None
-    told = tree.asked("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
-    return told if told is not None and _COMMIT.fullmatch(told) else None
+    commit = tree.asked("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+    return commit if commit is not None and _COMMIT.fullmatch(commit) else None
 
 
 def _shallow(tree: Tree) -> str:

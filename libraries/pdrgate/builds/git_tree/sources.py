@@ -1,8 +1,8 @@
 """The sources of a revision: a repository and a folder of pdrgate's own, which no build can write to.
 
-The commit is fetched from its tree, whose git runs confined. What comes is a pack, of which our git computes the digest
-of each object: so what is checked out is what the commit's digest says, whatever the tree's files hold. Our repository
-has no configuration, no hooks and no filters but git's own.
+The commit is fetched from its tree, whose git runs confined. It comes as a pack, of which our git computes the digest
+of each object: so the checkout matches the commit's digest, whatever the tree's files hold. Our repository has no
+configuration, no hooks and no filters but git's own.
 """
 
 from __future__ import annotations

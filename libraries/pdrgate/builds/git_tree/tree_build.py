@@ -23,7 +23,7 @@ from pathlib import Path
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.git_tree.configuration import KernelConfiguration, kernel_configuration
 from pdrgate.builds.git_tree.leftovers import Leftovers
-from pdrgate.builds.git_tree.making import BZIMAGE, ELF, TEXT, MakeError, Making, Tell
+from pdrgate.builds.git_tree.making import BZIMAGE, ELF, TEXT, MakeError, Making, Report
 from pdrgate.builds.git_tree.revision import Revision, uncommitted
 from pdrgate.builds.git_tree.sources import Sources
 from pdrgate.builds.handed_over import BuildError
@@ -52,15 +52,17 @@ _LAST_RESORT = re.compile(r"^(?:make\S*: \*\*\* .*|.*\berror\b.*)", re.M | re.I)
 _PARTS = {
     "vmlinuz": ("arch/x86/boot/bzImage", BZIMAGE), "System.map": ("System.map", TEXT), "config": (".config", TEXT),
 }  # fmt: skip
-"""What is kept as boot/NAME-RELEASE, and where a build has it."""
+"""Files kept as boot/NAME-RELEASE, with their places in a build."""
 
 
-def built(revision: Revision, config: Path | None = None, cache: Path | None = None, tell: Tell | None = None) -> Path:
-    """The folder with the build of a revision, as packages have it; it is made where it is not there yet.
+def built(
+    revision: Revision, config: Path | None = None, cache: Path | None = None, report: Report | None = None
+) -> Path:
+    """The folder with the build of a revision, as packages have it; it is made if it is not there yet.
 
     Args:
         config: a .config of one's own; else one with all that guests and data paths need, built in.
-        tell: gets sentences of how far it is.
+        report: gets sentences of how far it is.
 
     Raises:
         DoesNotCompileError: it does not compile.
@@ -76,9 +78,9 @@ def built(revision: Revision, config: Path | None = None, cache: Path | None = N
     if not kept.exists():
         for folder in (kept.parent, place):
             folder.mkdir(exist_ok=True)
-        with _alone(place, tell) as lock:
+        with _alone(place, report) as lock:
             if not kept.exists():
-                _TreeBuild(place, lock, revision, configuration, tell or (lambda _: None)).make(kept)
+                _TreeBuild(place, lock, revision, configuration, report or (lambda _: None)).make(kept)
                 _forget(kept.parent, _KEPT)
                 _forget(top, _LINES)
     os.utime(kept)
@@ -108,9 +110,9 @@ class _TreeBuild:
     """
 
     def __init__(
-        self, place: Path, lock: int, revision: Revision, configuration: KernelConfiguration, tell: Tell
+        self, place: Path, lock: int, revision: Revision, configuration: KernelConfiguration, report: Report
     ) -> None:
-        self._revision, self._configuration, self._tell = revision, configuration, tell
+        self._revision, self._configuration, self._report = revision, configuration, report
         self._place, self._lock = place, lock
         self._sources, self._leftovers = Sources(place, lock), Leftovers(place / "left")
 
@@ -119,9 +121,9 @@ class _TreeBuild:
         begun = time.monotonic()
         left = self._leftovers.of_ancestor(self._revision, kept.name.rpartition("-")[2])
         length = "some minutes, as no ancestor's objects are kept" if left is None else "what differs from an ancestor"
-        self._tell(f"compiling {self._revision.name} ({length})")
+        self._report(f"compiling {self._revision.name} ({length})")
         if changed := uncommitted(self._revision.repository):
-            self._tell(
+            self._report(
                 f"  {changed} files of {self._revision.tree} have changes that are not committed: they are not built"
             )
         os.utime(self._place)
@@ -134,23 +136,23 @@ class _TreeBuild:
             except BuildError as error:
                 raise BuildError(f"{self._revision.name}: {error}") from error
             self._leftovers.leave(making.objects, kept.name)
-        self._tell(f"  compiled in {time.monotonic() - begun:.0f} s")
+        self._report(f"  compiled in {time.monotonic() - begun:.0f} s")
 
     def _make(self, making: Making, kept: Path) -> None:
         stamp = f"KBUILD_BUILD_TIMESTAMP={self._sources.time(self._revision)}"
-        making.configure(self._configuration, self._tell, stamp)
+        making.configure(self._configuration, self._report, stamp)
         modules = "CONFIG_MODULES=y" in making.text(".config")
         jobs = ("-j", str(len(os.sched_getaffinity(0))))
-        making.make(self._tell, *jobs, stamp, "bzImage", *(("modules",) if modules else ()))
+        making.make(self._report, *jobs, stamp, "bzImage", *(("modules",) if modules else ()))
         if modules:
-            making.install_modules(self._tell, stamp, "INSTALL_MOD_STRIP=1")
+            making.install_modules(self._report, stamp, "INSTALL_MOD_STRIP=1")
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix="part-", ignore_cleanup_errors=True) as part:
             made = Path(part) / "build"
             (made / "boot").mkdir(parents=True)
             release = making.release()
             for name, (where, kind) in _PARTS.items():
                 making.take_out(making.objects / where, kind, made / "boot" / f"{name}-{release}")
-            making.take_out(making.strip_vmlinux(self._tell), ELF, made / "vmlinux")
+            making.take_out(making.strip_vmlinux(self._report), ELF, made / "vmlinux")
             if modules:
                 making.take_modules(release, made)
             made.rename(kept)
@@ -160,16 +162,16 @@ class _TreeBuild:
         if "No space left on device" in text:
             raise StorageError(f"{self._place}: No space left on device for compiling; make room there")
         found = _FIRST_ERROR.search(text) or _LAST_RESORT.search(text)
-        told = re.sub(r"\S*/source/", "", found[0]) if found else "make failed without a word"
-        return f"{self._revision.name}: does not compile: {told.strip()}; all that make said is in {making.log}"
+        error = re.sub(r"\S*/source/", "", found[0]) if found else "make failed without a word"
+        return f"{self._revision.name}: does not compile: {error.strip()}; all that make said is in {making.log}"
 
 
 def _line(revision: Revision) -> str:
-    """The line of releases that a revision belongs to, such as 6.12. Raises BuildError where no Makefile tells it."""
+    """The line of releases that a revision belongs to, such as 6.12. Raises BuildError if no Makefile has it."""
     makefile = revision.repository.git("cat-file", "blob", f"{revision.commit}:Makefile")
     found = [re.search(rf"^{name}\s*=\s*(\d{{1,6}})\s*$", makefile, re.M) for name in ("VERSION", "PATCHLEVEL")]
     if None in found:
-        raise BuildError(f"{revision.text}: its Makefile tells no version; is it a kernel's tree?")
+        raise BuildError(f"{revision.text}: its Makefile has no version; is it a kernel's tree?")
     return ".".join(one[1] for one in found if one is not None)
 
 
@@ -177,8 +179,8 @@ def _key(revision: Revision, configuration: KernelConfiguration) -> str:
     """The name of a build: two of one name are made of the same sources, options and compiler."""
     tools = (("gcc", "--version"), ("ld", "--version"))
     versions = [subprocess.run(one, capture_output=True, check=False, env=child_environment()).stdout for one in tools]
-    told = b"\0".join((configuration.target.encode(), configuration.text.encode(), *versions))
-    return f"{revision.commit}-{hashlib.sha256(told).hexdigest()}"
+    ingredients = b"\0".join((configuration.target.encode(), configuration.text.encode(), *versions))
+    return f"{revision.commit}-{hashlib.sha256(ingredients).hexdigest()}"
 
 
 def _check_tools(revision: Revision) -> None:
@@ -211,14 +213,14 @@ def _own_folder(cache: Path, confined: bool) -> Path:
 
 
 @contextmanager
-def _alone(place: Path, tell: Tell | None) -> Iterator[int]:
+def _alone(place: Path, report: Report | None) -> Iterator[int]:
     """One process compiles in a folder at a time; others wait. Yields the lock's descriptor."""
     with (place / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if tell is not None:
-                tell("another run compiles a kernel of the same line of releases; waiting for it")
+            if report is not None:
+                report("another run compiles a kernel of the same line of releases; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock.fileno()
 

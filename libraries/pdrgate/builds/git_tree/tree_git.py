@@ -31,7 +31,7 @@ _SETTINGS = (
 CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
 """Variables of a git that reads no settings but those of a repository."""
 _OF_A_TREE = CLEAN_GIT | {"GIT_PROTOCOL": "version=2"}
-"""The same of one that hands commits over: by an older protocol it has none to hand over where no branch is there."""
+"""Variables of a git that hands commits over. By an older protocol it hands over none that no branch leads to."""
 _MOST_SAID = 64 << 20
 """Bytes that git may say."""
 _PATIENCE = 600.0
@@ -51,7 +51,7 @@ class Tree:
 
     @classmethod
     def around(cls, path: Path) -> Tree | None:
-        """The tree that a folder lies in; None where there is none."""
+        """The tree that a folder lies in; None if there is none."""
         real = path.resolve()
         for one in (real, *real.parents):
             if (one / ".git").exists() or all((one / name).exists() for name in ("HEAD", "objects", "refs")):
@@ -59,7 +59,7 @@ class Tree:
         return None
 
     def command(self, *words: str) -> list[str]:
-        """The words that run git in it. Raises BuildError where it is not installed, or may not read the tree."""
+        """The words that run git in it. Raises BuildError if it is not installed, or may not read the tree."""
         if shutil.which("git") is None:
             raise BuildError(f"{self.top}: git is not installed; install it, or name a build of the kernel")
         options = ["--no-optional-locks", "--no-replace-objects", *(word for one in _SETTINGS for word in ("-c", one))]
@@ -93,7 +93,7 @@ class Tree:
             return subprocess.CompletedProcess(done.args, done.returncode, said.read(), done.stderr)
 
     def git(self, *words: str) -> str:
-        """What git says in it. Raises BuildError also where git fails."""
+        """Output of git in the tree. Raises BuildError also if git fails."""
         done = self.run(*words)
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason is given"]
@@ -101,12 +101,12 @@ class Tree:
         return done.stdout.decode(errors="replace").strip()
 
     def asked(self, *words: str) -> str | None:
-        """What git says in it; None where it says that there is no such thing."""
+        """Output of git in the tree; None if git says that there is no such thing."""
         done = self.run(*words)
         return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
 
     def _reader(self) -> User | None:
-        """Whom git runs as: the tree's owner, or nobody where that is root."""
+        """User that git runs as: the tree's owner, or nobody if that is root."""
         user, about = nobody(), self._folder.stat()
         if user is None or about.st_uid:
             return None if user is None else User(about.st_uid, about.st_gid)
@@ -128,7 +128,8 @@ class Tree:
         return inside if inside.exists() else self.top
 
     def _places(self) -> Iterator[Path]:
-        """What of this machine makes up the tree: itself, and repositories that it is a worktree of or borrows from."""
+        """Folders of this machine that make up the tree: itself, and repositories that it is a worktree of or borrows
+        from."""
         owner = self._folder.stat().st_uid
         common = self._folder / _text(self._folder / "commondir").strip()
         found, objects = [self.top, self._folder.resolve(), common.resolve()], [(common / "objects").resolve()]

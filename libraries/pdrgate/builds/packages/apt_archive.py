@@ -64,7 +64,7 @@ class ArchivePackage:
 
 @dataclass(frozen=True, slots=True)
 class NamedPackage:
-    """What a person names: a package, or a pattern of such, of the machine's own suites or of another one."""
+    """Package that a person names, or a pattern of packages, of the machine's own suites or of another suite."""
 
     name: str
     suite: str = ""
@@ -74,7 +74,7 @@ class NamedPackage:
 
 
 def named_package(text: str) -> NamedPackage | None:
-    """The package that ``NAME``, ``NAME=VERSION`` or ``SUITE/linux-…`` names; None where it is no such text.
+    """The package that ``NAME``, ``NAME=VERSION`` or ``SUITE/linux-…`` names; None if it is no such text.
 
     A file or a folder of that name comes first.
     """
@@ -82,7 +82,7 @@ def named_package(text: str) -> NamedPackage | None:
 
 
 def named_pattern(text: str) -> NamedPackage | None:
-    """The packages that a pattern such as ``SUITE/linux-image-6.*`` names; None where it is no such text."""
+    """The packages that a pattern such as ``SUITE/linux-image-6.*`` names; None if it is no such text."""
     return _named(_PATTERN, text)
 
 
@@ -105,7 +105,7 @@ class AptArchive:
         self._architecture = architecture
 
     def entry(self, package: str) -> ArchivePackage:
-        """What apt would download as a package.
+        """The file that apt would download as a package.
 
         Raises:
             BuildError: apt has no such package, or cannot fetch the suite's lists.
@@ -123,11 +123,11 @@ class AptArchive:
         )
 
     def find(self, package: str) -> ArchivePackage | None:
-        """What apt would download as a package; None where it has none of that name. Raises as `entry` does."""
+        """The file that apt would download as a package; None if apt has none of that name. Raises as `entry` does."""
         return self._looked_up(package)[0]
 
     def download(self, package: str, folder: Path) -> None:
-        """Put the package's file into a folder. Raises BuildError, or StorageError where there is no room."""
+        """Put the package's file into a folder. Raises BuildError, or StorageError if there is no room."""
         done = self._apt("download", package, folder=folder)
         if done.returncode:
             error = StorageError if "No space left" in done.stderr else BuildError
@@ -137,7 +137,7 @@ class AptArchive:
             )
 
     def names(self, beginning: str) -> list[str]:
-        """The names of packages that begin so. Raises BuildError where apt cannot list them."""
+        """The names of packages that begin so. Raises BuildError if apt cannot list them."""
         called = f"{self._called(beginning)}…"
         self._refresh()
         try:
@@ -149,7 +149,7 @@ class AptArchive:
         return done.stdout.split()
 
     def _looked_up(self, package: str) -> tuple[ArchivePackage | None, str]:
-        """The package, or why there is none."""
+        """The package, or the reason why there is none."""
         self._check_apt(package)
         self._refresh()
         done = self._apt("download", "--print-uris", package)
@@ -165,7 +165,7 @@ class AptArchive:
             )
 
     def _refresh(self, oldest: float = _OLD) -> bool:
-        """Fetch the lists of the suite where they are older than so many seconds; return whether that was done.
+        """Fetch the lists of the suite if they are older than ``oldest`` seconds. Returns whether that was done.
 
         Raises:
             BuildError: there are no lists, and they cannot be fetched.
@@ -236,13 +236,13 @@ class AptArchive:
 
 
 def _printed(output: str) -> ArchivePackage | None:
-    """What apt-get prints of a package that it would download."""
+    """The package in apt-get's output on a download."""
     match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", output, re.MULTILINE)
     return None if match is None else ArchivePackage(match[2], Path(match[1]).name)
 
 
 def _reason(output: str, otherwise: str) -> str:
-    """What apt-get says went wrong, in a line, without passwords in addresses."""
+    """The error in apt-get's output, in a line, without passwords in addresses."""
     said = [line.strip() for line in output.splitlines()]
     errors = [line for line in said if line.startswith(("E:", "Err"))] or [line for line in said if line[:2] == "W:"]
     return re.sub(r"//[^/@\s]+@", "//", errors[0].partition(":")[2].strip()) if errors else otherwise

@@ -49,7 +49,7 @@ class AptSource:
 
 
 def machine_sources() -> tuple[AptSource, ...]:
-    """The entries of the machine's sources; none where it has no apt."""
+    """The entries of the machine's sources; none if it has no apt."""
     found: list[AptSource] = []
     for path in _files():
         try:

@@ -1,4 +1,4 @@
-"""What an archive says of each of its files, whatever its format."""
+"""Members of archives, whatever their format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MemberKind = Literal["file", "hard link", "link", "folder", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What an archive says of one of its files; what is in it is to be read before the next one is asked for."""
+    """One file of an archive. Its content is to be read before the next member is asked for."""
 
     name: str
     kind: MemberKind
@@ -26,7 +26,7 @@ class Member:
 
 
 def skip_rest(content: Part) -> None:
-    """Read what is left of a file. Raises ValueError where the archive ends before it."""
+    """Read what is left of a file. Raises ValueError if the archive ends before it."""
     while content.read(CHUNK):
         pass
     if content.left:

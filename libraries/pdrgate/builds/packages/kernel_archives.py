@@ -1,7 +1,7 @@
-"""What is in a package file: a .deb, an .rpm, or a tar archive such as ``make targz-pkg`` and pacman make.
+"""Content of a package file: a .deb, an .rpm, or a tar archive such as ``make targz-pkg`` and pacman make.
 
-It is read here and not by dpkg-deb, rpm or tar, for it is a stranger's: of all that it holds only what belongs to a
-kernel is written, into a folder of ours, as regular files first and links last, so that no link leads a file elsewhere.
+The file is read here and not by dpkg-deb, rpm or tar, for it is a stranger's: only the files that belong to a kernel
+are written, into a folder of ours, as regular files first and links last, so that no link leads a file elsewhere.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TAR = b"ustar"
 _TAR_AT = 257
 
 _KERNEL = re.compile(r"boot/(vmlinuz|config|System\.map)-[^/]+|(usr/)?lib/modules/[^/]+(/.+)?")
-"""What of a package is a kernel's."""
+"""Files of a package that are a kernel's."""
 _BESIDE = re.compile(r"(usr/)?lib/modules/[^/]+/(build|source)(/.*)?|.*\.pdrgate.*")
-"""What is not taken: links to where it was built."""
+"""Files that are not taken: links to where it was built."""
 _WAYS = frozenset({"boot", "lib", "usr", "usr/lib", "lib/modules", "usr/lib/modules"})
 """Folders on the way to it, which some packages have as links."""
 
@@ -74,7 +74,7 @@ def unpack_kernel(package: FileIO, path: Path, folder: Path) -> PackageFields:
 
 
 def package_fields(package: FileIO) -> PackageFields | None:
-    """What a .deb or an .rpm says of itself; None where the file is neither. Raises ValueError where it is damaged."""
+    """The fields of a .deb or an .rpm; None for any other file. Raises ValueError if it is damaged."""
     head = package.read(len(_AR))
     package.seek(0)
     if head.startswith(RPM):
@@ -164,7 +164,7 @@ def _write_members(members: Iterator[Member], folder: Path) -> None:
 
 
 def _place(name: str) -> str:
-    """Where a member belongs below the folder. Raises ValueError when it does not."""
+    """Place of a member below the folder. Raises ValueError if it has none."""
     parts = PurePosixPath(name).parts
     if name.startswith("/") or ".." in parts or not name.isprintable():
         raise ValueError(f"it holds {name!a}, which lies outside of it or has no proper name")

@@ -40,7 +40,7 @@ class UnpackedPackages:
     lacking: tuple[str, ...]
     """Packages with parts of the kernel that they need, and that are not among them."""
     ending: str
-    """How the names of their files go on, in short."""
+    """Short form of the endings of their files' names."""
 
 
 def holds_package(path: Path) -> bool:
@@ -75,7 +75,7 @@ def unpacked_packages(sources: Sequence[str], cache: Path) -> UnpackedPackages:
 
 
 def packages_in(folder: Path, cache: Path) -> list[str]:
-    """The packages of the one kernel that lie in a folder as .deb or .rpm files; none where there are no packages.
+    """The packages of the one kernel that lie in a folder as .deb or .rpm files; none if there are no packages.
 
     Raises:
         BuildError: they are of several kernels, or lead out of the folder.
@@ -140,8 +140,8 @@ def _joined(packages: Sequence[UnpackedPackage], with_image: UnpackedPackage, ca
     """One folder with what all of them hold, by hard links."""
     if len(packages) == 1:
         return packages[0].folder
-    told = "\n".join(sorted({package.digest for package in packages}))
-    folder = cache / hashlib.sha256(told.encode()).hexdigest()
+    digests = "\n".join(sorted({package.digest for package in packages}))
+    folder = cache / hashlib.sha256(digests.encode()).hexdigest()
     if not folder.exists():
         with temporary(cache) as place:
             made = place / "unpacked"

@@ -1,4 +1,4 @@
-"""What a package says of itself, and which other packages hold the rest of its kernel.
+"""Fields of a package, and which other packages hold the rest of its kernel.
 
 Distributions spread a kernel over packages: Ubuntu over image and modules; Debian, since Linux 6.19, over binary, base
 and modules, with an empty image that needs all three; Fedora over core and modules-core. A package of modules names
@@ -15,7 +15,7 @@ from typing import Literal
 from pdrgate.builds.packages.deb822 import stanzas
 
 PackageRole = Literal["image", "base", "modules"]
-"""What a package holds of a kernel; base is its configuration, and the lists of its modules."""
+"""A package's part of a kernel. The base is its configuration, and the lists of its modules."""
 
 _DEB = re.compile(
     r"linux-(?P<part>image|binary|base|modules)-(?P<variant>(?:unsigned-|extra-)*)(?P<release>\d[\w.+~-]*)", re.ASCII
@@ -29,7 +29,7 @@ _VERSION = re.compile(r"[A-Za-z0-9.+:~^_-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PackageFields:
-    """What a package says of itself."""
+    """Fields that a package declares."""
 
     name: str
     version: str = ""
@@ -48,7 +48,7 @@ class PackageFields:
 
     @property
     def kernel(self) -> str:
-        """What packages of one kernel have in common: the release in their names, else their version."""
+        """Common key of the packages of one kernel: the release in their names, else their version."""
         match = _DEB.fullmatch(self.name)
         return match["release"] if match else self.version
 
@@ -71,20 +71,20 @@ class PackageFields:
 
 
 def role_of(name: str) -> PackageRole | None:
-    """What a package of that name holds of a kernel; None where that is not known."""
+    """Part of a kernel that a package of that name holds; None if it is not known."""
     match = _DEB.fullmatch(name) or _RPM.fullmatch(name)
     return None if match is None else _ROLES.get(match["part"], "modules")
 
 
 def fields_of_control(text: str) -> PackageFields:
-    """What the file ``control`` of a .deb says. Raises ValueError where it lacks a name or a version."""
+    """The fields in the file ``control`` of a .deb. Raises ValueError if it lacks a name or a version."""
     found = next(stanzas(text), {})
     needs = needed_packages(f"{found.get('pre-depends', '')},{found.get('depends', '')}")
     return checked_fields(found.get("package", ""), found.get("version", ""), needs)
 
 
 def checked_fields(name: str, version: str, needs: tuple[str, ...]) -> PackageFields:
-    """The same values as fields. Raises ValueError where name or version is none that a package may have."""
+    """Fields of a package, once they are checked. Raises ValueError if a package may have no such name or version."""
     if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
         raise ValueError("it names no package and version")
     return PackageFields(name, version, tuple(need for need in needs if need != name))

@@ -1,8 +1,8 @@
-"""What an RPM package says of itself, ahead of its payload (rpm.org, "RPM V4 Package format").
+"""Fields of an RPM package, ahead of its payload (rpm.org, "RPM V4 Package format").
 
-It is a stranger's file, so no other program takes it apart. bsdtar reads any archive that it finds in one, and one form
-of them names files of the host, whose content it then takes. rpm2cpio leaves the cpio archive to be read, which is most
-of the work, and PyPI's rpmfile holds a payload packed by zstd in memory as a whole.
+An RPM is a stranger's file, so no other program takes it apart. bsdtar reads any archive that it finds in one, and one
+form of them names files of the host, whose content it then takes. rpm2cpio leaves the cpio archive to be read, which is
+most of the work, and PyPI's rpmfile holds a payload packed by zstd in memory as a whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pdrgate.builds.decompression import Source, read_all
 from pdrgate.builds.packages.package_fields import PackageFields, checked_fields, role_of
 
 RPM = b"\xed\xab\xee\xdb"
-"""What such a package begins with."""
+"""First bytes of an RPM package."""
 _LEAD = 96
 _SECTION = b"\x8e\xad\xe8\x01"
 _MOST_ENTRIES = 1 << 16
@@ -25,7 +25,7 @@ _NAME, _VERSION, _RELEASE, _REQUIRED, _FORMAT = 1000, 1001, 1002, 1049, 1124
 _STRINGS = (6, 8, 9)
 """Types that are a text or several."""
 _KERNEL = "-uname-r"
-"""What ends the names by which Fedora's packages of one kernel require each other, such as kernel-core-uname-r."""
+"""End of the names by which Fedora's packages of one kernel require each other, such as kernel-core-uname-r."""
 
 
 def rpm_fields(package: Source) -> PackageFields:

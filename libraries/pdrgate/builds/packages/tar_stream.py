@@ -26,7 +26,7 @@ def tar_members(archive: Source) -> Iterator[Member]:
     Raises:
         ValueError: it is no such archive, damaged, or ends too early.
     """
-    told: dict[str, str] = {}
+    extended: dict[str, str] = {}
     while True:
         head = read_all(archive, _BLOCK)
         if len(head) == _BLOCK and not any(head):
@@ -38,24 +38,25 @@ def tar_members(archive: Source) -> Iterator[Member]:
             content = read_all(archive, size)
             _skip(archive, -size % _BLOCK)
             if kind == b"x":
-                told |= _pax(content)
+                extended |= _pax(content)
             elif kind != b"g":
-                told["path" if kind == b"L" else "linkpath"] = _text(content)
+                extended["path" if kind == b"L" else "linkpath"] = _text(content)
             continue
-        size = int(told["size"]) if told.get("size", "").isdigit() else size
+        size = int(extended["size"]) if extended.get("size", "").isdigit() else size
         part = Part(archive, size if _KINDS.get(kind) == "file" else 0)
         yield Member(
-            told.get("path") or _name(head), _KINDS.get(kind, "other"), told.get("linkpath") or _text(head[157:257]),
+            extended.get("path") or _name(head), _KINDS.get(kind, "other"),
+            extended.get("linkpath") or _text(head[157:257]),
             size, min(_number(head[136:148]), 1 << 40), part,
         )  # fmt: skip
-        told = {}
+        extended = {}
         skip_rest(part)
         if _KINDS.get(kind) == "file":
             _skip(archive, -size % _BLOCK)
 
 
 def _checked(head: bytes) -> int:
-    """The size that a header tells."""
+    """Size in a checked header."""
     if len(head) < _BLOCK:
         raise ValueError("it ends too early")
     if sum(head[:148]) + 8 * 32 + sum(head[156:]) != _number(head[148:156]):

@@ -29,7 +29,7 @@ LARGEST_PACKAGE = 16 << 30
 _KEPT = 16
 """Unpacked packages that stay in the cache, each of about 400 MB, though more were not used for a day."""
 FIELDS = "pdrgate.json"
-"""Where an unpacked package's fields are."""
+"""Path of an unpacked package's fields."""
 _IMAGES = ("boot/vmlinuz-*", "lib/modules/*/vmlinuz", "usr/lib/modules/*/vmlinuz")
 _PLACES: Mapping[PackageRole, Sequence[str]] = {
     "image": _IMAGES,
@@ -38,7 +38,7 @@ _PLACES: Mapping[PackageRole, Sequence[str]] = {
 }
 """Places of a kernel's parts in packages."""
 _FILES = {".deb": "{}_{}_*.deb", ".rpm": "{}-{}.*.rpm"}
-"""What archives call the file of a package, by its name and version."""
+"""File names of a package in archives, by its name and version."""
 _PARTS = (*_IMAGES, "lib/modules/*", "usr/lib/modules/*")
 
 
@@ -46,7 +46,7 @@ class PackageOrigin(Protocol):
     """The place that a package came from."""
 
     def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
-        """Another package of the same kernel, unpacked; None where it is not there."""
+        """Another package of the same kernel, unpacked; None if it is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class UnpackedPackage:
 
     @property
     def roles(self) -> frozenset[PackageRole]:
-        """What it holds of a kernel."""
+        """Parts of a kernel that the package holds."""
         return frozenset(role for role, patterns in _PLACES.items() if _holds(self.folder, patterns))
 
 
@@ -72,7 +72,7 @@ class _Beside:
 
     folder: Path
     form: str
-    """What files of packages are called there, see `_FILES`."""
+    """Pattern of the names of packages there, see `_FILES`."""
 
     def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
         pattern = self.form.format(name, version.rpartition(":")[2])
@@ -85,7 +85,7 @@ class InArchive:
     """The distribution's archive, or one of its suites."""
 
     wanted: NamedPackage
-    """What was named there."""
+    """Package that was named there."""
 
     def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
         entry = AptArchive(self.wanted.suite, cache).find(name)
@@ -128,8 +128,10 @@ def unpacked_file(path: Path, within: Path, cache: Path) -> UnpackedPackage:
 
 
 def _known(digest: str, folder: Path, origin: PackageOrigin) -> UnpackedPackage:
-    told = json.loads((folder / FIELDS).read_text())
-    return UnpackedPackage(digest, folder, PackageFields(told["name"], told["version"], tuple(told["needs"])), origin)
+    fields = json.loads((folder / FIELDS).read_text())
+    return UnpackedPackage(
+        digest, folder, PackageFields(fields["name"], fields["version"], tuple(fields["needs"])), origin
+    )
 
 
 def _unpack(package: FileIO, path: Path, folder: Path) -> None:

@@ -134,7 +134,7 @@ def build_of(session: Session, asked: BisectionRequest, side: Side, source: str)
     if asked.bpf:
         loaded = bpf_build(source, DATA_PATHS[asked.scenario.data_path].program)
         return Build(side, loaded.label, session.make, loaded, identity=loaded.digest)
-    named = named_build(source, tell=session.observer.said)
+    named = named_build(source, report=session.observer.said)
     return Build(
         side, named.label, partial(session.boot, named), counted=partial(session.boot, named, counted=True),
         identity=build_identity(named),

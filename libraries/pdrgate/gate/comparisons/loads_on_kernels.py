@@ -72,7 +72,7 @@ def _load_on(session: Session, program: BpfBuild, kernel: NamedKernel) -> LoadOn
                 release = testbed.environment().kernel_release or ""
                 with loaded(hop.host, program, program.load_as, sut_names(hop)) as found:
                     found.leave()
-                    cost = {name: number for name, number in found.cost.told().items() if number}
+                    cost = {name: number for name, number in found.cost.by_name().items() if number}
         return LoadOnKernel(kernel=kernel.label, release=release, loads=True, cost=cost)
     except BpfRefusedError as error:
         return LoadOnKernel(kernel=kernel.label, release=release, loads=False, reason=str(error))

@@ -1,9 +1,10 @@
-"""KVM or emulation (TCG): whichever really is the faster here.
+"""KVM or emulation (TCG): whichever is the faster one here.
 
-/dev/kvm may be there, open, and be worse than nothing: where this machine is itself a guest, a boot sector was seen to
-take twenty times as long by KVM as by emulation, and kernels never to say a word. No number of seconds tells such a
-KVM from a busy machine; the same work done both ways does. What only a kernel can tell is learnt from the first guest
-that KVM was chosen for, see `pdrgate.testbeds.vm.vm_testbed`, and kept for as long as this machine stays up.
+/dev/kvm may be there, open, and be worse than nothing: if this machine is itself a guest, a boot sector was seen to
+take twenty times as long by KVM as by emulation, and kernels never to print a word. No number of seconds distinguishes
+such a KVM from a busy machine; doing the same work both ways does. Only a kernel shows the rest: it is learnt from the
+first guest that KVM was chosen for, see `pdrgate.testbeds.vm.vm_testbed`, and kept for as long as this machine stays
+up.
 """
 
 from __future__ import annotations
@@ -27,11 +28,15 @@ PROBE_LIMIT = 60.0
 """Seconds in which the probe must end by emulation; it takes 0.5 s on a quiet machine."""
 
 _KVM_MULTIPLE, _KVM_LEAST = 4.0, 2.0
-"""KVM is given that many times what emulation took, and at least so many seconds: enough to say how slow it is."""
+"""Patience with KVM: a multiple of the time that emulation took, and a least number of seconds, enough to measure how
+slow it is."""
 
 _PATIENCE_MULTIPLE, _LEAST_PATIENCE = 40.0, 10.0
-"""A guest by KVM is silent when it says nothing in that many times what the probe took by emulation, and in so many
-seconds. An emulated kernel says its first word within ten times the probe's time."""
+"""Silence after which a guest by KVM counts as dead: a multiple of the probe's time by emulation, and a least number of
+seconds.
+
+An emulated kernel says its first word within ten times the probe's time.
+"""
 
 _LOOPS = 20_000_000
 _PROBE_CODE = (
@@ -57,7 +62,7 @@ class AcceleratorChoice:
 
 @dataclass(frozen=True, slots=True)
 class KvmRecord:
-    """What guests have shown of KVM since this machine was started, for the runs after them."""
+    """Record of how KVM has worked for guests since this machine was started, for the runs after them."""
 
     folder: Path
     """A place that a reboot empties, such as the journal's."""
@@ -68,8 +73,8 @@ class KvmRecord:
 
     def read(self) -> tuple[bool, str] | None:
         """Whether KVM boots guests, and the sentence on it; None when nothing is known since the last reboot."""
-        told = self._file.read()
-        return None if told is None or "boots" not in told else (bool(told["boots"]), str(told.get("why", "")))
+        record = self._file.read()
+        return None if record is None or "boots" not in record else (bool(record["boots"]), str(record.get("why", "")))
 
     def write(self, boots: bool, why: str) -> None:
         """Note it. Raises StorageError as `Remembered.write`."""
@@ -83,7 +88,7 @@ class KvmRecord:
 def choose_accelerator(
     wanted: Literal["auto", "kvm", "tcg"] = "auto", record: KvmRecord | None = None
 ) -> AcceleratorChoice:
-    """KVM where it is the faster of the two, else TCG; measured once per process, unless the record tells.
+    """KVM if it is the faster of the two, else TCG. It is measured once per process, unless the record has it.
 
     Raises:
         TestbedError: QEMU is not installed, or KVM was asked for and is no faster than emulation.
@@ -110,7 +115,7 @@ def choose_accelerator(
 
 @dataclass(frozen=True, slots=True)
 class KvmFinding:
-    """What the probe says of KVM."""
+    """Result of the probe of KVM."""
 
     faster: bool
     why: str
@@ -138,10 +143,10 @@ def compare_accelerators(qemu: str) -> KvmFinding:
             accelerated = min(accelerated, probe_time(qemu, "kvm", limit))
     except ProbeError as error:
         return KvmFinding(False, f"{DEVICE} opens but runs nothing: a probe {error} by it and {without} by emulation")
-    told = f"a probe took {accelerated:.2f} s by {DEVICE} and {without} by emulation"
+    times = f"a probe took {accelerated:.2f} s by {DEVICE} and {without} by emulation"
     if accelerated >= least:
-        return KvmFinding(False, f"KVM is no faster here: {told}")
-    return KvmFinding(True, told, patience)
+        return KvmFinding(False, f"KVM is no faster here: {times}")
+    return KvmFinding(True, times, patience)
 
 
 def probe_time(qemu: str, accelerator: Accelerator, limit: float) -> float:

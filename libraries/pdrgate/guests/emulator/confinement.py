@@ -1,8 +1,8 @@
-"""What QEMU may do: no more than run a guest, for who breaks out of a stranger's kernel is in QEMU.
+"""Confinement of QEMU: it may do no more than run a guest, for whoever breaks out of a stranger's kernel is in QEMU.
 
-It runs in a sandbox, as a user of its own, of which nothing on this machine is, without privileges, and may start no
+It runs in a sandbox, as a user of its own, which owns nothing on this machine, without privileges, and may start no
 program and change no user, priority or CPU (seccomp). All that it needs is handed to it as descriptors: image,
-initramfs, console, TAPs, channels, the meter's memory and plugin. Whatever CPU and priority it gets it gets from us.
+initramfs, console, TAPs, channels, the meter's memory and plugin. Its CPUs and its priority are set from outside.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=de
 
 _KVM = Path("/dev/kvm")
 _SIGNALLED = 128
-"""What bwrap adds to the number of a signal that ended its program."""
+"""Number that bwrap adds to that of a signal that ended its program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What QEMU is on this machine.
+    """User and view of QEMU on this machine.
 
     Args:
-        user: whom it runs as; None: whoever runs pdrgate.
-        sandbox: what of this machine it sees; None: all that this user sees.
+        user: whom it runs as;
+        None: whoever runs pdrgate.
+        sandbox: what of this machine it sees;
+        None: all that this user sees.
         sentence: what is not as it should be, as a sentence; empty when all is.
     """
 
@@ -81,7 +83,7 @@ def confine(accelerator: Accelerator) -> Confinement:
 
 
 def _elsewhere() -> dict[str, Path]:
-    """Where QEMU's files are, if not among the system's programs."""
+    """Folders of QEMU's files, if they are not among the system's programs."""
     real = Path(find_qemu()).resolve()
     if real.is_relative_to("/usr"):
         return {}
@@ -100,7 +102,7 @@ def sandboxes() -> bool:
 
 
 def _closed_to_others(program: Path) -> Path | None:
-    """What keeps another user from starting a program: itself, or a folder on the way to it."""
+    """The file or folder that keeps another user from starting a program; None if nothing does."""
     real = program.resolve()
     readable = real.stat().st_mode & 0o005 == 0o005
     folders = (*real.parents, *program.absolute().parents)

@@ -45,8 +45,10 @@ class NetworkPort:
     queues: int = 1
     """Pairs of queues, each with interrupts of its own."""
     spread: bool = False
-    """Whether packets for the guest are spread over its queues, by RSS where the kernel has that; else all take the
-    first, and the kernel has the others for XDP."""
+    """Whether packets for the guest are spread over its queues, by RSS if the kernel has it.
+
+    Otherwise all packets take the first queue, and the kernel has the others for XDP.
+    """
     gathers: float = 0.0
     """Seconds for which QEMU waits for more before it sends what the guest has for it; 0: it sends as soon as it runs,
     and how often it interrupts the guest for that, who else runs on this machine decides."""
@@ -64,7 +66,7 @@ def find_qemu() -> str:
 
 @functools.cache
 def qemu_version() -> str:
-    """QEMU's version, such as 7.2.22; empty when it does not tell."""
+    """QEMU's version, such as 7.2.22; empty if it prints none."""
     command = (find_qemu(), "--version")
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
     match = re.search(r"version (\S+)", done.stdout)
@@ -85,7 +87,7 @@ def command_line(
         channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
         ports: each with a TAP's descriptors, one for each pair of queues.
         plugins: of the emulation, each with its options.
-        cpu: what an emulated CPU is.
+        cpu: model of an emulated CPU.
         sandbox: which system calls QEMU denies itself.
         shared_memory: descriptor of a file of as many MiB, which the guest has as its memory.
     """
@@ -126,7 +128,7 @@ def command_line(
 
 
 def cpu_model(accelerator: Accelerator, cpu: ServerCpu) -> str:
-    """What ``-cpu`` is given: this machine's own CPU by KVM."""
+    """Value of ``-cpu``: this machine's own CPU by KVM."""
     if accelerator == "kvm":
         return "host"
     version = qemu_version().partition(".")[0]
@@ -134,7 +136,7 @@ def cpu_model(accelerator: Accelerator, cpu: ServerCpu) -> str:
     return SERVER_CPUS[cpu].text(known_flags(find_qemu())) + (",-cx16" if broken else "")
 
 
-def cpu_told(accelerator: Accelerator, cpu: ServerCpu) -> str:
+def cpu_in_words(accelerator: Accelerator, cpu: ServerCpu) -> str:
     """The CPU by its name, with what this QEMU cannot offer of it."""
     if accelerator == "kvm":
         return "host"

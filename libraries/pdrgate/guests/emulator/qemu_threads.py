@@ -1,4 +1,4 @@
-"""Where QEMU's threads run on this machine, and before whom."""
+"""Placement of QEMU's threads on this machine, and their priority."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class QemuThreads:
         self._awake: Closing | None = None
 
     def hurry(self) -> None:
-        """Have QEMU go before other processes from now on, where it is isolated."""
+        """Let QEMU go before other processes from now on, if it is isolated."""
         if self._isolate:
             # A nice value counts only within a session; between sessions their autogroups' values do.
             with contextlib.suppress(OSError):
                 Path(f"/proc/{self._pid}/autogroup").write_text("-20")
 
     def settle(self) -> None:
-        """Give each virtual CPU a CPU of its own, where there are as many; else they share all of them.
+        """Give each virtual CPU a CPU of its own, if there are enough; else they share all of them.
 
         A guest that is metered boots behind others, one that is being measured for one, and goes before them from here
         at the latest.
@@ -58,7 +58,7 @@ class QemuThreads:
                     os.sched_setaffinity(int(task.name), {own})
 
     def go_first(self, first: bool) -> None:
-        """Have the virtual CPUs run as soon as they have something to do, or, unless ``first``, take turns with others.
+        """Let the virtual CPUs run as soon as they have something to do, or, unless ``first``, take turns with others.
 
         QEMU's main loop takes turns all the same: if it went first, too, it would hand over packets one by one, and a
         guest that gets fewer of them at a time pays more for each.
@@ -73,7 +73,7 @@ class QemuThreads:
             self._awake = stay_awake()
 
     def let_sleep(self) -> None:
-        """Let this machine's CPUs sleep again, which `go_first` keeps awake; may be called twice."""
+        """Let this machine's CPUs sleep again, which `go_first` keeps awake. Calling it twice is harmless."""
         awake, self._awake = self._awake, None
         if awake is not None:
             awake.close()

@@ -1,9 +1,10 @@
 """The CPUs that an emulated guest can have: as servers have them, for what a kernel patches into itself.
 
 A kernel chooses by a CPU's vendor, family and flags how it copies and clears memory, calls through pointers and
-returns. QEMU emulates the instructions of all of them, and offers few of the flags by itself. Those of string
+returns. QEMU emulates the instructions of all of them, and offers few of the flags by itself. Flags of string
 instructions and of registers that steer speculation change no instruction that it executes, so these are forced on.
-What its version does not know stays off, and is told; a kernel says in its own words what it made of the rest.
+Flags that its version does not know stay off, and are reported. A kernel prints in its own words what it made of the
+rest.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _AMD = ("ibpb", "ibrs", "stibp", "amd-ssbd", "null-sel-clr-base", "lfence-always
 _INTEL = ("spec-ctrl", "stibp", "ssbd", "md-clear")
 _NO_SERVER_HAS = ("3dnow", "3dnowext", "mpx")
 _MUST = frozenset({"fsrm", "fsrs", "auto-ibrs"})
-"""Flags that decide what a packet executes: where QEMU knows none of that name, that is told."""
+"""Flags that decide what a packet executes. A flag that QEMU does not know is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,15 @@ class CpuModel:
     stepping: int
     title: str
     flags: tuple[str, ...]
-    """Those that are forced on."""
+    """Flags that are forced on."""
     without: tuple[str, ...] = ()
-    """Those of QEMU's own that it has not."""
+    """Flags of QEMU's own that the CPU has not."""
     words: str = ""
-    """For the kernel's command line: what it would know by itself, had it registers that QEMU emulates none of."""
+    """Words for the kernel's command line: facts that a kernel reads on hardware from registers that QEMU does not
+    emulate."""
 
     def text(self, known: frozenset[str]) -> str:
-        """What ``-cpu`` is given for it, by a QEMU that knows these flags."""
+        """Value of ``-cpu`` for it, by a QEMU that knows these flags."""
         return ",".join((
             "max", f"vendor={self.vendor}", f"family={self.family}", f"model={self.model}", f"stepping={self.stepping}",
             f"model-id={self.title}", "x-force-features=on", *(f"+{flag}" for flag in self.flags if flag in known),
@@ -81,7 +83,7 @@ SERVER_CPUS: dict[ServerCpu, CpuModel] = {
     "intel-skylake": _SKYLAKE,
     "intel-sapphire-rapids": _SAPPHIRE_RAPIDS,
 }
-"""By name. ``server`` is the one that each version of QEMU from 7.2 on can offer, and keeps pace with."""
+"""CPU models by name. ``server`` is the one that each version of QEMU from 7.2 on can offer, and keeps pace with."""
 
 
 @functools.cache

@@ -38,8 +38,9 @@ def open_tap(name: str, queues: int, namespace: str | None) -> list[int]:
 
 
 def take_first_queues(name: str, namespace: str | None, queues: int = 1) -> None:
-    """Have a TAP of several queues take one of its first so many for each packet, by chance; else it chooses by flow,
-    and by their directions.
+    """Make a TAP of several queues take one of its first ``queues`` for each packet, by chance.
+
+    Otherwise it chooses by flow, and by their directions.
 
     Raises:
         TestbedError: the kernel refuses.

@@ -15,14 +15,15 @@ from pdrgate.observers.watching import Observation
 from pdrgate.record.stretch import Callers, Functions
 
 LEAST_FUNCTION = 2e-6
-"""Share of a trial's instructions: a hundredth of an instruction per packet. What has less is not kept by itself."""
+"""Share of a trial's instructions below which a function is not kept by itself: a hundredth of an instruction per
+packet."""
 LEAST_CALLER = 2e-4
 """Share of a trial's instructions, for callers of a function to be kept: half an instruction of a packet of 2 500."""
 _FEW = 64
 """Instructions that keep a function in any trial: one that is called once for each replacement leads to a cause."""
 
 _SETTLED = 0.05
-"""Seconds after a program was told to go on in which the kernel may still have work of that."""
+"""Seconds after a program was made to go on in which the kernel may still have work of that."""
 _START = """\
 sh -c 'kill -STOP $$; while :; do :; done' >/dev/null 2>&1 &
 until grep -q '^State:.T' /proc/$!/status; do :; done
@@ -43,9 +44,9 @@ class FunctionObserver:
         self._before: Executed | None = None
         self._since = 0.0
         self.latest: Functions = {}
-        """What functions executed in the last trial, and..."""
+        """Functions of the last trial."""
         self.symbols: KernelSymbols | None = None
-        """what named them; None before the first."""
+        """Symbols that named the functions of the last trial; None before the first."""
 
     def begin(self) -> None:
         self._since = time.monotonic()
@@ -67,7 +68,7 @@ class FunctionObserver:
         return Observation(functions=functions, callers=self._callers(executed, self.symbols, whole))
 
     def _callers(self, executed: Executed, symbols: KernelSymbols, whole: int) -> Callers:
-        """Who calls whom, among functions that a packet has some instructions of."""
+        """Callers of each function, among functions that a packet has some instructions of."""
         least = LEAST_CALLER * whole
         known = {name for name, (own, _) in self.latest.items() if own >= least and not is_thunk(name)}
         found = {
@@ -92,23 +93,23 @@ class BusyProgram:
     def start(self) -> None:
         """Start it, and have it stand still; once. Raises TestbedError."""
         if not self._pid:
-            self._pid = self._tell(_START)
+            self._pid = self._run(_START)
 
     @contextlib.contextmanager
     def runs(self) -> Iterator[None]:
-        """Have it use the CPU. Raises TestbedError."""
+        """Make the program use the CPU. Raises TestbedError."""
         if self._pid and self._guest.script(f"kill -CONT {self._pid}").exit_code != 0:
             self._pid = ""  # the guest's shell was lost, and took it along
         if not self._pid:
             self.start()
-            self._tell(f"kill -CONT {self._pid}")
+            self._run(f"kill -CONT {self._pid}")
         time.sleep(_SETTLED)
         try:
             yield
         finally:
-            self._tell(f"kill -STOP {self._pid}")
+            self._run(f"kill -STOP {self._pid}")
 
-    def _tell(self, script: str) -> str:
+    def _run(self, script: str) -> str:
         done = self._guest.script(script)
         if done.exit_code != 0:
             raise CommandError(self._guest.name, "having a program use the CPU", done)

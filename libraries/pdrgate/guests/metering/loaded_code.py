@@ -25,11 +25,11 @@ from pdrgate.guests.metering.symbols import (
 from pdrgate.hosts.host import Host
 
 _LABEL = re.compile(r"\.L|L0")
-"""What a kernel leaves out of /proc/kallsyms: labels of the assembler's own."""
+"""Labels of the assembler's own, which a kernel leaves out of /proc/kallsyms."""
 _NAME = re.compile(r"\w+", re.ASCII)
 _SECTION = re.compile(r"(\w+)/sections/([^/:]+):(0x[0-9a-f]+)", re.ASCII)
 _SECTIONS = ("*text*", "data*", "bss*", "rodata*")
-"""What sections are called, behind a dot, that have code or variables."""
+"""Names of sections, behind a dot, that have code or variables."""
 _NO_SECTION = (".init", ".data..percpu")
 """Sections that lie elsewhere: what is of use at the start alone is thrown away then, and others come to lie there;
 each CPU has its own of the other."""
@@ -49,9 +49,9 @@ class _ModuleSection:
 class LoadedCode:
     """The names of a guest's code, read anew only as far as something else was executed.
 
-    Where modules' functions and variables lie, their files and the addresses of their sections tell. /proc/kallsyms
-    takes an emulated guest 0.25 s, whatever is looked for: it is read for BPF programs, and for modules that are none
-    of the build's.
+    The files of modules and the addresses of their sections show where their functions and variables lie.
+    /proc/kallsyms takes an emulated guest 0.25 s, whatever is looked for: it is read for BPF programs, and for modules
+    that are none of the build's.
 
     Raises:
         TestbedError: the guest does not answer, or its kernel has no /proc/kallsyms.
@@ -100,8 +100,8 @@ class LoadedCode:
 
     def _look_at_modules(self) -> None:
         """See which ones are loaded, and where their code lies."""
-        told = self._guest.run("cat", "/proc/modules", check=False).stdout.splitlines()
-        loaded = frozenset((words[0], int(words[5], 16)) for words in map(str.split, told))
+        modules = self._guest.run("cat", "/proc/modules", check=False).stdout.splitlines()
+        loaded = frozenset((words[0], int(words[5], 16)) for words in map(str.split, modules))
         if loaded == self._modules:
             return
         places = self._places([name for name, _ in loaded])
@@ -127,16 +127,18 @@ class LoadedCode:
         """The address of each section of code or of variables, by module and by its name."""
         sound = (name for name in sorted(modules) if _NAME.fullmatch(name))
         files = " ".join(f"{name}/sections/.{section}" for name in sound for section in _SECTIONS)
-        told = self._guest.script(f"cd /sys/module && grep -H . {files} 2>/dev/null").stdout if files else ""
+        sections = self._guest.script(f"cd /sys/module && grep -H . {files} 2>/dev/null").stdout if files else ""
         found: dict[str, dict[str, int]] = {}
-        for name, section, address in (match.groups() for match in map(_SECTION.fullmatch, told.splitlines()) if match):
+        for name, section, address in (
+            match.groups() for match in map(_SECTION.fullmatch, sections.splitlines()) if match
+        ):
             found.setdefault(name, {})[section] = int(address, 16)
         return found
 
 
 @lru_cache(maxsize=256)
 def _sections_of(build: KernelBuild, name: str) -> Mapping[str, _ModuleSection]:
-    """The sections of a module by name; nothing where the build has no such module."""
+    """The sections of a module by name; nothing if the build has no such module."""
     module = next((one for one in select_modules(build, (), (name,)) if one.name == name), None)
     return {} if module is None else dict(_sections_in(module.content))
 

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from pdrgate.guests.metering.plugin_memory import PluginMemory, offset
 
 LATENESS_BOUND = 0.030
-"""Seconds of arrears that are made good: stalls of a shared machine are shorter for the most part. What a CPU makes up
-for it does at the machine's full speed, so that more of it would show in a trial."""
+"""Seconds of arrears that are made good: most stalls of a shared machine are shorter.
+
+A CPU makes up for them at the machine's full speed, so that more of them would show in a trial.
+"""
 
 _MAGIC = 0x36726574656D7076
 _CAPACITY, _CHAINS, _STEPS, _GAPS = 1 << 18, 1 << 16, 1 << 18, 1 << 8
@@ -25,13 +27,13 @@ _HEAD = np.dtype(
     [(name, "<u8") for name in ("magic", "cpus", "speed", "bound", "blocks", "traced", "counting", "gaps", "next_beat")]
     + [("unused", "<u8", 7), ("gap", _GAP, _GAPS)]
 )
-"""What all CPUs have in common."""
+"""Head of the memory, which all CPUs have in common."""
 _CPU_HEAD = np.dtype(
     [
         (name, "<u8")
         for name in (
             "instructions", "next_stop", "halted", "halts", "held", "lost", "arrears", "halted_since", "tracing",
-            "chains", "steps", "untold",
+            "chains", "steps", "no_room",
         )
     ]
     + [("unused", "<u8", 4)]
@@ -39,22 +41,22 @@ _CPU_HEAD = np.dtype(
 _CPU = np.dtype(
     [("head", _CPU_HEAD), ("block", _BLOCK, _CAPACITY), ("chain", _CHAIN, _CHAINS), ("step", _STEP, _STEPS)]
 )
-"""What a CPU has to itself. Each has the same blocks in the same order."""
+"""Part of the memory of one CPU. Each has the same blocks in the same order."""
 NOWHERE = 1
 """The address of kernel code that is counted without its own."""
 _WANTED, _COUNTS = 1, 2
-"""Whether it counts: what it is told, and what it says when it does."""
+"""Whether it counts: the value written to it, and the value that it writes when it does."""
 _NOTICED = 0.002
-"""Seconds for which QEMU may wait for a CPU before that is told, as the plugin has it."""
+"""Seconds for which QEMU may wait for a CPU before it notices that, as the plugin has it."""
 _RESTS = 0.002
 """Seconds in which a CPU would have gone on, had there been anything left to do."""
 _HEEDED = 0.1
-"""Seconds in which a CPU that has anything to do heeds what it is told."""
+"""Seconds in which a CPU that has anything to do heeds an order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What has happened on one CPU since counting began; times are seconds."""
+    """Events on one CPU since counting began; times are seconds."""
 
     instructions: int
     halted: float
@@ -83,10 +85,11 @@ class Executed:
     """Instructions in the block."""
     executions: npt.NDArray[np.uint64]
     goes_to: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
-    """Where each calls or jumps at its end, 0 where its code does not tell; empty where nobody knows of any."""
+    """Address that each block calls or jumps to at its end, 0 if its code does not show it; empty if nobody knows
+    any."""
 
     def since(self, earlier: Executed) -> Executed:
-        """What was executed after ``earlier``: those blocks only. Blocks are only ever added at the end."""
+        """Blocks executed after ``earlier``, and no others. Blocks are only ever added at the end."""
         executions = self.executions.copy()
         executions[: len(earlier.executions)] -= earlier.executions
         ran = executions > 0
@@ -112,7 +115,7 @@ class Followed:
     block: npt.NDArray[np.int64]
     executions: npt.NDArray[np.uint64]
     blocks: Executed
-    """What the blocks are; their own executions are since counting began."""
+    """The blocks. Their own executions are since counting began."""
 
 
 class VcpuMeter(PluginMemory):
@@ -150,7 +153,7 @@ class VcpuMeter(PluginMemory):
         return self._get("speed")
 
     def hold(self, speed: int) -> None:
-        """Hold each CPU at so many instructions/s from now on; 0 lets it run as fast as it can."""
+        """Hold each CPU at ``speed`` instructions/s from now on; 0 lets it run as fast as it can."""
         self._put("speed", speed)
 
     def counts(self) -> tuple[Counts, ...]:
@@ -191,11 +194,11 @@ class VcpuMeter(PluginMemory):
 
     @property
     def halts(self) -> int:
-        """How often the CPUs have halted so far, together."""
+        """Number of halts of all CPUs together so far."""
         return sum(one.halts for one in self.counts())
 
     def executed(self) -> Executed:
-        """What each block was executed now, by all CPUs together."""
+        """Executions of each block until now, by all CPUs together."""
         of_each = [self.executed_by(cpu) for cpu in self.cpus]
         blocks = min(len(one.address) for one in of_each)  # a CPU may have had code translated meanwhile
         executions = of_each[0].executions[:blocks]
@@ -205,7 +208,7 @@ class VcpuMeter(PluginMemory):
         return Executed(first.address[:blocks], first.length[:blocks], executions, first.goes_to[:blocks])
 
     def executed_by(self, cpu: int) -> Executed:
-        """What each block was executed now by one CPU."""
+        """Executions of each block until now, by one CPU."""
         blocks = min(self._get("blocks"), _CAPACITY)  # QEMU wrote it, in which a guest may have got
         found = self._table_of(cpu, "block", _BLOCK, blocks)
         return Executed(found["address"], found["length"], found["executions"], found["goes_to"])
@@ -228,8 +231,8 @@ class VcpuMeter(PluginMemory):
         chains, steps = [np.zeros(1, _CHAIN)], [np.zeros(0, _STEP)]
         taken, latest = 1, self._get("traced")
         for cpu in self.cpus:
-            # A CPU that halted when it was told to follow no longer may go on meanwhile: each step's chain and block
-            # are there before the step is, and so they are read after it.
+            # A CPU that halted when it was to follow no longer may go on meanwhile: each step's chain and block are
+            # there before the step is, and so they are read after it.
             ran = self._table_of(cpu, "step", _STEP, _STEPS)
             ran = ran[ran["executions"] > 0]
             head = self._cpu_head(cpu)

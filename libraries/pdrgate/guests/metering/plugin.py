@@ -15,8 +15,10 @@ from pdrgate.this_process.child_environment import child_environment
 from pdrgate.values.errors import TestbedError
 
 _APIS = {(11, 1): 7, (11, 0): 6, (9, 1): 3, (9, 0): 2}
-"""By version of QEMU, from which on plugins declare which version of its interface; before it 1. Of what we use, 3 has
-another way to hand out an instruction's bytes, and 7 others to tell of a translation and of a halt."""
+"""Version of the plugins' interface by the version of QEMU from which on plugins declare it; before it 1.
+
+For this plugin, 3 has another way to hand out an instruction's bytes, and 7 others to report a translation and a halt.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,13 @@ class PluginSource:
 
     name: str
     main: Path
-    """What is compiled."""
+    """File that is compiled."""
     headers: tuple[Path, ...]
-    """What it includes."""
+    """Files that it includes."""
 
     @property
     def digest(self) -> str:
-        """What tells it from other versions of itself."""
+        """Digest that distinguishes it from other versions of itself."""
         content = [one.read_bytes() for one in (self.main, *self.headers)]
         return hashlib.sha256(b"\0".join(content)).hexdigest()
 

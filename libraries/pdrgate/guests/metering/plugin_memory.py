@@ -14,7 +14,7 @@ class PluginMemory(SharedMemory):
     """The memory of one guest's plugin: a head of numbers, and tables behind it."""
 
     head: ClassVar[np.dtype[np.void]]
-    """What the memory begins with."""
+    """Head of the memory."""
 
     def _get(self, name: str) -> int:
         """A number of the head."""

@@ -1,4 +1,5 @@
-"""What BPF programs and all that they call executed in a guest, by function: of calls that the plugin has followed."""
+"""Instructions of BPF programs and all that they call in a guest, by function: by calls that the plugin has
+followed."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def program_calls(followed: Followed, symbols: KernelSymbols) -> Functions:
 
 
 def _chains(followed: Followed, symbols: KernelSymbols) -> npt.NDArray[np.bool_]:
-    """Which chains of callers have a program in them.
+    """Whether each chain of callers has a program in it.
 
     What a program calls has a chain of its own. What it jumps to, as to the thunk by which it returns, does not count:
     the program may have been jumped to as well, and then that stands in its caller's chain.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * QEMU's plugin interface as far as our plugins use it, and how a plugin finds the memory that it shares with its reader.
- * No package ships QEMU's header. API 1 to 7 differ in how an instruction's bytes are handed out, and in who is told of
+ * No package ships QEMU's header. API 1 to 7 differ in how an instruction's bytes are handed out, and in who is informed of
  * translations and halts.
  */
 #ifndef QEMU_INTERFACE_H
@@ -31,20 +31,20 @@ enum register_use { NO_REGISTERS = 0 };
 enum plugin_rw { READS = 1, WRITES = 2, READS_AND_WRITES = 3 };
 
 #if PLUGIN_API >= 7
-void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(struct qemu_plugin_tb *, void *), void *data);
-void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(unsigned, void *), void *data);
-void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(unsigned, void *), void *data);
+void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*called)(struct qemu_plugin_tb *, void *), void *data);
+void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*called)(unsigned, void *), void *data);
+void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*called)(unsigned, void *), void *data);
 void qemu_plugin_reset(plugin_id id, void (*then)(void *), void *data);
 #else
-void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(plugin_id, struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(plugin_id, unsigned));
-void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*told)(plugin_id, unsigned));
+void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*called)(plugin_id, struct qemu_plugin_tb *));
+void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*called)(plugin_id, unsigned));
+void qemu_plugin_register_vcpu_resume_cb(plugin_id id, void (*called)(plugin_id, unsigned));
 void qemu_plugin_reset(plugin_id id, void (*then)(plugin_id));
 #endif
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, void (*told)(unsigned, void *),
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, void (*called)(unsigned, void *),
 					  enum register_use use, void *data);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
-				      void (*told)(unsigned, plugin_access, uint64_t, void *), enum register_use use,
+				      void (*called)(unsigned, plugin_access, uint64_t, void *), enum register_use use,
 				      enum plugin_rw which, void *data);
 unsigned qemu_plugin_mem_size_shift(plugin_access info);
 _Bool qemu_plugin_mem_is_store(plugin_access info);
@@ -80,7 +80,7 @@ static inline size_t code_of(const struct qemu_plugin_insn *insn, uint8_t code[C
 
 /*
  * Maps the file that the plugin's one option `memory=PATH` names, whose first 64 bits are `magic`. Returns it with its
- * size, or NULL, when `plugin` has told why.
+ * size, or NULL, when `plugin` has reported why.
  */
 static inline void *shared_with_reader(const char *plugin, int argc, char **argv, uint64_t magic, size_t *size)
 {

@@ -46,7 +46,7 @@ _LATE = 0.002
 """Share of a trial that its CPU may lose: what it forwards is wrong by as much."""
 
 _BEHIND = 0.01
-"""Share of a trial by which its CPU may be behind at its end, of what it would have made good: it never has."""
+"""Share of a trial by which its CPU may be behind at its end without making good for it."""
 
 _BRIDGED = 0.010
 """Seconds without a CPU that a guest's receive ring bridges: it goes on with what lies there."""
@@ -80,7 +80,7 @@ class SpeedRecord:
 
     folder: Path
     run: str = ""
-    """What tells this run from others: all its guests have one speed, whatever is noted meanwhile."""
+    """Identity of this run: all its guests have one speed, whatever is noted meanwhile."""
 
     def choose(self, wanted: CpuSpeed, unheld: Callable[[], float]) -> SpeedChoice:
         """The speed for a guest that is up.
@@ -96,31 +96,31 @@ class SpeedRecord:
             return SpeedChoice(0, "asked for")
         if wanted != "auto":
             return SpeedChoice(wanted, "asked for")
-        told = self._file.read() or {}
-        runs = dict(told.get("runs", {}))
+        record = self._file.read() or {}
+        runs = dict(record.get("runs", {}))
         if self.run in runs:
             return SpeedChoice(int(runs[self.run]), "as this run's first guest")
-        if isinstance(told.get("speed"), int) and time.time() < told.get("until", math.inf):
-            choice = SpeedChoice(told["speed"], str(told.get("why", "")))
+        if isinstance(record.get("speed"), int) and time.time() < record.get("until", math.inf):
+            choice = SpeedChoice(record["speed"], str(record.get("why", "")))
         else:
             shown = unheld()
             speed = max((step for step in STEPS if step <= _SHARE * shown), default=STEPS[0])
             choice = SpeedChoice(speed, f"the first guest here showed {shown / 1e6:.0f} MIPS")
-            told = {"speed": choice.speed, "why": choice.why}
+            record = {"speed": choice.speed, "why": choice.why}
             if speed == STEPS[0]:  # perhaps by a moment at which others had the machine
-                told["until"] = time.time() + _BUSY
+                record["until"] = time.time() + _BUSY
         # Those of long ago have ended.
         newest = [*runs.items(), (self.run, choice.speed)][-_RUNS:] if self.run else list(runs.items())
-        self._file.write({**told, "runs": dict(newest)})
+        self._file.write({**record, "runs": dict(newest)})
         return choice
 
     def step_down(self, speed: int, late: int, trials: int) -> None:
         """Let ``auto`` mean less for an hour, where a guest could not be held at ``speed`` in most of its trials."""
         lower = step_below(speed)
         if lower and trials >= _ENOUGH and late > trials / 2:
-            told = self._file.read() or {}
+            record = self._file.read() or {}
             why = f"at {SpeedChoice(speed, '')} {late} of {trials} trials were late"
-            self._file.write({**told, "speed": lower, "why": why, "until": time.time() + _BUSY})
+            self._file.write({**record, "speed": lower, "why": why, "until": time.time() + _BUSY})
 
     @property
     def _file(self) -> Remembered:
@@ -128,7 +128,7 @@ class SpeedRecord:
 
 
 def step_below(speed: int) -> int:
-    """The next lower step, instructions/s; 0 where there is none."""
+    """The next lower step, instructions/s; 0 if there is none."""
     return max((step for step in STEPS if step < speed), default=0)
 
 
@@ -162,7 +162,7 @@ class SpeedObserver:
         """When they were let go."""
         self.trials = 0
         self.late = 0
-        """Of the trials, those in which a CPU could not be held."""
+        """Number of trials in which a CPU could not be held."""
 
     def begin(self) -> None:
         self._meter.hold(self._speed)
@@ -198,7 +198,7 @@ class SpeedObserver:
         return Observation(_reading(before), _reading(after), disturbed=tuple(found))
 
     def _late(self, before: Counts, after: Counts) -> float:
-        """Seconds that a CPU was late by; 0 where they do not matter."""
+        """Seconds that a CPU was late by; 0 if they do not matter."""
         lost, passed = after.lost - before.lost, after.time - before.time
         executed = (after.instructions - before.instructions) / self._speed
         behind = passed - (after.halted - before.halted) - executed
@@ -206,7 +206,7 @@ class SpeedObserver:
 
 
 def starvation(gaps: Sequence[tuple[float, float]], began: float, sent: float) -> float:
-    """Seconds without a CPU that show in what a trial counted; 0 where they do not.
+    """Seconds without a CPU that show in what a trial counted; 0 if they do not.
 
     A virtual CPU that has nothing to do is not late, and neither is one that QEMU's main loop hands no packets for want
     of a CPU of its own.
@@ -231,7 +231,7 @@ def _cause(kind: CauseKind, what: str, missing: float, passed: float) -> Cause:
 
 
 def _names(cpus: int) -> tuple[str, ...]:
-    """What a guest's CPUs are called; its only one has no number."""
+    """Names of a guest's CPUs; its only one has no number."""
     return ("CPU",) if cpus == 1 else tuple(f"CPU {cpu}" for cpu in range(cpus))
 
 

@@ -1,4 +1,4 @@
-"""Who called whom in a guest's kernel: instructions by chain of callers, of calls that the plugin has followed."""
+"""Call stacks of a guest's kernel: instructions by chain of callers, of calls that the plugin has followed."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ LEAST_STACK = 1e-3
 _DEEPEST = 256
 """Callers in a row; the plugin follows half as many."""
 _ROOM = 1 << 28
-"""Characters that all chains and all that they begin with may have: some 40 000 chains of 25 functions. A kernel that
-is made to call in as many ways as it can would fill this machine's memory."""
+"""Largest number of characters in all chains: some 40 000 chains of 25 functions.
+
+A kernel that is made to call in as many ways as it can would fill this machine's memory.
+"""
 
 
 class CallsObserver:
-    """Follows the calls of a guest's kernel while a trial is measured. The CPU is slower for it.
+    """Observer that follows the calls of a guest's kernel during a trial. The CPU is slower for it.
 
     Args:
-        told: what is observed of the calls, such as `observed_stacks`.
+        observed: makes the observation of the calls, such as `observed_stacks`.
     """
 
     def __init__(
-        self, meter: VcpuMeter, symbols: KernelSymbols, told: Callable[[Followed, KernelSymbols], Observation]
+        self, meter: VcpuMeter, symbols: KernelSymbols, observed: Callable[[Followed, KernelSymbols], Observation]
     ) -> None:
         self._meter = meter
         self._symbols = symbols
-        self._told = told
+        self._observed = observed
 
     def begin(self) -> None:
         self._meter.follow(True)
 
     def end(self) -> Observation:
         self._meter.follow(False)
-        return self._told(self._meter.followed(), self._symbols)
+        return self._observed(self._meter.followed(), self._symbols)
 
 
 def observed_stacks(followed: Followed, symbols: KernelSymbols) -> Observation:
@@ -53,10 +55,10 @@ def observed_stacks(followed: Followed, symbols: KernelSymbols) -> Observation:
 def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:
     """Instructions and calls by chain of functions, the caller first.
 
-    A jump to another function's code, as compilers make it of a call at a function's end, is told as a call. What an
-    interrupt does begins a chain of its own, and so does the work that it leaves: it is done by whatever thread comes
-    along. A function that calls itself is told once. Where nobody knows who called, as when another thread goes on,
-    it is whoever did for the most part. What there is no room for is told without its callers.
+    A jump to another function's code, as compilers make it of a call at a function's end, counts as a call. An
+    interrupt's work begins a chain of its own, and so does the work that it leaves: it is done by whatever thread comes
+    along. A function that calls itself is listed once. If nobody knows the caller, as when another thread goes on, the
+    most frequent caller is taken. Calls that there is no room for are listed without their callers.
     """
     room = _Room()
     of_block = symbols.names(followed.blocks.address)
@@ -72,7 +74,7 @@ def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:
     # Most chains differ only in the block that calls, and most steps in the block of a function.
     stacks: dict[tuple[tuple[str, ...], str], str] = {}
     found: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for chain, block, told, called in zip(
+    for chain, block, executed, called in zip(
         followed.chain.tolist(), followed.block.tolist(), instructions.tolist(), calls.tolist(), strict=True
     ):
         if (name := of_block[block]) != USER_SPACE:
@@ -80,7 +82,7 @@ def stacks(followed: Followed, symbols: KernelSymbols) -> Stacks:
             if (stack := stacks.get(step)) is None:
                 callers = [one for one in _extended(*step)[:-1] if not is_thunk(one)]
                 stack = stacks[step] = room.kept(CALLER.join([*callers, name]), name)
-            _add(found, stack, told, called)
+            _add(found, stack, executed, called)
     return _rooted(found)
 
 
@@ -110,7 +112,7 @@ def _extended(path: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 
 class _Room:
-    """How much of the room for chains is left."""
+    """Room that is left for chains."""
 
     def __init__(self) -> None:
         self._left = _ROOM

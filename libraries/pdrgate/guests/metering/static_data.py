@@ -14,17 +14,18 @@ from pdrgate.values.printable import printable_name
 DATA = frozenset("dDbBrRvVA")
 """Types of symbols that are variables; A: per-CPU ones, by their distance from the begin of a CPU's area."""
 CPU_BEGIN, CPU_END, CPU_AREAS = "__per_cpu_start", "__per_cpu_end", "__per_cpu_offset"
-"""Where the per-CPU variables begin and end, and an array of how far from there each CPU has its own."""
+"""Symbols of the begin and the end of the per-CPU variables, and of an array of how far from there each CPU has its
+own."""
 MAPS = "map_idr"
 """The BPF maps of a kernel, by their ids."""
 PAGE_TABLES, SLAB_CACHES = "init_top_pgt", "slab_caches"
 """The kernel's page tables, and its list of all slab caches."""
 FOUND_BY_NAME = (PAGE_TABLES, SLAB_CACHES, CPU_BEGIN, CPU_END, CPU_AREAS, MAPS)
-"""What is looked for by its name: page tables, the list of slab caches, CPUs' areas, BPF maps."""
+"""Symbols that are looked for by their names: page tables, the list of slab caches, CPUs' areas, BPF maps."""
 _LARGEST = 64 << 20
 """Bytes of a variable at most."""
 _MADE = re.compile(r"\.(?:\d+|\w+\.\d+|llvm\.\d+)$")
-"""What a compiler adds to the names of static variables of functions."""
+"""Suffix that a compiler adds to the names of static variables of functions."""
 _CONSTANT = re.compile(r"\.L")
 """Strings and the like in modules, which have no names but the compiler's."""
 _ABOUT = re.compile(r"__(?:ksymtab_|kstrtab|crc_|BTF_ID_|param_|setup_|initcall_|UNIQUE_ID|per_cpu_|start_|stop_|end_)")
@@ -47,7 +48,7 @@ class StaticData:
 
     @classmethod
     def of(cls, symbols: Iterable[tuple[int, str]]) -> Self:
-        """Those of symbols that name what a packet may touch; of several at one address the shortest."""
+        """Variables among symbols that name what a packet may touch; of several at one address the shortest name."""
         found: dict[int, str] = {}
         marks: dict[str, int] = {}
         for address, symbol in symbols:
@@ -60,11 +61,11 @@ class StaticData:
         return cls(found, marks)
 
     def with_more(self, symbols: Iterable[tuple[int, str]]) -> StaticData:
-        """The same and some more, at other addresses."""
+        """The variables and some more, at other addresses."""
         return StaticData(StaticData.of(symbols)._by_address() | self._by_address(), self.marks)
 
     def moved(self, by: int) -> StaticData:
-        """The same of a kernel that lies elsewhere; per-CPU ones do not move."""
+        """The variables of a kernel that lies elsewhere; per-CPU ones do not move."""
 
         def new(address: int) -> int:
             return address + by if address >= _FIRST else address
@@ -76,7 +77,7 @@ class StaticData:
         return dict(zip(self.addresses.tolist(), self.names, strict=True))
 
     def at(self, address: int) -> tuple[str, int] | None:
-        """The variable that an address is in, and where that begins; None where there is none."""
+        """The variable that an address is in, and its begin; None if there is none."""
         number = int(np.searchsorted(self.addresses, np.uint64(address), side="right")) - 1
         if number < 0:
             return None

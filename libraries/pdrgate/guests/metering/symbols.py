@@ -1,9 +1,9 @@
 """Names for a kernel's addresses: its own functions by its image, its modules' and BPF programs' by /proc/kallsyms.
 
-What a kernel says of itself names its own run, and is not kept for another one. A symbol has no length: an address
-belongs to the last symbol at or before it. What the compiler made several symbols of (``f.isra.0``, ``f.part.0``,
-``f.cold``) is one function here, and so are functions of one name in several files: what a comparison of two builds can
-tell apart are names.
+Symbols that a kernel shows itself name its own run, and are not kept for another one. A symbol has no length: an
+address belongs to the last symbol at or before it. Several symbols that the compiler made of one function
+(``f.isra.0``, ``f.part.0``, ``f.cold``) are one function here, and so are functions of one name in several files: a
+comparison of two builds distinguishes names only.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ UNNAMED = "code without a name"
 
 _TEXT = frozenset("tTwW")
 CODE_BEGIN = "_text"
-"""Where the kernel's code begins."""
+"""Symbol at the begin of the kernel's code."""
 _FORM = 1
 """The form of the files of symbols, and what is made of an image's own: another one has another number."""
 _DATA_BEGIN, _DATA_END = "_sdata", "_edata"
-"""Where the kernel's variables that have a value from the start begin and end."""
+"""Symbols at the begin and the end of the kernel's variables that have a value from the start."""
 _LATER = 8000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
 _MARK = re.compile(r"_(?:start|begin|end|array)$|^_[se]?text$")
 LARGEST_FUNCTION = np.uint64(1 << 16)
-"""Bytes of a function at most: what lies further behind the last symbol is none of its, but a classic BPF program's for
-one, which the kernel gives no name."""
+"""Largest size of a function in bytes. Code further behind the last symbol is not its own, but a classic BPF program's
+for one, which the kernel gives no name."""
 _NO_ENTRY = re.compile(r"\.(?:part|cold)\b")
 """Symbols that are parts of functions: to go there is no call."""
 
@@ -73,20 +73,21 @@ class KernelSymbols:
         at = sorted(chosen)
         self._address: npt.NDArray[np.uint64] = np.array([0, *at], dtype=np.uint64)
         self._number = {UNNAMED: 0, USER_SPACE: 1}
-        """By name, in the order of the numbers."""
+        """Number of each name, in the order of the numbers."""
         function = [self._numbered(function_name(chosen[address])) for address in at]
         entry = [_NO_ENTRY.search(chosen[address]) is None for address in at]
         self._function: npt.NDArray[np.int64] = np.array([0, *function], dtype=np.int64)
         self._entry: npt.NDArray[np.bool_] = np.array([False, *entry], dtype=np.bool_)
         self._names = list(self._number)
         self.data = StaticData({})
-        """Its variables; none where nobody has looked, or the kernel does not tell."""
+        """Variables of the kernel; empty if nobody has looked, or the kernel does not show them."""
 
     def _numbered(self, name: str) -> int:
         return self._number.setdefault(name, len(self._number))
 
     def with_more(self, symbols: Iterable[KernelSymbol]) -> Self:
-        """The same and some more, at other addresses: that takes no time, and to make a kernel's takes 0.2 s."""
+        """The symbols and some more, at other addresses. That takes no time, and making a kernel's symbols takes 0.2
+        s."""
         both, more = copy.copy(self), type(self)(symbols)
         both._number = dict(self._number)
         own = np.array([both._numbered(name) for name in more._names], dtype=np.int64)
@@ -99,7 +100,7 @@ class KernelSymbols:
         return both
 
     def with_data(self, variables: Iterable[tuple[int, str]]) -> Self:
-        """The same with more variables: addresses and names."""
+        """The symbols with more variables: addresses and names."""
         both = copy.copy(self)
         both.data = self.data.with_more(variables)
         return both
@@ -140,20 +141,20 @@ class KernelSymbols:
         return found
 
     def __len__(self) -> int:
-        """How many places have a name."""
+        """Number of places that have a name."""
         return len(self._address) - 1
 
     def function(self, address: int) -> str:
-        """The one that an address is in."""
+        """The function that an address is in."""
         return self.names(np.array([address], dtype=np.uint64))[0]
 
     def entries(self, name: str) -> list[int]:
-        """The addresses at which functions of that name begin; none where there is no such function."""
+        """The addresses at which functions of that name begin; none if there is no such function."""
         number = self._number.get(name)
         return [] if number is None else [int(one) for one in self._address[(self._function == number) & self._entry]]
 
     def code_before(self, address: int) -> int:
-        """Where the last piece of code begins that does so at or before an address; 0 where none does."""
+        """Begin of the last piece of code that begins at or before an address; 0 if none does."""
         return int(self._address[int(np.searchsorted(self._address, np.uint64(address), side="right")) - 1])
 
     def programs(self) -> list[int]:
@@ -165,7 +166,7 @@ class KernelSymbols:
         return [self._names[number] for number in self._numbers(addresses)]
 
     def begin(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Tell for each address whether a function begins there, so that to go there is to call it."""
+        """Whether a function begins at each address, so that to go there is to call it."""
         at = np.searchsorted(self._address, addresses, side="right") - 1
         found: npt.NDArray[np.bool_] = (self._address[at] == addresses) & self._entry[at]
         return found
@@ -178,10 +179,11 @@ class KernelSymbols:
         return found
 
     def callers(self, executed: Executed) -> dict[str, tuple[str, ...]]:
-        """By function, those whose code calls it or jumps to its begin, of what was executed; not by a pointer."""
-        told = np.flatnonzero(executed.goes_to)
-        goes_to = executed.goes_to[told]
-        begins = told[self.begin(goes_to)]
+        """The functions whose executed code calls each function or jumps to its begin; calls by a pointer are left
+        out."""
+        shown = np.flatnonzero(executed.goes_to)
+        goes_to = executed.goes_to[shown]
+        begins = shown[self.begin(goes_to)]
         called, caller = self._numbers(executed.goes_to[begins]), self._numbers(executed.address[begins])
         pairs = np.unique(np.stack((called, caller))[:, called != caller], axis=1)
         found: dict[str, list[str]] = {}
@@ -208,7 +210,7 @@ def parsed(lines: Iterable[str]) -> Iterator[tuple[KernelSymbol, str]]:
 
 
 def parsed_data(lines: Iterable[str]) -> Iterator[tuple[tuple[int, str], str]]:
-    """Variables of /proc/kallsyms, address and name, each with its module; the kernel itself is none."""
+    """Variables of /proc/kallsyms, address and name, each with its module, which is empty for the kernel's own."""
     return (((one.address, one.name), one.module) for one in typed_symbols(lines) if one.kind in DATA)
 
 
@@ -235,17 +237,17 @@ def own_symbols(symbols: Iterable[TypedSymbol]) -> tuple[list[KernelSymbol], lis
     return functions, [(one.address, one.name) for one in variables]
 
 
-def tells_symbols(guest: Host) -> bool:
-    """Whether the kernel that runs there tells its functions' addresses (CONFIG_KALLSYMS). Raises TestbedError."""
+def shows_symbols(guest: Host) -> bool:
+    """Whether the kernel that runs there shows its functions' addresses (CONFIG_KALLSYMS). Raises TestbedError."""
     return _base(guest) > 0
 
 
 def _base(guest: Host) -> int:
-    """Return the address where the kernel's code begins; 0 when the kernel does not tell it."""
+    """Address where the kernel's code begins; 0 if the kernel does not show it."""
     # Debian's kernels show root all of it as they are; others may not.
     guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
-    told = guest.run("grep", "-m", "1", f" T {CODE_BEGIN}$", "/proc/kallsyms", check=False).stdout.split()
-    return int(told[0], 16) if told else 0
+    line = guest.run("grep", "-m", "1", f" T {CODE_BEGIN}$", "/proc/kallsyms", check=False).stdout.split()
+    return int(line[0], 16) if line else 0
 
 
 def read_symbols(guest: Host, image: Path, cache: Path | None = None) -> KernelSymbols:
@@ -275,15 +277,15 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
     guest.run("sh", "-c", "echo 1 >/proc/sys/net/core/bpf_jit_kallsyms", check=False)
     base = _base(guest)
     if not base:
-        raise TestbedError(f"{guest.name} tells no addresses of its functions (CONFIG_KALLSYMS)")
+        raise TestbedError(f"{guest.name} shows no addresses of its functions (CONFIG_KALLSYMS)")
     kept = _of_image(image, cache or cache_folder())
     return (_of_boot(guest, base) if kept is None else _kept(kept, base)), base
 
 
 def _of_boot(guest: Host, base: int) -> KernelSymbols:
-    """The kernel's own symbols as it shows them itself: of this boot, and of no other."""
-    told = guest.run("grep", "-E", f" [{''.join(sorted(_TEXT | DATA))}] ", "/proc/kallsyms").stdout.splitlines()
-    return _from_symbols(typed_symbols(told), base)
+    """The kernel's own symbols as it shows them itself: for this boot, and for no other."""
+    lines = guest.run("grep", "-E", f" [{''.join(sorted(_TEXT | DATA))}] ", "/proc/kallsyms").stdout.splitlines()
+    return _from_symbols(typed_symbols(lines), base)
 
 
 def _from_symbols(symbols: Iterable[TypedSymbol], base: int) -> KernelSymbols:
@@ -294,7 +296,7 @@ def _from_symbols(symbols: Iterable[TypedSymbol], base: int) -> KernelSymbols:
 
 
 def _of_image(image: Path, cache: Path) -> Path | None:
-    """The file of an image's symbols, by their distance from where its code begins; None where none are found in it."""
+    """The file of an image's symbols, by their distance from where its code begins; None if none are found in it."""
     about = image.stat()
     kept = cache / f"names-of-image-{_FORM}-{_digest(image, about.st_mtime_ns, about.st_size)}.npz"
     if kept.exists():

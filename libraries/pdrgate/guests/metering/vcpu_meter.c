@@ -23,7 +23,7 @@
  *
  * Tracing: while it is asked for, the plugin follows calls and returns as the code makes them, and counts each block by
  * the chain of callers in which it runs. That costs a good part of the emulator's speed, and what a packet costs is not
- * told by it but for which function called which.
+ * shown by it but for which function called which.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -88,7 +88,7 @@ struct cpu {
 	_Atomic uint64_t halted_since; /* ns of the monotonic clock; 0: it is not */
 	_Atomic uint64_t tracing; /* which value of `traced` it has heeded */
 	uint64_t chains, steps; /* steps: those that are taken, anywhere in the table */
-	uint64_t untold; /* executions that had no place there */
+	uint64_t no_room; /* executions that had no place there */
 	uint64_t unused[4];
 	struct block block[CAPACITY]; /* the same blocks in the same order for each CPU */
 	struct chain chain[CHAINS];
@@ -226,7 +226,7 @@ static void trace(struct cpu *cpu, struct own *own, uint64_t wanted)
 		memset(cpu->step, 0, sizeof cpu->step);
 		memset(own->chain_at, 0, sizeof own->chain_at);
 		cpu->chains = 1;
-		cpu->steps = cpu->untold = 0;
+		cpu->steps = cpu->no_room = 0;
 		own->depth = own->chain = own->last = 0;
 	}
 	own->heeded = wanted;
@@ -254,7 +254,7 @@ static void run_in_chain(struct cpu *cpu, struct own *own, uint32_t number, uint
 			return;
 		}
 	}
-	cpu->untold++;
+	cpu->no_room++;
 }
 
 /* Interrupts need nothing here: one comes in the chain that it interrupts, returns from all that it calls, and ends. */
@@ -492,7 +492,7 @@ static void resumes(unsigned number)
 	if (own->due < time)
 		own->due = time;
 	if (own->speed != atomic_load_explicit(&meter->speed, memory_order_relaxed)) {
-		/* It was told another speed while there was nothing to do: that is so from its first block on. */
+		/* It was set to another speed while there was nothing to do: that is so from its first block on. */
 		own->next_look = cpu->instructions;
 		cpu->next_stop = 0;
 	}
@@ -527,7 +527,7 @@ static struct block *block_at(uint64_t address, uint64_t length)
 	return &cpus->block[known];
 }
 
-/* Which accesses of a string instruction tell what it moves; 0: it is none. */
+/* The accesses of a string instruction that show what it moves; 0: it is none. */
 static int string_accesses(const uint8_t *code, size_t size)
 {
 	struct x86_parts parts;
@@ -582,8 +582,8 @@ static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t len
 		known_return_point(flow_of[number].end, 1);
 }
 
-/* A block of that length that is told, or one without a name. Call it with `translating` locked. */
-static struct block *told_at(uint64_t address, uint64_t length)
+/* The listed block of that length, or the block without a name. Call it with `translating` locked. */
+static struct block *known_block(uint64_t address, uint64_t length)
 {
 	struct block *block = block_at(address, length);
 	return block != NULL ? block : block_at(NOWHERE, length); /* made when the plugin was loaded */
@@ -604,7 +604,7 @@ static size_t count_moves(struct qemu_plugin_tb *tb, size_t length, int is_low)
 			qemu_plugin_register_vcpu_mem_cb(insn, moves_low, NO_REGISTERS, accesses, NULL);
 		else
 			qemu_plugin_register_vcpu_mem_cb(insn, moves, NO_REGISTERS, accesses,
-							 told_at(qemu_plugin_insn_vaddr(insn), 1));
+							 known_block(qemu_plugin_insn_vaddr(insn), 1));
 	}
 	return found;
 }
@@ -645,7 +645,7 @@ static void translated(struct qemu_plugin_tb *tb)
 	pthread_mutex_lock(&translating);
 	counted = length - count_moves(tb, length, is_low);
 	if (!is_low && counted != 0)
-		block = told_at(address, counted);
+		block = known_block(address, counted);
 	if (block != NULL && block->address != NOWHERE)
 		note_flow(tb, block, length);
 	pthread_mutex_unlock(&translating);
@@ -725,7 +725,7 @@ static void on_idle(unsigned cpu, void *data) { (void)data; halts(cpu); }
 static void on_resume(unsigned cpu, void *data) { (void)data; resumes(cpu); }
 static void on_idle_uncounted(unsigned cpu, void *data) { (void)data; idle_uncounted(cpu); }
 static void on_resume_uncounted(unsigned cpu, void *data) { (void)data; resume_uncounted(cpu); }
-#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
+#define CALL_BACK(what, function) qemu_plugin_register_vcpu_##what##_cb(self, function, NULL)
 #else
 static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
 static void on_firmware(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; look_at_firmware(tb, firmware_was_learned); }
@@ -733,13 +733,13 @@ static void on_idle(plugin_id id, unsigned cpu) { (void)id; halts(cpu); }
 static void on_resume(plugin_id id, unsigned cpu) { (void)id; resumes(cpu); }
 static void on_idle_uncounted(plugin_id id, unsigned cpu) { (void)id; idle_uncounted(cpu); }
 static void on_resume_uncounted(plugin_id id, unsigned cpu) { (void)id; resume_uncounted(cpu); }
-#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
+#define CALL_BACK(what, function) qemu_plugin_register_vcpu_##what##_cb(self, function)
 #endif
 
 static void wait_to_begin(void)
 {
-	TELL(idle, on_idle_uncounted);
-	TELL(resume, on_resume_uncounted);
+	CALL_BACK(idle, on_idle_uncounted);
+	CALL_BACK(resume, on_resume_uncounted);
 }
 
 /* While all CPUs stand still. */
@@ -752,9 +752,9 @@ static void begin(void)
 	for (uint64_t number = 0; number < meter->cpus; number++)
 		if (cpus[number].halted_since != 0)
 			halts_uncounted(number); /* what it halted before is not counted */
-	TELL(tb_trans, on_translation);
-	TELL(idle, on_idle);
-	TELL(resume, on_resume);
+	CALL_BACK(tb_trans, on_translation);
+	CALL_BACK(idle, on_idle);
+	CALL_BACK(resume, on_resume);
 	atomic_store_explicit(&meter->counting, COUNTS, memory_order_release);
 }
 
@@ -792,7 +792,7 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 		return 1;
 	}
 	self = id;
-	TELL(tb_trans, on_firmware);
+	CALL_BACK(tb_trans, on_firmware);
 	wait_to_begin();
 	return 0;
 }

@@ -32,21 +32,25 @@ ulimit -f "$2"
 shift 2
 unshare -m true 2>/dev/null && set -- unshare -m "$@"
 exec "$@" >said 2>&1"""
-"""A file that is full fails the next write, by which Retis ends. What it mounts is gone with it, also when it is
-killed."""
+"""Script that runs the collector. A full file fails the next write, by which Retis ends. Its mounts are gone with it,
+also when it is killed."""
 _LOOK = """[ -s "$1/pid" ] || exit 0
 read -r pid <"$1/pid"
 grep -q "^State:.[^ZX]" "/proc/$pid/status" 2>/dev/null || ended=ended
 cat "$1/said"
 [ -z "$ended" ] || echo ended"""
-"""The file of its number is there before the number is. What it said is read last: of one that has ended, it is all."""
+"""Script that prints the output of a collection, and whether it has ended.
+
+The file of its process id exists before the id is in it. The output is read last: it is complete if the collection has
+ended.
+"""
 _LOADED = re.compile(r"^(?:\S+ +)?\d+ probe\(s\) loaded", re.MULTILINE)
 _MISSED = re.compile(r"\btotal events lost: (\d+)")
 _BUSY = """read -r pid <"$1/pid" && cut -d ' ' -f 14,15 "/proc/$pid/stat"; stat -c %s "$1/events" 2>/dev/null"""
 """Ticks of CPU time that it has used, and bytes that it has written."""
 _IDLE, _QUIET = 1, 4
-"""The most ticks from one look to the next while it only waits, and so many such looks: now and then it looks at the
-kernel's events."""
+"""Largest number of ticks between two looks at which it only waits, and number of such looks: now and then it looks at
+the kernel's events."""
 _PAUSE, _LOOKS = 0.2, 300
 """Seconds between looks at whether it collects, and looks: it reads the kernel's types first, which takes an emulated
 guest 5 s."""
@@ -63,27 +67,27 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What became of a collection besides its file."""
+    """State of a collection besides its file."""
 
     full: bool = False
     """Whether the file was full, and the collector ended then: what was dropped afterwards, nobody looked at."""
     missed: int = 0
-    """Dropped packets, of the whole machine, that the collector was too slow for; not told where the file was full."""
+    """Dropped packets, of the whole machine, that the collector was too slow for; unknown if the file was full."""
 
 
 def version_of(machine: Host) -> str:
-    """The version of the collector on a host. Raises TestbedError where none is installed."""
-    told = machine.run("retis", "--version", check=False)
-    if told.exit_code:
+    """The version of the collector on a host. Raises TestbedError if none is installed."""
+    version = machine.run("retis", "--version", check=False)
+    if version.exit_code:
         raise TestbedError(
-            f"{machine.name} has no retis that runs ({_last(told.stderr) or 'not found'}); {_INSTALL}; a guest "
+            f"{machine.name} has no retis that runs ({_last(version.stderr) or 'not found'}); {_INSTALL}; a guest "
             "gets the one on this machine's PATH"
         )
-    return told.stdout.strip().removeprefix("retis ").partition(" ")[0]
+    return version.stdout.strip().removeprefix("retis ").partition(" ")[0]
 
 
 class Collection:
-    """What a machine drops from `__init__` to `end`; a context manager that ends it.
+    """Collection of a machine's drops from `__init__` to `end`; a context manager that ends it.
 
     Args:
         machine: the whole machine, for a network namespace has no tracefs of its own.
@@ -125,7 +129,7 @@ class Collection:
         return Collected(full, int(missed[1]) if missed and not full else 0)
 
     def close(self) -> None:
-        """End it and remove what it wrote there; may be called twice."""
+        """End it and remove what it wrote there. Calling it twice is harmless."""
         running, self._running = self._running, None
         with contextlib.suppress(HostError):  # it ended before, with the shell that it was started from
             if running is not None:

@@ -1,4 +1,4 @@
-"""What of an events file of Retis tells who dropped packets."""
+"""Events in a file of Retis that show who dropped packets."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pdrgate.values.errors import TestbedError
 
 _READER = Path(__file__).with_name("reader.py")
 _TIMEOUT = 300.0
-"""Seconds of reading: of 17 000 events in one."""
+"""Seconds that reading may take; 17 000 events are read in one."""
 MOST_EVENTS = 200_000
 """Dropped packets that are read of a file."""
 _RAISED = re.compile(r"^\w[\w.]*(?:Error|Exception): (.+)$", re.MULTILINE)
 _FREES = re.compile(r"kfree_skb|skb_reason_drop|skb_release|skb_free")
-"""What a packet is handed to that is dropped, not who drops it."""
+"""Functions that free a dropped packet, and are not what drops it."""
 _TRACES = re.compile(r"bpf_|__bpf|__traceiter")
 _FRAMES = 10
 """Innermost ones that may be the look itself, and what frees."""
@@ -41,7 +41,7 @@ class Dropped:
     reason: str
     """The kernel's own, as NO_SOCKET; NOT_SPECIFIED where it has none."""
     stack: tuple[str, ...]
-    """Functions with offsets, the innermost first; empty where the collector had no room for it."""
+    """Functions with offsets, the innermost first; empty if the collector had no room for it."""
     netns: int | None
     """The network namespace's inode number."""
     packet: str
@@ -50,7 +50,7 @@ class Dropped:
 
 
 def bindings_missing() -> str:
-    """What to install to read events; empty where nothing is missing."""
+    """Advice on what to install to read events; empty if nothing is missing."""
     if importlib.util.find_spec("retis") is not None:
         return ""
     return "what Retis collects is read by its Python bindings, which are missing: pip install 'pdrgate[retis]'"
@@ -81,9 +81,9 @@ def read_events(path: Path, most: int = MOST_EVENTS) -> Iterator[Dropped]:
                                "machine overloaded?")  # fmt: skip
         if code:
             errors.seek(0)
-            told = errors.read().decode(errors="replace")
+            output = errors.read().decode(errors="replace")
             # After it, where there is one, comes the bindings' own stack.
-            said = found[1] if (found := _RAISED.search(told)) else told.strip().rpartition("\n")[2]
+            said = found[1] if (found := _RAISED.search(output)) else output.strip().rpartition("\n")[2]
             raise TestbedError(
                 f"{path}: Retis's Python bindings cannot read it: {said}; is the collector newer than they?"
             )

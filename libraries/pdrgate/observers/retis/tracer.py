@@ -1,4 +1,4 @@
-"""Retis as a drop trace: what it saw of one trial, counted by who dropped."""
+"""Retis as a drop trace: the drops of one trial, counted by function."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class HeartbeatWatch:
         """Why there are none, in a sentence; empty while there may be."""
 
     def observers(self, cpus: Sequence[int], *, shared: bool = False) -> tuple[Observer, ...]:
-        """What watches a trial on these CPUs; nothing where no heartbeat can be: a container may have no real-time
+        """Observers of a trial on these CPUs; empty if no heartbeat can be: a container may have no real-time
         threads."""
         try:
             for cpu in () if self.missing else cpus:
@@ -31,10 +31,11 @@ class HeartbeatWatch:
         return (HeartbeatObserver([self._heartbeats[cpu] for cpu in cpus], shared=shared),)
 
     def describe(self) -> dict[str, str]:
-        """What makes results comparable: a heartbeat takes its share of the CPU, little as that is."""
+        """Properties that results need in common to be comparable: a heartbeat takes its share of the CPU, little as
+        that is."""
         return {} if self.missing else {"heartbeat": PERIOD}
 
     def close(self) -> None:
-        """End the heartbeats; may be called twice."""
+        """End the heartbeats. Calling it twice is harmless."""
         for heartbeat in self._heartbeats.values():
             heartbeat.close()

@@ -22,7 +22,7 @@ _TG_PORTS = ("t0", "t1")
 SUT_PORTS = ("in0", "out0")
 """The ports of each hop, in the order of forward traffic."""
 _XMIT_ERRORS = "_xdp_xmit_errors"
-"""How veth's counters of frames end that the peer's ring had no room for."""
+"""Suffix of veth's counters of frames that the peer's ring had no room for."""
 
 
 class HopChain:
@@ -49,14 +49,14 @@ class HopChain:
         self.suts = tuple(f"{NAMESPACE_PREFIX}-{run}-sut{number}" for number in range(1, hops + 1))
         """The namespaces of the hops, in the order of forward traffic."""
         self.nodes = ("tg", *(f"hop{number}" for number in range(1, hops + 1)))
-        """What counters call the namespaces, the generator's first."""
+        """Names of the namespaces in counters, the generator's first."""
         self.hops: tuple[Hop, ...] = ()
         """The routers, in the order of forward traffic."""
         self.knobs = KnobSet()
         """Settings inside the namespaces, which end with them."""
         self._tg: ShellHost | None = None
         self._counters: dict[str, NamespaceCounters] = {}
-        """By node."""
+        """Counters of each namespace, by node."""
 
     def make(self) -> None:
         """Make namespaces and links. Raises TestbedError; what was made is then removed by `close`."""
@@ -130,8 +130,10 @@ class HopChain:
         )
 
     def counters(self) -> dict[Counter, int]:
-        """The counters of this machine's CPUs once, those of interfaces and protocols by hop; of the generator's
-        ports what they dropped; and of each wire what its sender could not hand over."""
+        """The counters of this machine's CPUs, of interfaces and protocols by hop, and of wires.
+
+        The generator's ports have only what they dropped. A wire has what its sender could not hand over.
+        """
         ports = dict(zip(self.nodes, (_TG_PORTS, *(SUT_PORTS for _ in self.hops)), strict=True))
         asked = {node: self._counters[node].begin(interfaces) for node, interfaces in ports.items()}
         found: dict[Counter, int] = {}
@@ -143,7 +145,8 @@ class HopChain:
         return found | self._wires(found)
 
     def _wires(self, counters: Reading) -> dict[Counter, int]:
-        """What the peer of each receiving port could not hand over: skbs, and frames of XDP (`veth_get_stats64`)."""
+        """Packets that the peer of each receiving port could not hand over: skbs, and frames of XDP
+        (`veth_get_stats64`)."""
         ends = [Place.interface(_TG_PORTS[0]).of("tg")]
         for node in self.nodes[1:]:
             ends += (Place.interface(port).of(node) for port in SUT_PORTS)
@@ -162,7 +165,8 @@ class HopChain:
         return found
 
     def close(self) -> None:
-        """Remove the namespaces; may be called twice. Raises TestbedError when one stays; the next call tries again."""
+        """Remove the namespaces. Calling it twice is harmless. Raises TestbedError when one stays; the next call tries
+        again."""
         failures: list[str] = []
         for one in self._counters.values():
             one.close()

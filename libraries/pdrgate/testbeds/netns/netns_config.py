@@ -1,4 +1,4 @@
-"""What a testbed file says of routers in namespaces."""
+"""Contents of a testbed file on routers in namespaces."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class NetnsTestbed:
         """The namespaces, and the links between them."""
         self._section = section or {}
         self._skipped: list[str] = []
-        """Which knobs of the file are lacking here, told of the first hop, for all are alike."""
+        """Knobs of the file that are lacking here, reported for the first hop, for all are alike."""
         self._heartbeats = HeartbeatWatch()
         self._steered: tuple[int, ...] = cpus.sut
         """The CPUs that forward as things are."""
@@ -104,7 +104,7 @@ class NetnsTestbed:
 
     @property
     def machine(self) -> Host:
-        """This machine."""
+        """Host of this machine."""
         return self._local
 
     @property
@@ -118,7 +118,7 @@ class NetnsTestbed:
         return self._cpus.sut
 
     def environment(self) -> Environment:
-        """What this machine is, and the first hop's ports, which all hops' are like."""
+        """Environment of this machine, and of the first hop's ports, which all hops' are like."""
         hop = self.hops[0]
         return capture_environment(self._local, (hop.ingress.interface, hop.egress.interface), hop.host)
 
@@ -181,11 +181,11 @@ class NetnsTestbed:
 
     @property
     def executed(self) -> Counting | None:
-        """What counts the kernel on the CPUs that forward."""
+        """Counting of the kernel on the CPUs that forward."""
         return self._counting
 
     def describe(self) -> dict[str, str]:
-        """What makes results of this testbed comparable: part of the fingerprint."""
+        """Properties that results of this testbed need in common to be comparable: part of the fingerprint."""
         return {
             "hops": str(len(self.hops)),
             "steering": "rps",
@@ -215,7 +215,7 @@ class NetnsTestbed:
         )
 
     def close(self) -> None:
-        """Remove the namespaces and put back all that was changed; may be called twice.
+        """Remove the namespaces and put back all that was changed. Calling it twice is harmless.
 
         Raises:
             TestbedError: something could not be undone; all else was, and the next start tries again.

@@ -1,4 +1,4 @@
-"""What a scenario's receive buffer is on a rack: the receive rings of the ports, or the backlog of the machine."""
+"""Receive buffer of a scenario on a rack: the receive rings of the ports, or the backlog of the machine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RackBuffer:
             raise TestbedError(f"sut.buffer: {lacks[0]}; write backlog or auto")
         self.kind: Literal["ring", "backlog"] = "backlog" if wanted == "backlog" or lacks else "ring"
         self.fixed = (sysctl(BACKLOG, 1).lacking(machine) or "") if keeps and self.kind == "backlog" else ""
-        """Why the buffer stays as it is; empty where it is set."""
+        """Why the buffer stays as it is; empty if it is set."""
 
     def hold(self, packets: int) -> None:
         """Set how many packets wait before they are dropped: in each ring, or per CPU. Raises TestbedError."""
@@ -72,5 +72,5 @@ class RackBuffer:
                 ) from error
 
     def describe(self) -> str:
-        """What makes results comparable."""
+        """Properties of the buffer that results need in common to be comparable."""
         return f"{self.kind}, not set" if self.fixed else self.kind

@@ -1,4 +1,4 @@
-"""What a testbed file says of a rack."""
+"""Contents of a testbed file on a rack."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Rack(TestbedConfig):
     host: HostConfig
     ports: tuple[PortConfig, PortConfig]
     buffer: Literal["auto", "ring", "backlog"] = "auto"
-    """What a scenario's receive buffer is; auto: the receive ring where the driver has one that can be set."""
+    """Receive buffer of a scenario. With auto it is the receive ring if the driver has one that can be set."""
     steering: Literal["auto", "irq", "rps"] = "auto"
-    """How packet work gets to a scenario's CPUs; auto: by interrupt affinity where the ports have interrupts."""
+    """Steering of packet work to a scenario's CPUs. With auto it is interrupt affinity if the ports have interrupts."""
     station: StationConfig | None = None
 
     @property
@@ -91,7 +91,7 @@ class Rack(TestbedConfig):
         build: KernelBuild,
         journal: Journal,
         folder: Path,
-        told: Callable[[str], None],
+        report: Callable[[str], None],
         claim: Claim | None = None,
         *,
         counted: bool = False,
@@ -117,7 +117,7 @@ class Rack(TestbedConfig):
             claim = stack.enter_context(self.claimed()) if claim is None else claim
             assert claim.sut is not None
             host = stack.enter_context(SshHost(claim.sut.host.connection))
-            stack.enter_context(BareMetal(host, host, told=told).running(build))
+            stack.enter_context(BareMetal(host, host, report=report).running(build))
             testbed = self.open(journal, claim)
             testbed.after_close(stack.pop_all().close)
         return testbed
@@ -127,13 +127,14 @@ class Rack(TestbedConfig):
         return plan_cpus(self.generator.cpu, None if self.over_ssh else self.cpus)
 
     def with_password(self, password: str) -> TestbedConfig:
-        """This testbed with a password for the SUT's host. Raises TestbedError when that is not reached by SSH."""
+        """Variant of the testbed with a password for the SUT's host. Raises TestbedError if the host is not reached by
+        SSH."""
         if self.host.ssh is None:
             return TestbedConfig.with_password(self, password)
         return replace(self, host=replace(self.host, ssh=replace(self.host.ssh, password=password)))
 
     def resources(self) -> frozenset[Resource]:
-        """What generator, station and SUT have of this machine, and the machines that they are on."""
+        """Resources that generator, station and SUT have of this machine, and the machines that they are on."""
         return frozenset((*self._of_generator(), *self._of_sut(), *(self.station.resources() if self.station else ())))
 
     def _of_generator(self) -> Iterator[Resource]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HostConfig:
-    """How a host is reached: by SSH, as this machine, or as a network namespace."""
+    """Access to a host: by SSH, as this machine, or as a network namespace."""
 
     kind: Literal["ssh", "local", "netns"]
     ssh: SshTarget | None = None
@@ -41,7 +41,7 @@ class HostConfig:
 
     @contextlib.contextmanager
     def locked(self, other: SutLock | None = None) -> Iterator[SutLock | None]:
-        """Hold the lock of a host that is reached by SSH, or nothing where ``other`` is its: a machine has one lock."""
+        """Hold the lock of a host that is reached by SSH, or nothing if ``other`` is its: a machine has one lock."""
         from pdrgate.hosts.ssh import SshConnection, SshHost
         from pdrgate.safety.sut_lock import SutLock
 

@@ -27,7 +27,7 @@ class PortConfig:
     mac: str | None = None
     pci: str | None = None
     faces: str | None = None
-    """The MAC address of the generator's port at the other end; None where that can be read."""
+    """The MAC address of the generator's port at the other end; None if that can be read."""
 
     @classmethod
     def read(cls, port: Mapping[str, str]) -> PortConfig:
@@ -52,7 +52,7 @@ class StationConfig:
         return cls(host, station["interface"], None if cpu == "auto" else int(cpu))
 
     def resources(self) -> Iterator[Resource]:
-        """The host, where that is another machine; else what the station has of this one."""
+        """Resources of the station: its host if that is another machine, else its parts of this one."""
         if self.host.ssh is not None:
             yield self.host.resource()
             return
@@ -69,7 +69,7 @@ class StationConfig:
 
 
 def wrong_ports(content: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
-    """A port has one name, and TRex does not tell the MAC address of its own."""
+    """Faults of the ports: a port has one name, and TRex does not report the MAC address of its own."""
     for index, port in enumerate(content["sut"]["ports"]):
         key: Key = ("sut", "ports", index)
         if len(named := [name for name in ("interface", "mac", "pci") if name in port]) != 1:

@@ -30,7 +30,7 @@ def find_router(
         mac = link_address(host, interface, key)
         faces = port.faces or address
         if faces is None:
-            raise TestbedError(f"{key}: the generator does not tell the MAC address of its port; write it as faces")
+            raise TestbedError(f"{key}: the generator does not report the MAC address of its port; write it as faces")
         found.append(Port(interface, mac, faces))
     first, second = found
     if first.interface == second.interface:

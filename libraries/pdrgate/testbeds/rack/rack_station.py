@@ -21,8 +21,9 @@ class RackStation:
     Args:
         machine: the machine that the interface is of.
         router: the machine again, or the network namespace of it that the interface is in.
-        cpu: of its programs and its packet work; None: as its scheduler likes.
-        lock: that of its machine, where it has one that is not the SUT's: its holder's, and looked after with it.
+        cpu: of its programs and its packet work;
+        None: as its scheduler likes.
+        lock: lock of its machine, if that is not the SUT's. The station holds it, and checks it with the machine.
 
     Raises:
         TestbedError: it cannot be reached, or the interface is not there or has no link.
@@ -56,7 +57,7 @@ class RackStation:
         return Station(self._router, Port(self._interface, self._mac, sut.mac), self._cpu)
 
     def describe(self) -> dict[str, str]:
-        """What makes results comparable."""
+        """Properties of the station that results need in common to be comparable."""
         return {"station": self._router.name}
 
     def sentence(self) -> str:
@@ -69,7 +70,7 @@ class RackStation:
             self._lock.renew()
 
     def close(self) -> None:
-        """Put the interface back; may be called twice.
+        """Put the interface back. Calling it twice is harmless.
 
         Raises:
             TestbedError: something could not be undone; the next start tries again.

@@ -1,4 +1,4 @@
-"""How packet work gets to CPUs of a rack's SUT: its ports interrupt them, or the kernel hands packets over."""
+"""Steering of packet work to CPUs of a rack's SUT: its ports interrupt them, or the kernel hands packets over."""
 
 from __future__ import annotations
 

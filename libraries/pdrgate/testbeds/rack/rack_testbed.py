@@ -92,11 +92,11 @@ class RackTestbed:
         self._lock = lock
         self._drops = DropWatch(self._count_drops)
         self._counting = ProcessorCounting(machine, lambda: self._steering.cpus)
-        self._told: tuple[str, ...] = ()
+        self._knob_words: tuple[str, ...] = ()
         """The testbed file's knobs in words."""
         with closed_on_error(self.close):
             self._start = RackMachine(machine, journal)
-            """What the machine is now."""
+            """State of the machine now."""
             self._hop = find_router(router, ports, source, station)
             self._cpus = self._start.plan(cpus, source.cpu, self._hop)
             if self._start.is_this_one:  # else its programs run where its scheduler likes
@@ -146,18 +146,18 @@ class RackTestbed:
         return {self._machine.connection.target.alias: self._machine.connection}
 
     def environment(self) -> Environment:
-        """What the SUT is."""
+        """Environment of the SUT."""
         return capture_environment(self._machine, self._interfaces, self._router)
 
     def describe(self) -> dict[str, str]:
-        """What makes results of this testbed comparable: part of the fingerprint."""
+        """Properties that results of this testbed need in common to be comparable: part of the fingerprint."""
         return {
             "sut": self._router.name,
             "steering": self._steering.kind,
             "buffer": self._buffer.describe(),
             "sut_cpus": str(len(self._cpus)),
             **self._counting.describe(),
-            **({"knobs": "; ".join(self._told)} if self._told else {}),
+            **({"knobs": "; ".join(self._knob_words)} if self._knob_words else {}),
             **(self._station.describe() if self._station is not None else {}),
         }
 
@@ -213,7 +213,7 @@ class RackTestbed:
             self._steering.steer(first_cpus(self._cpus, pinning))
 
     def counters(self) -> Reading:
-        """The SUT's counters: of its ports, its IP layers and its CPUs."""
+        """Counters of the SUT's ports, its IP layers and its CPUs."""
         try:
             return read_counters(self._router, self._interfaces)
         except HostError:
@@ -226,13 +226,13 @@ class RackTestbed:
 
     @property
     def executed(self) -> Counting | None:
-        """What counts the kernel on the CPUs that forward."""
+        """Counting of the kernel on the CPUs that forward."""
         return self._counting
 
     def _count_drops(self) -> AnyDropReasons:
         if not self._start.is_this_one:
             return drop_reasons_of(self._machine)
-        # The generator's kernel too, by whatever way it is reached: what that drops is told apart by namespaces.
+        # The generator's kernel too, by whatever way it is reached: its drops are distinguished by namespaces.
         number = int(self._router.run("stat", "-L", "-c", "%i", "/proc/self/ns/net").stdout)
         local = local_host()
         self._afterwards.append(local.close)
@@ -253,11 +253,11 @@ class RackTestbed:
         return ()
 
     def after_close(self, undo: Callable[[], None]) -> None:
-        """Have ``undo`` called once everything was put back."""
+        """Call ``undo`` once everything was put back."""
         self._afterwards.append(undo)
 
     def close(self) -> None:
-        """Put everything back; may be called twice.
+        """Put everything back. Calling it twice is harmless.
 
         Raises:
             TestbedError: something could not be undone; all else was, and the next start tries again.
@@ -290,7 +290,7 @@ class RackTestbed:
         planned = plan_knobs(section, self._interfaces)
         for plan in planned:
             self._knobs.apply(self._machine if plan.of_whole_machine else self._router, plan.knob, plan.missing)
-        self._told = tuple(plan.knob.describe() for plan in planned if not plan.keeps)
+        self._knob_words = tuple(plan.knob.describe() for plan in planned if not plan.keeps)
 
     def _route(self) -> None:
         """Let the SUT forward. A data path does so too, but is not in the journal."""

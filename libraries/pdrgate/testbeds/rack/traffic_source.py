@@ -1,4 +1,4 @@
-"""Generators of a rack: which two ports they send from, and what of this machine they need."""
+"""Generators of a rack: their two ports, and the resources of this machine that they need."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class TrafficSource(Protocol):
 
     @property
     def cpu(self) -> int | None:
-        """The CPU of this machine that is kept busy; None where that is another machine's."""
+        """The CPU of this machine that is kept busy; None if that is another machine's."""
 
     def stations(self) -> tuple[str | None, str | None]:
-        """The MAC addresses of the ports; None where only the testbed file can tell."""
+        """The MAC addresses of the ports; None if only the testbed file has them."""
 
     def station(self, sut: Port) -> Station | None:
-        """The first port with the network stack of its machine, facing a port of the SUT; None where it has none."""
+        """The first port with the network stack of its machine, facing a port of the SUT; None if it has none."""
 
     def open(self, paths: Sequence[Path]) -> Generator:
         """A generator for these directions; the caller closes it. Raises TestbedError."""
@@ -41,7 +41,7 @@ class TrafficSource(Protocol):
         """The generator in words."""
 
     def close(self) -> None:
-        """Put the ports back; may be called twice."""
+        """Put the ports back. Calling it twice is harmless."""
 
 
 class EmbeddedSource:

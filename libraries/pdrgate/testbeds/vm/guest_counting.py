@@ -1,4 +1,4 @@
-"""What a guest's kernel executes, counted by its emulator."""
+"""Counting of a guest's kernel by its emulator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdrgate.guests.metering.memory import GuestLineNames, MemoryObserver, read_
 from pdrgate.guests.metering.program_calls import observed_programs
 from pdrgate.guests.metering.sharing import LockstepObserver, SharingObserver
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
-from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, tells_symbols
+from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, shows_symbols
 from pdrgate.observers.kernel_roles import ROLES_OF_ONE_CPU, ROLES_OF_SEVERAL_CPUS, absent
 from pdrgate.observers.watching import Observer
 from pdrgate.record.phase import Phase
@@ -34,17 +34,17 @@ class GuestCounting:
         self._program = program
         self._vcpus = vcpus
         self._lead = lead
-        self._named = (guest.meter is not None or guest.config.shares) and tells_symbols(guest)
-        """Whether its kernel tells where its functions lie."""
+        self._named = (guest.meter is not None or guest.config.shares) and shows_symbols(guest)
+        """Whether its kernel shows the addresses of its functions."""
         self._symbols: KernelSymbols | None = None
-        """Where they lie, as of when counting was last asked for."""
+        """Addresses of its functions when counting was last asked for."""
         self.unknown: tuple[str, ...] = ()
-        """What nobody knows of the guest's kernel, for it has no function of a name that is known, in sentences."""
+        """Sentences on what stays unknown of the guest's kernel, because it has no function of a known name."""
         self._observer: FunctionObserver | None = None
-        """What counts them."""
+        """Observer that counts the functions."""
 
     def counting(self) -> tuple[Observer, ...]:
-        """What counts the guest's kernel, by function."""
+        """Observers that count the guest's kernel, by function."""
         guest = self._guest
         if guest.meter is None or self.uncounted:
             return ()
@@ -58,14 +58,15 @@ class GuestCounting:
         return StandingCounting(self, self._guest)
 
     def tracing(self) -> tuple[Observer, ...]:
-        """What follows calls, by the names that `counting` has read."""
+        """Observers that follow calls, by the names that `counting` has read."""
         meter = self._guest.meter
         if meter is None or self._symbols is None:
             return ()
         return (CallsObserver(meter, self._symbols, observed_stacks),)
 
     def memory(self) -> tuple[Observer, ...]:
-        """What sees each access to memory, by the names that `counting` has read; of several CPUs, what they share."""
+        """Observers of each access to memory, by the names that `counting` has read; of several CPUs, what they
+        share."""
         guest = self._guest
         if guest.sharing_meter is not None and guest.memory is not None and self._named:
             symbols = self.know(read_symbols(guest, guest.build.image))
@@ -78,15 +79,16 @@ class GuestCounting:
         return memory_observers(self._guest, self._observer)
 
     def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
-        """What has the CPUs of a guest that has several execute in turn, by the names that `memory` has read."""
+        """Observers that have the CPUs of a guest that has several execute in turn, by the names that `memory` has
+        read."""
         guest, symbols = self._guest, self._symbols
         if guest.sharing_meter is None or symbols is None:
             return {}
-        told = partial(LockstepObserver, guest.sharing_meter, partial(guest.exists, "/"), symbols, self._lead)
-        return {Phase.ALL_CPUS: (told(self._vcpus),), Phase.ONE_CPU: (told(1),)}
+        lockstep = partial(LockstepObserver, guest.sharing_meter, partial(guest.exists, "/"), symbols, self._lead)
+        return {Phase.ALL_CPUS: (lockstep(self._vcpus),), Phase.ONE_CPU: (lockstep(1),)}
 
     def programs(self) -> tuple[Observer, ...]:
-        """What counts the programs that are loaded now, by function."""
+        """Observers that count the programs that are loaded now, by function."""
         guest = self._guest
         if guest.meter is None or self.uncounted:
             return ()
@@ -99,7 +101,7 @@ class GuestCounting:
         guest = self._guest
         if guest.meter is None:
             return why_unmetered(guest.accelerator.name, self._vcpus)
-        return "" if self._named else f"{guest.build.name} tells no addresses of its functions (CONFIG_KALLSYMS)"
+        return "" if self._named else f"{guest.build.name} shows no addresses of its functions (CONFIG_KALLSYMS)"
 
     def know(self, symbols: KernelSymbols) -> KernelSymbols:
         """Take the symbols of the guest's kernel; returns them."""
@@ -115,7 +117,7 @@ class GuestCounting:
         return True
 
     def busy(self) -> AbstractContextManager[object]:
-        """Have a program use the guest's CPU all the time."""
+        """Make a program use the guest's CPU all the time."""
         return self._program.runs()
 
 
@@ -131,7 +133,7 @@ class StandingCounting:
         self._code: LoadedCode | None = None
 
     def counting(self) -> tuple[Observer, ...]:
-        """What counts the guest's kernel, by function."""
+        """Observers that count the guest's kernel, by function."""
         meter = self._guest.meter
         if meter is None or self.uncounted:
             return ()
@@ -143,17 +145,17 @@ class StandingCounting:
         return (self._observer,)
 
     def memory(self) -> tuple[Observer, ...]:
-        """What sees each access to memory, by the names of the trial before; of several CPUs, what they share."""
+        """Observers of each access to memory, by the names of the trial before; of several CPUs, what they share."""
         if self._guest.sharing_meter is not None:
             return self._counting.memory()
         return memory_observers(self._guest, self._observer)
 
     def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
-        """What has the CPUs of a guest that has several execute in turn."""
+        """Observers that have the CPUs of a guest that has several execute in turn."""
         return self._counting.in_lockstep()
 
     def programs(self) -> tuple[Observer, ...]:
-        """What counts the programs that are loaded now, by function."""
+        """Observers that count the programs that are loaded now, by function."""
         return self._counting.programs()
 
     def tracing(self) -> tuple[Observer, ...]:
@@ -167,7 +169,7 @@ class StandingCounting:
 
     @property
     def exact(self) -> bool:
-        """As the guest's own counting."""
+        """Whether the guest's own counting is exact."""
         return self._counting.exact
 
     def busy(self) -> AbstractContextManager[object]:
@@ -176,7 +178,7 @@ class StandingCounting:
 
 
 def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[Observer, ...]:
-    """What sees each access to a guest's memory; nothing where its functions are not counted, or its CPUs are several.
+    """Observers of each access to a guest's memory; empty if its functions are not counted, or its CPUs are several.
 
     Args:
         counting: what its functions are counted by.

@@ -10,20 +10,20 @@ from pdrgate.values.errors import TestbedError
 
 
 def check_ring(guest: Host, interface: str, packets: int) -> None:
-    """Have an interface's ring hold ``packets``. Raises TestbedError when it does not.
+    """Make an interface's ring hold ``packets``. Raises TestbedError when it does not.
 
     QEMU 10.0 offers 1024 whatever it was given; the kernel then makes a ring smaller.
     """
-    if _told(guest, interface) == packets:
+    if _ring_of(guest, interface) == packets:
         return
     guest.run("ethtool", "-G", interface, "rx", str(packets), "tx", str(TX_RING), check=False)
-    if (told := _told(guest, interface)) != packets:
+    if (ring := _ring_of(guest, interface)) != packets:
         raise TestbedError(
-            f"{guest.name} was given receive rings of {packets} packets, and {interface} reads back {told or 'none'}"
+            f"{guest.name} was given receive rings of {packets} packets, and {interface} reads back {ring or 'none'}"
         )
 
 
-def _told(guest: Host, interface: str) -> int | None:
-    told = guest.run("ethtool", "-g", interface).stdout
-    match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", told)
+def _ring_of(guest: Host, interface: str) -> int | None:
+    shown = guest.run("ethtool", "-g", interface).stdout
+    match = re.search(r"Current hardware settings:\s+RX:\s+(\d+)", shown)
     return int(match[1]) if match else None

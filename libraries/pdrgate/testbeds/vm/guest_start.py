@@ -55,7 +55,7 @@ class GuestStart:
         self._guest = self._started(self._choose())
 
     def hurry(self) -> None:
-        """Have the guest go before other processes; one that has ended stays so, as whoever waits for it learns."""
+        """Let the guest go before other processes. A guest that has ended stays so, as whoever waits for it learns."""
         if self._guest is not None:
             self._guest.hurry()
 
@@ -91,7 +91,7 @@ class GuestStart:
         self._restart(self._choose())
 
     def end(self) -> None:
-        """End the guest; may be called twice."""
+        """End the guest. Calling it twice is harmless."""
         if self._guest is not None:
             self._guest.close()
             self._guest = None

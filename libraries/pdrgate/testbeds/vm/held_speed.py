@@ -14,7 +14,7 @@ from pdrgate.values.errors import TestbedError
 
 
 def with_meter(machine: GuestConfig, wanted: CpuSpeed) -> GuestConfig:
-    """The guest with the meter that a speed takes. Raises TestbedError where it has more CPUs than can be held."""
+    """The guest with the meter that a speed takes. Raises TestbedError if it has more CPUs than can be held."""
     if wanted != "full" and machine.vcpus == 1:
         return replace(machine, metered=True)
     if isinstance(wanted, int):
@@ -75,7 +75,7 @@ class HeldSpeed:
         return f"the guest's CPU is held at {choice} on this path, not {before}: {choice.why}"
 
     def observers(self, guest: Guest) -> tuple[Observer, ...]:
-        """What holds the speed while it watches a trial; nothing where the guest is not held."""
+        """Observers that hold the speed while they watch a trial; empty if the guest is not held."""
         meter = guest.meter
         guest.count()
         if meter is None or not self.constant:
@@ -89,11 +89,11 @@ class HeldSpeed:
             self._observer.let_go()
 
     def sentence(self) -> str:
-        """The speed in words; empty where the guest is not held."""
+        """The speed in words; empty if the guest is not held."""
         return f"its CPU held at {self.choice} ({self.choice.why})" if self.constant else ""
 
     def close(self) -> None:
-        """Have later guests held at a lower speed where this machine was too slow for it; may be called twice."""
+        """Hold later guests at a lower speed if this machine was too slow for it. Calling it twice is harmless."""
         observer, self._observer = self._observer, None
         if observer is not None and self._wanted == "auto":
             self._record.step_down(self.choice.speed, observer.late, observer.trials)

@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 
 
 _QUIET = 0.5
-"""Seconds without a packet that end a drain: all that was not refused comes back, however long nobody runs the guest,
-and what came later would be counted without its packets."""
+"""Seconds without a packet that end a drain.
+
+All packets that were not refused come back, however long nobody runs the guest, and later ones would be counted without
+their trial.
+"""
 
 
 BURST = 192
-"""Packets that are sent at once: three times as many as a kernel takes from a device in a turn, and fewer than a ring
-has room for."""
+"""Packets of a burst: three times as many as a kernel takes from a device in a turn, and fewer than a ring has room
+for."""
 FLOOD = 100e3
 """Packets/s from which on they are sent in bursts."""
 _CRAWL = 200_000
@@ -55,7 +58,7 @@ class StandingGuest:
         self.testbed = guest
         """The guest that stays up."""
         self._generator: tuple[int, _Kept] | None = None
-        """By the IP version that its packets have."""
+        """Generator by the IP version of its packets."""
         self._counting: StandingCounting | None = None
         self._buffer = 0
         self._pinning: Pinning | None = None
@@ -89,7 +92,7 @@ class StandingGuest:
 
     @property
     def boot_id(self) -> str:
-        """What tells this boot from others."""
+        """Identity of this boot among others."""
         return self.testbed.boot_id
 
     @property
@@ -109,7 +112,7 @@ class StandingGuest:
 
     @property
     def executed(self) -> Counting | None:
-        """What counts the guest's kernel, once the guest is up."""
+        """Counting of the guest's kernel, once the guest is up."""
         if self._counting is None and self.testbed.executed is not None:
             self._counting = self.testbed.executed.standing()
         return self._counting
@@ -127,7 +130,7 @@ class StandingGuest:
         return self.testbed.describe() | {"cpu_speed": "full"}
 
     def environment(self) -> Environment:
-        """What the guest was when it came up."""
+        """Environment of the guest when it came up."""
         return self._environment
 
     @cached_property
@@ -170,11 +173,11 @@ class StandingGuest:
         return self.testbed.counters()
 
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:
-        """The TAPs' counters around each trial: the guest's own are work for it, and tell nothing of a cost."""
+        """The TAPs' counters around each trial. The guest's own are work for it, and say nothing about a cost."""
         return (CounterObserver(self.testbed.outer_counters),)
 
     def close(self) -> None:
-        """End the generator and the guest; may be called twice."""
+        """End the generator and the guest. Calling it twice is harmless."""
         self.end_generator()
         self.testbed.close()
 
@@ -193,14 +196,14 @@ class StandingGuest:
 
 
 class Holding(Protocol):
-    """What has a guest's CPU wait, and sees how often it halts."""
+    """Control over a guest's CPU that waits, with the number of times that it halts."""
 
     @property
     def halts(self) -> int:
-        """How often it has halted so far."""
+        """Number of halts so far."""
 
     def hold(self, speed: int) -> None:
-        """Hold it at so many instructions/s; 0 lets it run as fast as it can."""
+        """Hold the CPU at ``speed`` instructions/s; 0 lets it run as fast as it can."""
 
 
 class WaitingCpu:
@@ -215,10 +218,10 @@ class WaitingCpu:
         self._taken = taken
         self._before = 0
         self._halts = meter.halts
-        """How often it had halted when it was let go on."""
+        """Number of halts when it was let go on."""
 
     def stop(self) -> None:
-        """Have it do next to nothing from now on, once it has done all that there was to do."""
+        """Let the CPU do next to nothing from now on, once it has done all that there was to do."""
         deadline = time.monotonic() + _PATIENCE
         while self._meter.halts - self._halts < _TICKS and time.monotonic() < deadline:
             time.sleep(_LOOK)
@@ -236,7 +239,7 @@ class WaitingCpu:
 
 
 class _Kept:
-    """A generator that is not closed by who used it for a scenario; satisfies `Generator` and `ShowsFrames`."""
+    """Generator that outlives the scenarios that use it; satisfies `Generator` and `ShowsFrames`."""
 
     def __init__(self, generator: EmbeddedGenerator) -> None:
         self._generator = generator

@@ -40,13 +40,13 @@ class TapNamespace:
         self._several = False
         """Whether the TAPs have several queues."""
         self._first = 1
-        """Of them, those that the guest receives by."""
+        """Number of queues that the guest receives by."""
         self._made = False
         """Whether the namespace is there, or may be."""
         self._host: ShellHost | None = None
         self._counters: NamespaceCounters | None = None
         self._devices = -1
-        """The file that tells what the TAPs have carried."""
+        """Descriptor of the file that shows what the TAPs have carried."""
 
     def make(self) -> None:
         """Make the namespace. Raises TestbedError."""
@@ -101,9 +101,9 @@ class TapNamespace:
         """Set how many packets wait in the queue of each TAP."""
         for tap in TAPS:
             self._there().run("ip", "link", "set", tap, "txqueuelen", str(packets))
-            told = self._there().run_json("ip", "-j", "link", "show", tap)[0].get("txqlen")
-            if told != packets:
-                raise TestbedError(f"set the queue of {tap} to {packets} packets, but it reads back {told}")
+            length = self._there().run_json("ip", "-j", "link", "show", tap)[0].get("txqlen")
+            if length != packets:
+                raise TestbedError(f"set the queue of {tap} to {packets} packets, but it reads back {length}")
 
     def counters(self) -> Reading:
         """The counters of the TAPs, and of this machine's CPUs."""
@@ -129,7 +129,7 @@ class TapNamespace:
         return sum(found[tap]["tx_packets"] for tap in TAPS)
 
     def close(self) -> None:
-        """Remove the namespace; may be called twice. Raises TestbedError when it stays."""
+        """Remove the namespace. Calling it twice is harmless. Raises TestbedError when it stays."""
         if self._devices >= 0:
             os.close(self._devices)
             self._devices = -1

@@ -1,4 +1,4 @@
-"""What a testbed file says of a guest."""
+"""Contents of a testbed file on a guest."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ class LocalVm(TestbedConfig):
     kind: ClassVar[str] = "local-vm"
 
     kernel: str | None = None
-    """What is booted when no build is handed over; see `pdrgate.builds.named_build`."""
+    """Build that is booted when none is handed over; see `pdrgate.builds.named_build`."""
     vcpus: int = 1
     memory: int = 512
     """MiB."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     cpu: ServerCpu = "server"
-    """What the CPU of an emulated guest is."""
+    """Model of the CPU of an emulated guest."""
     cpu_speed: CpuSpeed = "auto"
     """The speed at which the CPU of an emulated guest is held while a trial lasts."""
     ring: int = 256
     """Packets that each port's receive ring holds."""
     caches: CacheLevels = SERVER
-    """What memory trials model."""
+    """Caches that memory trials model."""
     cmdline: str = ""
     """Further words for the kernel's command line."""
     sharing_vcpus: int = FEWEST_CPUS
-    """CPUs of the further guest that tells what they share, up to `MOST_CPUS`."""
+    """CPUs of the further guest that records what they share, up to `MOST_CPUS`."""
     shares: bool = False
-    """Whether it is to tell which lines its CPUs share, see `on_several_cpus`; no file says so."""
+    """Whether it records which lines its CPUs share, see `on_several_cpus`; no file says so."""
 
     @property
     def boots_builds(self) -> bool:
@@ -79,7 +79,7 @@ class LocalVm(TestbedConfig):
         build: KernelBuild,
         journal: Journal,
         folder: Path,
-        told: Callable[[str], None],
+        report: Callable[[str], None],
         claim: Claim | None = None,
         *,
         counted: bool = False,
@@ -116,11 +116,14 @@ class LocalVm(TestbedConfig):
         )
 
     def with_kernel(self, build: str) -> LocalVm:
-        """This testbed with ``build`` to be booted by `open`."""
+        """Variant of the testbed with ``build`` to be booted by `open`."""
         return replace(self, kernel=build)
 
     def on_several_cpus(self) -> LocalVm | None:
-        """This testbed with an emulated guest of several CPUs that tells what they share, in place of one of one."""
+        """Variant of the testbed with an emulated guest of several CPUs, which records what they share.
+
+        None unless the guest has one CPU.
+        """
         several = replace(self, shares=True, vcpus=self.sharing_vcpus, accelerator="tcg")
         return several if self.vcpus == 1 else None
 

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.guests.emulator.qemu import RINGS, cpu_told, qemu_version
+from pdrgate.guests.emulator.qemu import RINGS, cpu_in_words, qemu_version
 from pdrgate.guests.furnishing import Furnished
 from pdrgate.guests.guest import BOOT_PATIENCE, Guest
 from pdrgate.guests.guest_clock import GuestClock, WrongClockError
@@ -63,8 +63,10 @@ DEFAULT_BUFFER = 1000 + DEFAULT_RING
 
 _MAX_BUFFER = 100_000
 _WHOLE_TRIAL = 8192
-"""Packets: more than a trial sends in which CPUs execute in turn. A TAP has room for as many in each of its queues, and
-100 000 took this machine's kernel 6.6 s."""
+"""Packets of a TAP's queue: more than a trial sends in which CPUs execute in turn.
+
+A TAP has room for as many in each of its queues, and 100 000 took this machine's kernel 6.6 s.
+"""
 
 _SLOW = 0.5
 """Seconds without a packet that end a drain, where a guest may be as slow as with each access seen."""
@@ -77,10 +79,10 @@ _GATHERS = 0.001
 which costs a packet 1300 instructions: else 0.02 to 0.3 times a packet, by when its main loop gets a CPU."""
 
 _BOOTS = 4
-"""Of which one has to measure its clock rightly: with 25 processes for two CPUs, several in a row did not."""
+"""Boots of which one has to measure its clock rightly: with 25 processes for two CPUs, several in a row did not."""
 
 _in_turn = threading.Lock()
-"""Held by who waits for a guest: what the first one shows of accelerator and speed holds for those beside it."""
+"""Lock of the wait for a guest: what the first guest shows of accelerator and speed holds for those beside it."""
 
 
 class VmTestbed:
@@ -143,13 +145,14 @@ class VmTestbed:
         """Settings inside the guest, which end with it."""
         self._section = section or {}
         self._skipped: list[str] = []
-        """Which knobs of the file are lacking in the guest."""
+        """Knobs of the file that are lacking in the guest."""
         self._waiting = DEFAULT_BUFFER - ring
         """Packets that wait in the queue of each TAP."""
         self._drops = DropWatch(
             lambda: drop_reasons_of(self.guest, partial(read_symbols, self.guest, self.guest.build.image))
         )
-        """The drop reasons, which end with the guest. It would take 2.4 s to tell the names of its functions itself."""
+        """The drop reasons, which end with the guest. The guest itself would take 2.4 s to print the names of its
+        functions."""
         with closed_on_error(self.close):
             self._taps.make()
             self._start.begin()
@@ -185,19 +188,19 @@ class VmTestbed:
         clock.check()
 
     def standing(self) -> StandingGuest:
-        """The same for scenarios that are counted on it, one after the other."""
+        """The testbed for scenarios that are counted on it, one after the other."""
         return StandingGuest(self)
 
     def stand_back(self) -> None:
-        """Have the guest stay behind others until `hurry`, and run on any CPU of the testbed until `take_place`."""
+        """Keep the guest behind others until `hurry`, and let it run on any CPU of the testbed until `take_place`."""
         self.guest.stand_back()
 
     def hurry(self) -> None:
-        """Have the guest go before other processes from now on, where the testbed file lets it."""
+        """Let the guest go before other processes from now on, if the testbed file allows it."""
         self._start.hurry()
 
     def take_place(self) -> None:
-        """Have the guest run on the SUT's CPUs only."""
+        """Make the guest run on the SUT's CPUs only."""
         self.guest.take_place()
 
     @property
@@ -217,12 +220,12 @@ class VmTestbed:
 
     @property
     def boot_id(self) -> str:
-        """What tells this boot of the build from others."""
+        """Identity of this boot of the build among others."""
         return self.guest.boot_id
 
     @property
     def sut_cpus(self) -> tuple[int, ...]:
-        """This machine's CPUs that QEMU runs on."""
+        """CPUs of this machine that QEMU runs on."""
         return self._cpus.sut
 
     @property
@@ -236,7 +239,7 @@ class VmTestbed:
         return True
 
     def environment(self) -> Environment:
-        """What the guest is."""
+        """Environment of the guest."""
         hop = self._hops[0]
         return capture_environment(self.guest, (hop.ingress.interface, hop.egress.interface))
 
@@ -278,7 +281,7 @@ class VmTestbed:
         self._taps.hold(self._waiting)
 
     def _lead_to(self, cpus: int) -> None:
-        """Have packets come to the first CPUs, and wait there all that a trial sends; 0: as the scenario has it."""
+        """Steer packets to the first ``cpus`` CPUs, where all packets of a trial wait; 0: as the scenario has it."""
         self._taps.take_first_queues(cpus)
         self._taps.hold(max(_WHOLE_TRIAL, self._waiting) if cpus else self._waiting)
 
@@ -286,7 +289,7 @@ class VmTestbed:
         """Choose the guest's CPUs that do the packet work: those that its ports interrupt; RPS is off.
 
         ``1 cpu``: both ports interrupt CPU 0. ``2 cpus``: one CPU for each port. ``unpinned``: any CPU, as the guest's
-        kernel likes. A guest that tells which lines its CPUs share has a queue of each port on each CPU.
+        kernel likes. A guest that records which lines its CPUs share has a queue of each port on each CPU.
         """
         vcpus = self._machine.vcpus
         if pinning != "unpinned" and (wanted := int(pinning.split()[0])) > vcpus:
@@ -309,7 +312,7 @@ class VmTestbed:
         return self._speed.pace(short)
 
     def take_first_queues(self) -> None:
-        """Have the one CPU of a guest receive by one queue of each port, now that its data path is set up."""
+        """Make the one CPU of a guest receive by one queue of each port, now that its data path is set up."""
         self._taps.take_first_queues()
 
     def check(self) -> tuple[str, ...]:
@@ -321,12 +324,12 @@ class VmTestbed:
         return (*(crash.sentence() for crash in self.guest.check()), *unknown)
 
     def counters(self) -> Reading:
-        """The guest's counters; the TAPs' at places of ``tg``; of the CPUs that QEMU runs on, what others had of them.
+        """The guest's counters, the TAPs' at places of ``tg``, and the time that others had of QEMU's CPUs.
 
-        Times are this machine's, for in an emulated guest they mean nothing: ``steal_ticks``, and, where QEMU has one
-        CPU, ``other_ticks``, the processes' other than QEMU. Reading all this takes 2 to 4 of the latter, so that only
-        more of them tell of a disturbance. What the TAP dropped at full queues is its ``tx_dropped``, exact with the
-        packet engine; with xdp the kernel counts one for each batch.
+        Times are this machine's, for in an emulated guest they mean nothing: ``steal_ticks``, and, if QEMU has one CPU,
+        ``other_ticks``, the processes' other than QEMU. Reading all this takes 2 to 4 of the latter, so that only more
+        of them indicate a disturbance. Packets that the TAP dropped at full queues are its ``tx_dropped``, exact with
+        the packet engine; with xdp the kernel counts one for each batch.
         """
         hop = self._hops[0]
         # The machine's first: reading the guest's is work for QEMU.
@@ -361,16 +364,16 @@ class VmTestbed:
 
     @property
     def executed(self) -> GuestCounting | None:
-        """What counts the guest's kernel, once the guest is up."""
+        """Counting of the guest's kernel, once the guest is up."""
         return self._counting
 
     def describe(self) -> dict[str, str]:
-        """What makes results of this testbed comparable: part of the fingerprint."""
+        """Properties that results of this testbed need in common to be comparable: part of the fingerprint."""
         return {
             "accelerator": self.guest.accelerator.name,
             "boot": self.guest.protocol,
             "qemu": qemu_version(),
-            "cpu": cpu_told(self.guest.accelerator.name, self._machine.cpu),
+            "cpu": cpu_in_words(self.guest.accelerator.name, self._machine.cpu),
             "cpu_speed": str(self._speed.choice),
             "vcpus": str(self._machine.vcpus),
             "memory": f"{self._machine.memory} MiB",
@@ -383,7 +386,7 @@ class VmTestbed:
     def sentence(self) -> str:
         """The testbed in words."""
         guest = self.guest
-        held = f"{told}, " if (told := self._speed.sentence()) else ""
+        held = f"{sentence}, " if (sentence := self._speed.sentence()) else ""
         note = f", for {guest.build.note}," if guest.build.note else ""
         return (
             f"{guest.build.name} ({guest.build.release}){note} in a guest by {guest.accelerator.name.upper()} "
@@ -394,7 +397,8 @@ class VmTestbed:
         )
 
     def close(self) -> None:
-        """End the guest and remove the namespace; may be called twice. Raises TestbedError when something stays."""
+        """End the guest and remove the namespace. Calling it twice is harmless. Raises TestbedError when something
+        stays."""
         # One that comes up ahead of its turn, in a thread, closes itself when it is ended from here.
         with self._closing:
             self._start.end()
@@ -430,7 +434,7 @@ class VmTestbed:
 
 
 def _of_taps(machine: Reading) -> dict[Counter, int]:
-    """What this machine counts at the TAPs, at places of ``tg``."""
+    """Counters of this machine for the TAPs, at places of ``tg``."""
     return {
         Counter(counter.place.of("tg"), counter.name): value
         for counter, value in machine.items()

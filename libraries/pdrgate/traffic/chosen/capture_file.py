@@ -17,7 +17,7 @@ _MAGICS = {bytes.fromhex("d4c3b2a1"): "<", bytes.fromhex("4d3cb2a1"): "<"} | {
 }  # fmt: skip
 _SECTION = bytes.fromhex("0a0d0d0a")
 _ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
-"""Of a section of pcapng, by its byte-order magic."""
+"""Byte order of a section of pcapng, by its byte-order magic."""
 _INTERFACE, _SIMPLE, _ENHANCED = 1, 3, 6
 """Blocks of pcapng that matter here (draft-ietf-opsawg-pcapng, section 4)."""
 _ETHERNET = 1
@@ -53,7 +53,7 @@ def captured_packets(path: pathlib.Path, most: int = MOST_CAPTURED) -> tuple[byt
 
 
 def _classic(path: pathlib.Path, data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each frame's length on the wire, and what of it was kept."""
+    """Each frame's length on the wire, and its captured bytes."""
     order = _MAGICS.get(data[:4])
     if order is None or len(data) < _HEADER.size:
         raise DataError(f"{path} is no pcap file; convert it: editcap -F pcap IN OUT")
@@ -70,7 +70,7 @@ def _classic(path: pathlib.Path, data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _pcapng(path: pathlib.Path, data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The same; blocks that hold no frame are passed over."""
+    """Frames of a pcapng file with their lengths. Blocks that hold no frame are passed over."""
     offset, order = 0, "<"
     while offset < len(data):
         if data[offset : offset + 4] == _SECTION:

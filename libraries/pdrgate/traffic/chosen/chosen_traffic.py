@@ -1,4 +1,4 @@
-"""What a user has chosen to send: flows of packets, layer by layer, and captures, with their weights."""
+"""Traffic that a user has chosen: flows of packets, layer by layer, and captures, with their weights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Layer:
     flags: int = 0
     """TCP's, as bits."""
     type: Span | None = None
-    """ICMP's; so the next two."""
+    """Type of an ICMP message. The next two fields are ICMP's, too."""
     code: Span | None = None
     id: Span | None = None
     proto: Span | None = None
@@ -43,7 +43,7 @@ class Layer:
     via: tuple[Addresses, ...] = ()
     """The segments of segment routing, in the order of travel."""
     vlan: Span | None = None
-    """Of the Ethernet header that is around this layer; so the next two."""
+    """VLAN ids of the Ethernet header around this layer. The next two fields are of that header, too."""
     smac: bytes | None = None
     dmac: bytes | SutSide | None = None
     """A side's: the station's there."""
@@ -56,21 +56,21 @@ class Flows:
     layers: tuple[Layer, ...]
     """From the innermost to the outermost."""
     flows: int | None = None
-    """None: as many as its ranges make, at most as many as usual."""
+    """Number of flows. None: as many as its ranges make, up to the usual number."""
     draw: Draw = "turn"
-    """How often a flow is sent: all in turn, each as often as chance has it, or by Zipf's law."""
+    """Order of the flows: in turn, by chance, or by Zipf's law."""
     size: int | None = None
     """Bytes of a frame with FCS; None: the scenario's."""
     weight: int = 1
     origin: SutSide = "in"
-    """Which side of the SUT sends them."""
+    """Side of the SUT that sends them."""
     fragments: int = 1
     payload: bytes = b""
     text: str = ""
     """The words."""
 
-    def told(self) -> bytes:
-        """What makes it what it is."""
+    def identity(self) -> bytes:
+        """Bytes that are equal for equal flows."""
         return self.text.encode()
 
 
@@ -86,7 +86,7 @@ class CapturedTraffic:
     """Whether frames keep their MAC addresses; else they go to the SUT."""
     text: str = ""
 
-    def told(self) -> bytes:
+    def identity(self) -> bytes:
         whole = hashlib.sha256()
         for frame in self.frames:
             whole.update(len(frame).to_bytes(4) + frame)
@@ -102,16 +102,16 @@ class ChosenTraffic:
     @cached_property
     def digest(self) -> str:
         """Names equal traffic; of a capture, equal frames, wherever its file lies."""
-        return hashlib.sha256(b"\0".join(part.told() for part in self.parts)).hexdigest()[:8]
+        return hashlib.sha256(b"\0".join(part.identity() for part in self.parts)).hexdigest()[:8]
 
     @property
     def directions(self) -> Literal[1, 2]:
-        """How many sides of the SUT packets come from: 2 where some come from behind it."""
+        """Number of sides of the SUT that packets come from: 2 if some come from behind it."""
         return 2 if any(part.origin == "out" for part in self.parts) else 1
 
     @property
     def words(self) -> str:
-        """As a user writes it."""
+        """Words of the traffic, as a user writes them."""
         return "; ".join(part.text for part in self.parts)
 
     def __str__(self) -> str:

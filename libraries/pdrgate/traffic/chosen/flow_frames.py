@@ -102,12 +102,12 @@ def _version(layer: Layer, usual: Literal[4, 6]) -> Literal[4, 6]:
         return 6
     if layer.kind == "icmp":
         return 4
-    told = [one.version for one in (layer.src, layer.dst) if one is not None and one.version is not None]
-    return told[0] if told else usual
+    versions = [one.version for one in (layer.src, layer.dst) if one is not None and one.version is not None]
+    return versions[0] if versions else usual
 
 
 def _open_up(flows: Flows, spans: dict[tuple[int, str], Span]) -> int:
-    """How many flows there are; where the ranges do not make as many, the field that is free makes the rest.
+    """Number of flows. If the ranges make fewer, the field that is free makes the rest.
 
     Raises UsageError when none is.
     """
@@ -127,7 +127,7 @@ def _open_up(flows: Flows, spans: dict[tuple[int, str], Span]) -> int:
 def _drawn(
     spans: Mapping[tuple[int, str], Span], count: int, seed: str
 ) -> Iterator[dict[tuple[int, str], int]]:  # fmt: skip
-    """The values of so many flows, no two of them equal: all that there are, or some drawn with the words as seed."""
+    """The values of ``count`` flows, no two of them equal: all that there are, or some drawn with the words as seed."""
     fixed = {place: span.low for place, span in spans.items() if span.count == 1}
     varied = [(place, span) for place, span in spans.items() if span.count > 1]
     for number in _places(math.prod(span.count for _, span in varied), count, seed):
@@ -163,7 +163,7 @@ def _least(flows: Flows, inner: _Shape) -> int:
 
 
 def _in_eights(length: int) -> int:
-    """What a fragment's bytes are a multiple of."""
+    """Length of a fragment's bytes, rounded up to a multiple of 8."""
     return -(-length // 8) * 8
 
 
@@ -237,21 +237,21 @@ def _wrapped(
     ethertype = headers.ETHERTYPE[shapes[0].version]
     version = shapes[0].version
     for at, shape in enumerate(shapes[1:], start=1):
-        layer, told = shape.layer, values[at]
+        layer, fields = shape.layer, values[at]
         if layer.kind == "mpls":
-            packet, ethertype = headers.mpls(layer.label, told["ttl"], packet), headers.MPLS
+            packet, ethertype = headers.mpls(layer.label, fields["ttl"], packet), headers.MPLS
             continue
         if ethertype == headers.MPLS and layer.kind != "vxlan":
             raise UsageError(f"mpls cannot be in {layer.kind}; say mpls last, or in vxlan")
-        source, destination = _ends(shape, told)
+        source, destination = _ends(shape, fields)
         following = _IP_IN_IP[version]
         if layer.kind == "gre":
-            following, packet = socket.IPPROTO_GRE, headers.gre(ethertype, told.get("key"), packet)
+            following, packet = socket.IPPROTO_GRE, headers.gre(ethertype, fields.get("key"), packet)
         elif layer.kind == "vxlan":
             frame = _linked(packet, shapes[at - 1].layer, values[at - 1], ethertype, *_INNER_MACS, surroundings)
-            sport = told.get("sport", _FIRST_TUNNEL_PORT + number % _TUNNEL_PORTS)
-            tunnelled = headers.vxlan(told.get("vni", 1), frame)
-            port = told.get("dport", headers.VXLAN_PORT)
+            sport = fields.get("sport", _FIRST_TUNNEL_PORT + number % _TUNNEL_PORTS)
+            tunnelled = headers.vxlan(fields.get("vni", 1), frame)
+            port = fields.get("dport", headers.VXLAN_PORT)
             # IPv4 goes without a checksum, as RFC 7348 wants it.
             packet = headers.udp(source, destination, sport, port, tunnelled, summed=shape.version == 6)
             following = socket.IPPROTO_UDP
@@ -261,7 +261,7 @@ def _wrapped(
             following, packet = headers.ROUTING_NEXT, headers.routing_header(following, stops) + packet
         version, ethertype = shape.version, headers.ETHERTYPE[shape.version]
         wrap = headers.ipv4 if version == 4 else headers.ipv6
-        packet = wrap(source, destination, following, packet, ttl=told["ttl"], tos=told["tos"])
+        packet = wrap(source, destination, following, packet, ttl=fields["ttl"], tos=fields["tos"])
     macs = surroundings.source_mac, surroundings.sut_mac
     return _linked(packet, shapes[-1].layer, values[-1], ethertype, *macs, surroundings)
 

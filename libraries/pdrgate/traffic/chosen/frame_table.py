@@ -21,7 +21,7 @@ MOST_TABLED = 1 << 18
 MOST_BYTES = 256 << 20
 LONGEST_ORDER = 1 << 19
 _DRAWS, _DRAWS_PER_FLOW = 1 << 14, 4
-"""How often flows are drawn before the order begins again: at least so often, and so often for each."""
+"""Draws of flows before the order begins again: a least number in all, and a least number for each flow."""
 
 
 @dataclass(frozen=True, slots=True)

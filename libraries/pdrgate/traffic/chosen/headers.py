@@ -11,7 +11,7 @@ from pdrgate.traffic.frames import checksum, words_sum
 LONGEST_FRAME = 1514
 """Bytes of a frame without FCS."""
 SHORTEST_FRAME = 60
-"""The same: a card fills up what is shorter, behind the mark."""
+"""Bytes of the shortest frame without FCS. A card fills up a shorter one, behind the mark."""
 IPV4, IPV6, MPLS = 0x0800, 0x86DD, 0x8847
 ETHERTYPE = {4: IPV4, 6: IPV6}
 ETHERNET_HEADER, IP_HEADER, UDP_HEADER, TCP_HEADER, ICMP_HEADER = 14, {4: 20, 6: 40}, 8, 20, 8

@@ -27,7 +27,7 @@ _MOST_LAYERS = 16
 _CHECKSUM = {
     socket.IPPROTO_UDP: 6, socket.IPPROTO_TCP: 16, socket.IPPROTO_ICMP: 2, socket.IPPROTO_ICMPV6: 2,
 }  # fmt: skip
-"""Where it is in a header of each protocol."""
+"""Offset of the checksum in a header of each protocol."""
 _HEADER = {socket.IPPROTO_UDP: 8, socket.IPPROTO_TCP: 20, socket.IPPROTO_ICMP: 8, socket.IPPROTO_ICMPV6: 8}
 
 
@@ -42,9 +42,9 @@ class _Network:
     version: Literal[4, 6]
     at: int
     end: int
-    """Where its packet ends."""
+    """Offset of the packet's end."""
     final: int
-    """Where the last destination is, which checksums cover."""
+    """Offset of the last destination, which checksums cover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def marked_frames(capture: CapturedTraffic, surroundings: Surroundings) -> list[
 
 
 def with_room(frame: bytes) -> bytes | None:
-    """The frame, longer by a mark, or its payload's end in place of it where it would be too long; None where it is.
+    """The frame, longer by a mark, or its payload's end in place of it where it would be too long; None if it is.
 
     What is no IP gets the mark behind it.
 
@@ -155,7 +155,7 @@ def _in_gre(frame: bytes, at: int) -> tuple[int, int]:
 
 
 def _network(frame: bytes, kind: int, at: int) -> tuple[_Network, int, int] | None:
-    """The IP header there, the protocol behind it, and where that begins; None where there is none."""
+    """The IP header, the protocol behind it, and that protocol's offset; None if there is none."""
     if kind == IPV4 and len(frame) >= at + 20 and frame[at] >> 4 == 4:
         header, end = 4 * (frame[at] & 15), at + int.from_bytes(frame[at + 2 : at + 4])
         if header < 20 or not at + header <= end <= len(frame):

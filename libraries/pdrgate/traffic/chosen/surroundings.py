@@ -1,4 +1,4 @@
-"""What of a testbed chosen frames are made with: its networks, its MAC addresses, its segments."""
+"""Properties of a testbed in chosen frames: its networks, its MAC addresses, its segments."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pdrgate.traffic.frames import Path
 from pdrgate.values.errors import UsageError
 
 _SIDE_BITS = 16
-"""Last bits of an address that tell hosts of a side's network apart; see `Path`."""
+"""Last bits of an address, which distinguish hosts of a side's network; see `Path`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Of the direction that packets of one side take."""
+    """Properties of the testbed for the direction of packets that one side sends."""
 
     version: Literal[4, 6]
     """The IP version of the testbed's addresses."""
@@ -26,12 +26,12 @@ class Surroundings:
     source_mac: bytes
     sut_mac: bytes
     far_mac: bytes | None
-    """Of the station behind the SUT; None where nothing is known of it."""
+    """MAC address of the station behind the SUT; None if it is not known."""
     segments: tuple[int, ...]
 
     @classmethod
     def of(cls, paths: Sequence[Path], origin: SutSide) -> Surroundings:
-        """Those of the paths of a generator. Raises UsageError when it has none that begins there."""
+        """Surroundings for the paths of a generator. Raises UsageError if none of them begins at ``origin``."""
         number = 1 if origin == "out" else 0
         if number >= len(paths):
             raise UsageError("traffic from=out needs a testbed with two paths; this one has one")
@@ -62,7 +62,7 @@ class Surroundings:
         return Span(first + wanted.low, first + wanted.high)
 
     def mac(self, side: SutSide) -> bytes:
-        """Of the station on that side. Raises UsageError when it is not known."""
+        """MAC address of the station on that side. Raises UsageError if it is not known."""
         if side == self.sends:
             return self.source_mac
         if self.far_mac is None:

@@ -1,8 +1,8 @@
-"""The mark in the last bytes of a chosen frame, by which a generator knows its packets again.
+"""The mark in the last bytes of a chosen frame, by which a generator recognises its packets.
 
-Destination, ports, flags and identification are the scenario's. What is last in a packet stays last in it whatever is
-put before it or taken off: VLAN tags, tunnels, segment routing headers; and a translation of addresses leaves it alone.
-The last of its eight words makes their sum zero, in ones' complement. So every checksum that covers it, of whatever
+Destination, ports, flags and identification are the scenario's. The last bytes of a packet stay last whatever is put
+before them or taken off: VLAN tags, tunnels, segment routing headers; and a translation of addresses leaves them alone.
+The last of the mark's eight words makes their sum zero, in ones' complement. So every checksum that covers it, in any
 layer and at an odd place too, is as it was computed with zeros in its place (RFC 1071, section 2).
 """
 
@@ -21,7 +21,7 @@ _FORMAT = struct.Struct("!QIH")
 
 @dataclass(frozen=True, slots=True)
 class TailMark:
-    """What the mark of a packet says. A number of 64 bits, two of 32 and 16 bits."""
+    """Fields of a packet's mark: a number of 64 bits, two of 32 and 16 bits."""
 
     number: int
     """The packet's, from 0 on; of a latency probe the sending time, CLOCK_MONOTONIC in ns."""
@@ -31,12 +31,12 @@ class TailMark:
     """The trial's and what kind of packet it is: see wire.h."""
 
     def __bytes__(self) -> bytes:
-        told = _FORMAT.pack(self.number, self.cookie, self.tag)
-        return told + struct.pack("!H", checksum(words_sum(told)))
+        fields = _FORMAT.pack(self.number, self.cookie, self.tag)
+        return fields + struct.pack("!H", checksum(words_sum(fields)))
 
     @classmethod
     def of(cls, frame: bytes) -> Self | None:
-        """The mark at the end of a frame; None where there is none."""
+        """The mark at the end of a frame; None if there is none."""
         end = frame[-MARK_ROOM:]
         if len(end) < MARK_ROOM or checksum(words_sum(end)):
             return None

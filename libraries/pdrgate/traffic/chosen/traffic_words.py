@@ -108,7 +108,7 @@ INNERMOST: Mapping[str, Mapping[str, _Read]] = {
     "icmpv6": {**_IP, **_MESSAGE},
     "ip": {**_IP, "proto": _BYTE},
 }
-"""What a packet is, and the keys that each takes."""
+"""Kinds of packets, and the keys that each takes."""
 AROUND: Mapping[str, Mapping[str, _Read]] = {
     "ipip": _IP,
     "gre": {**_IP, "key": _number(0, (1 << 32) - 1)},
@@ -116,7 +116,7 @@ AROUND: Mapping[str, Mapping[str, _Read]] = {
     "srv6": {**_IP, "via": _segments},
     "mpls": {"label": _labels},
 }
-"""What it is put in, and the keys that each takes."""
+"""Surrounding layers, and the keys that each takes."""
 _OF_CAPTURES: Mapping[str, _Read] = {
     "weight": _one(1, _MOST_WEIGHT),
     "from": _choice(*get_args(SutSide)),
@@ -161,7 +161,7 @@ def chosen_traffic(texts: Iterable[str], beside: Path = Path()) -> ChosenTraffic
 
 
 def from_anywhere(text: str) -> str:
-    """The same words with capture files by their absolute paths."""
+    """The words with capture files by their absolute paths."""
     parts = [part.strip().split(" ", 1) for part in text.split(";")]
     return "; ".join(
         " ".join((str(Path(part[0]).expanduser().absolute()), *part[1:]) if _is_file(part[0]) else part)
@@ -189,11 +189,11 @@ def _part(text: str, beside: Path) -> Flows | CapturedTraffic:
 
 def _capture(words: list[str], beside: Path) -> CapturedTraffic:
     file, *others = words
-    told = _values(others, _OF_CAPTURES, "a capture")
+    options = _values(others, _OF_CAPTURES, "a capture")
     path = beside / Path(file).expanduser()
     return CapturedTraffic(
-        name=path.name, frames=captured_packets(path), weight=told.get("weight", 1), origin=told.get("from", "in"),
-        keep_macs="macs" in told, text=shlex.join([path.name, *others]),
+        name=path.name, frames=captured_packets(path), weight=options.get("weight", 1),
+        origin=options.get("from", "in"), keep_macs="macs" in options, text=shlex.join([path.name, *others]),
     )  # fmt: skip
 
 
@@ -207,14 +207,14 @@ def _flows(words: list[str]) -> Flows:
             options.append(word)
         else:
             layers[-1].append(word)
-    told = _values(options, _OF_FLOWS, "traffic")
+    values = _values(options, _OF_FLOWS, "traffic")
     made = tuple(
         _layer(one, INNERMOST if not at else AROUND, has_link=_has_link(layers, at)) for at, one in enumerate(layers)
     )
     flows = Flows(
-        layers=made, flows=told.get("flows"), draw=told.get("draw", "turn"), size=told.get("size"),
-        weight=told.get("weight", 1), origin=told.get("from", "in"), fragments=told.get("fragments", 1),
-        payload=told.get("payload", b""), text=shlex.join(words),
+        layers=made, flows=values.get("flows"), draw=values.get("draw", "turn"), size=values.get("size"),
+        weight=values.get("weight", 1), origin=values.get("from", "in"), fragments=values.get("fragments", 1),
+        payload=values.get("payload", b""), text=shlex.join(words),
     )  # fmt: skip
     if flows.fragments > 1 and made[0].kind == "ip":
         raise UsageError("fragments are made of udp, tcp or icmp; leave fragments out")
@@ -231,15 +231,15 @@ def _layer(words: list[str], known: Mapping[str, Mapping[str, _Read]], *, has_li
     if name not in known:
         where = "behind `in`" if known is AROUND else "first"
         raise UsageError(f"{name!r} is no word that can stand {where}; use {', '.join(known)}")
-    told = _values(others, {**known[name], **(_LINK if has_link else {})}, name)
+    values = _values(others, {**known[name], **(_LINK if has_link else {})}, name)
     kind: Kind = next(one for one in get_args(Kind) if one == name)
-    version = {one.version for key in ("src", "dst") if (one := told.get(key)) is not None} - {None}
+    version = {one.version for key in ("src", "dst") if (one := values.get(key)) is not None} - {None}
     wanted: Literal[4, 6] | None = 4 if name in _V4_ONLY else 6 if name in _V6_ONLY else None
     if len(version) > 1 or (wanted and version - {wanted}):
         raise UsageError(f"{name} has addresses of another IP version; use those of IPv{wanted or '4 or of IPv6'}")
-    if name == "mpls" and not told.get("label"):
+    if name == "mpls" and not values.get("label"):
         raise UsageError("mpls has no label; say such as label=100")
-    return Layer(kind=kind, **told)
+    return Layer(kind=kind, **values)
 
 
 def _values(words: list[str], known: Mapping[str, _Read], what: str) -> dict[str, Any]:

@@ -37,21 +37,21 @@ class NativeParts:
     receiver: Path
     """Statically linked: it runs on any host of this machine's architecture."""
     counts: Path
-    """The same."""
+    """Statically linked, for any host of this machine's architecture."""
     drops: Path
-    """The same."""
+    """Statically linked, for any host of this machine's architecture."""
     bpf_load: Path
-    """The same."""
+    """Statically linked, for any host of this machine's architecture."""
     vectors: Path
-    """The same."""
+    """Statically linked, for any host of this machine's architecture."""
     relay: Path
-    """The same."""
+    """Statically linked, for any host of this machine's architecture."""
     routes: Path
-    """The same."""
+    """Statically linked, for any host of this machine's architecture."""
     requests: Path
-    """The same."""
+    """Statically linked, for any host of this machine's architecture."""
     network: Path
-    """The same."""
+    """Statically linked, for any host of this machine's architecture."""
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -72,7 +72,7 @@ class NativeParts:
 
     @property
     def for_steps(self) -> Mapping[str, Path]:
-        """Those that the steps of a scenario may start, by their names."""
+        """Programs that the steps of a scenario may start, by their names."""
         return {one.name: one for one in (self.relay, self.routes)}
 
 

@@ -21,7 +21,7 @@
  * The object's other programs are left out, for they need not load here, but for those that an order names. Where the
  * chosen one does not load without them, as with tail calls into a table that the object fills itself, all are loaded.
  *
- * One line of JSON tells what the kernel says of the program and its maps: {"program":{..},"maps":[..],"keeper":PID}. Where it
+ * One line of JSON has what the kernel reports of the program and its maps: {"program":{..},"maps":[..],"keeper":PID}. Where it
  * cannot be loaded the exit code is 1, and 3 where it cannot be attached; standard error has what libbpf and the verifier
  * say; what is wrong with an order stands in a line that begins with `pdrgate: `.
  *
@@ -67,7 +67,7 @@ static unsigned int processed, states;
 static int quiet;
 static char line[LONGEST_ORDER];	/* the order that is carried out */
 
-static int told(enum libbpf_print_level level, const char *format, va_list args)
+static int printed(enum libbpf_print_level level, const char *format, va_list args)
 {
 	static char text[1 << 16];
 	const char *found;
@@ -415,14 +415,14 @@ static struct bpf_program *program_of(struct bpf_object *object, const struct as
 /* Bytes of memory that a map takes, as the kernel accounts for it. */
 static unsigned long long memory(int map)
 {
-	char path[64], told[128];
+	char path[64], line[128];
 	unsigned long long held = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map);
 	file = fopen(path, "r");
-	while (file && fgets(told, sizeof(told), file))
-		sscanf(told, "memlock: %llu", &held);
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "memlock: %llu", &held);
 	if (file)
 		fclose(file);
 	return held;
@@ -491,7 +491,7 @@ static int keeper(struct bpf_object *object, int needed)
 }
 
 /* What ports run, and what loading the program cost. */
-static int tell(struct bpf_object *object, int fd, unsigned int dispatcher)
+static int report(struct bpf_object *object, int fd, unsigned int dispatcher)
 {
 	unsigned int ids[MOST_MAPS], size = sizeof(struct bpf_prog_info);
 	struct bpf_prog_info program = { .nr_map_ids = MOST_MAPS, .map_ids = (unsigned long)ids };
@@ -534,7 +534,7 @@ int main(int argc, char **argv)
 		return 64;
 	}
 	asked = (struct asked){ argv[1], argv[2], argv[3], argv[4], fopen(argv[5], "r") };
-	libbpf_set_print(told);
+	libbpf_set_print(printed);
 	if (argc == 10) {
 		around = (struct asked){ argv[6], argv[7], argv[3], argv[4], fopen(argv[9], "r") };
 		outer = loaded(&around);
@@ -560,5 +560,5 @@ int main(int argc, char **argv)
 	}
 	if (attached(asked.function ? asked.dispatcher : fd, argv[3], asked.orders))
 		return NOT_ATTACHED;
-	return tell(object, fd, dispatcher);
+	return report(object, fd, dispatcher);
 }

@@ -7,7 +7,7 @@
  * of JSON. The first answer, {"ready":1}, comes unasked: the counters are there. An {"error":...} is the last.
  *
  *   begin      counts from 0
- *   end        tells {"kernel_instructions":..,"user_instructions":..,"kernel_cycles":..,"counted_ns":..}
+ *   end        prints {"kernel_instructions":..,"user_instructions":..,"kernel_cycles":..,"counted_ns":..}
  *
  * Where the processor has fewer counters than are asked for, the kernel takes turns, and values are scaled by the time
  * that each had; so CPUs count one group of three, which takes turns as one. The program itself runs on no CPU that it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Counts packets that this machine's kernel drops: by its reason and the place in its code, at the tracepoint
- * skb:kfree_skb, and those of XDP that no reason tells of.
+ * skb:kfree_skb, and those of XDP that have no reason.
  *
  *   pdrgate-drops FOLDER [xdp]       with xdp: only the latter
  *
@@ -8,7 +8,7 @@
  * of JSON. The first answer, {"ready":PID}, comes unasked: from then on drops are counted. An {"error":...} is the
  * last.
  *
- *   read       tells {"drops":[[REASON,PLACE,PACKETS],...]}, so far
+ *   read       prints {"drops":[[REASON,PLACE,PACKETS],...]}, so far
  *
  * A PLACE is an address. Beyond the kernel's reasons there are those of XDP: a REASON has their number (enum kind) times
  * 2^32. Of cpumaps a place is the id of one times 2^32 and, of a full queue, its CPU. Of the others it is the inode
@@ -214,7 +214,7 @@ static void count_reasons(void)
 		fail("counting by BPF at skb:kfree_skb");
 }
 
-/* What is read of the kernel's own, and where it has that, in bytes; -1: it does not tell. */
+/* What is read of the kernel's own, and where it has that, in bytes; -1: it is not known. */
 enum { NAME, NAMESPACE, COMMON, INODE, PROGRAM_TYPE, MEMBERS };
 
 static struct {
@@ -361,7 +361,7 @@ static bool count_program(const char *tracepoint, enum kind kind, bool typed)
 	struct head head = { .length = 0 };
 
 	APPEND(&head, COPY(R7, R1), SET(R9, kind), LEFT(R9, 32));
-	if (kind == EXCEPTION)	/* of a redirect the other tracepoint has told */
+	if (kind == EXCEPTION)	/* the other tracepoint has counted a redirect */
 		APPEND(&head,
 		       LOAD_WORD(R2, R7, ARGUMENT(2)), UNLESS(R2, XDP_REDIRECT, 2), SET(R0, 0), EXIT,
 		       IF_AT_MOST(R2, XDP_REDIRECT, 1), SET(R2, NO_ACTION), PLUS(R9, R2));
@@ -382,7 +382,7 @@ static bool count_unsent(bool typed)
 	return count_at("xdp_devmap_xmit", head.lines, head.length);
 }
 
-/* Kernels have more and fewer of these tracepoints; each tells of some packets at once, of none lost for the most part. */
+/* Kernels have more and fewer of these tracepoints; each counts some packets at once, most of which are not lost. */
 static void count_xdp(void)
 {
 	/* map_id, processed, drops, to_cpu */
@@ -472,7 +472,7 @@ static const char *quoted(const char *port)
 	return text;
 }
 
-static void tell(void)
+static void report(void)
 {
 	static char text[MOST_KEYS * 96];
 	int at = 0;
@@ -513,7 +513,7 @@ int main(int argc, char **argv)
 	answer("{\"ready\":%d}", getpid());
 	while (fgets(line, sizeof(line), control)) {
 		if (!strcmp(line, "read\n"))
-			tell();
+			report();
 		else
 			answer("{\"error\":\"asked for what is not understood\"}");
 	}

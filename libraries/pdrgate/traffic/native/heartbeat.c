@@ -8,14 +8,14 @@
  * ends or when its parent dies.
  *
  * While it watches, a SCHED_FIFO thread on that CPU wakes every PERIOD and does the same little work: arithmetic that
- * takes what execution units there are, and loads from more memory than the first cache holds. What these take tells how
+ * takes what execution units there are, and loads from more memory than the first cache holds. What these take shows how
  * fast the CPU is just now: of a shared machine, how much of a core there is. Code that is spread over many cache lines
- * would tell more, but what it takes depends on the load.
+ * would show more, but what it takes depends on the load.
  *
- * A beat that comes late was kept waiting in one of two ways, and the kernel's own account of the thread tells which. It
+ * A beat that comes late was kept waiting in one of two ways, and the kernel's own account of the thread shows which. It
  * was ready to run and something else ran (run_delay): packet work, which is the SUT's, or a real-time thread. Or not
  * even the timer's interrupt came: then nothing of this kernel ran, or it had its interrupts off all the time. Of the
- * former only that is a disturbance for which packet work had to wait too, which the account of ksoftirqd tells.
+ * former only that is a disturbance for which packet work had to wait too, which the account of ksoftirqd shows.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -272,7 +272,7 @@ static uint32_t quantile(uint32_t *sorted, uint64_t count, double at)
 	return count ? sorted[(uint64_t)(at * (count - 1))] : 0;
 }
 
-static void tell(uint64_t elapsed, struct account packet_time)
+static void report(uint64_t elapsed, struct account packet_time)
 {
 	uint64_t kept = seen.beats < MOST ? seen.beats : MOST;
 
@@ -359,7 +359,7 @@ int main(int argc, char **argv)
 			after.waited += began + elapsed - packets_ran_at;
 		if (after.ran + after.waited > elapsed)
 			after.waited = after.ran < elapsed ? elapsed - after.ran : 0;
-		tell(elapsed, after);
+		report(elapsed, after);
 	}
 	return 0;
 }

@@ -22,7 +22,7 @@
 #define CHUNK 4096		/* elements that are read by one system call */
 #define NO_BATCH 524		/* ENOTSUPP, which user space has no name for */
 
-/* Elements, each a key and its value, as the kernel tells them. */
+/* Elements, each a key and its value, as the kernel returns them. */
 struct elements {
 	unsigned char *all;
 	size_t count, room;
@@ -78,7 +78,7 @@ static int by_id(int command, uint32_t id)
 	return bpf(command, &attr);
 }
 
-static int told_by(int fd, void *info, uint32_t size)
+static int filled_by(int fd, void *info, uint32_t size)
 {
 	union bpf_attr attr = { .info = { .bpf_fd = fd, .info_len = size, .info = (uint64_t)(uintptr_t)info } };
 
@@ -268,7 +268,7 @@ static void keep_map(uint32_t id)
 	if (many_kept == MOST_KEPT)
 		return;
 	map->fd = by_id(BPF_MAP_GET_FD_BY_ID, id);
-	if (map->fd < 0 || told_by(map->fd, &info, sizeof(info)))
+	if (map->fd < 0 || filled_by(map->fd, &info, sizeof(info)))
 		return;
 	map->id = id;
 	map->type = info.type;
@@ -301,7 +301,7 @@ static void keep_programs(int fd)
 	static int depth;
 	struct bpf_prog_info info = { .nr_map_ids = MOST_KEPT, .map_ids = (uint64_t)(uintptr_t)ids[depth] };
 
-	if (depth == 7 || told_by(fd, &info, sizeof(info)) || many_programs == MOST_KEPT)
+	if (depth == 7 || filled_by(fd, &info, sizeof(info)) || many_programs == MOST_KEPT)
 		return;
 	for (int at = 0; at < many_programs; at++)
 		if (programs_seen[at] == info.id)

@@ -4,7 +4,7 @@
  *
  *   pdrgate-network look
  *
- * Equal numbers are an equal network; it does not matter in which order the kernel tells of it. To list all that by
+ * Equal numbers are an equal network; it does not matter in which order the kernel lists it. To list all that by
  * `ip`, `tc` and `nft` takes an emulated guest ten times as long.
  *
  * It is linked statically: it has to run wherever a kernel does.
@@ -69,7 +69,7 @@ static uint64_t mixed(uint64_t sum, const void *data, unsigned int length)
 	return sum;
 }
 
-/* What a message tells of, as a number. */
+/* The content of a message, as a number. */
 static uint64_t number(const struct kind *kind, struct nlmsghdr *head)
 {
 	unsigned char *own = NLMSG_DATA(head);
@@ -127,7 +127,7 @@ int main(int count, char **arguments)
 		return USAGE;
 	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (add(&kinds[i], &sum)) {
-			fprintf(stderr, "pdrgate-network: error: the kernel does not tell all: %s\n", strerror(errno));
+			fprintf(stderr, "pdrgate-network: error: the kernel does not list all: %s\n", strerror(errno));
 			return 1;
 		}
 	printf("%016llx\n", (unsigned long long)sum);

@@ -11,7 +11,7 @@
  * receivers' process ids.
  *
  *   begin MARK COUNT DURATION    a trial of COUNT packets in DURATION ns
- *   end SENDING QUIET LIMIT      sending took SENDING ns: wait until nothing came for QUIET ns, at most LIMIT ns, and tell
+ *   end SENDING QUIET LIMIT      sending took SENDING ns: wait until nothing came for QUIET ns, at most LIMIT ns, and print
  *
  * A packet is one of the trial's when its payload begins with MARK; the number behind that says which, and when it was
  * to be sent. So the receivers know when sending began without a clock in common with the generator: when the packet
@@ -293,8 +293,8 @@ static int open_socket(int family, int port, int buffer, int busy, bool shares)
 	return fd;
 }
 
-/* What the kernel tells of a socket's memory; 0 where it does not (before Linux 4.12). */
-static uint32_t told(int fd, int what)
+/* The kernel's count of a socket's memory; 0 if it has none (before Linux 4.12). */
+static uint32_t memory_of(int fd, int what)
 {
 	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
 	socklen_t length = sizeof(memory);
@@ -305,14 +305,14 @@ static uint32_t told(int fd, int what)
 /* Packets that found the socket's buffer full, since it was opened. */
 static uint32_t dropped(int fd)
 {
-	return told(fd, SK_MEMINFO_DROPS);
+	return memory_of(fd, SK_MEMINFO_DROPS);
 }
 
 /* Whether a receiver has not read all yet: one that hardly gets the CPU may be silent for long. */
 static bool anything_waits(void)
 {
 	for (int i = 0; i < receivers; i++)
-		if (told(sockets[i], SK_MEMINFO_RMEM_ALLOC))
+		if (memory_of(sockets[i], SK_MEMINFO_RMEM_ALLOC))
 			return true;
 	return false;
 }

@@ -626,7 +626,7 @@ static void begin(int ready)
 int main(int count, char **arguments)
 {
 	int ready[2];
-	char told;
+	char byte;
 
 	words = arguments + 1;
 	if (says("end"))
@@ -643,5 +643,5 @@ int main(int count, char **arguments)
 		begin(ready[1]);
 	}
 	close(ready[1]);
-	return read(ready[0], &told, 1) == 1 ? 0 : 1;
+	return read(ready[0], &byte, 1) == 1 ? 0 : 1;
 }

@@ -55,7 +55,7 @@ static void fill(struct asked *one, int command, unsigned int number, uint32_t g
 		one->head.nlmsg_flags |= NLM_F_CREATE | NLM_F_EXCL;
 }
 
-/* Wait for the answer to the last message, which is asked for. What another one is refused for is told before it. */
+/* Wait for the answer to the last message, which is asked for. The refusal of an earlier message comes before it. */
 static void await(int fd, unsigned int last)
 {
 	char text[1 << 16];
@@ -63,11 +63,11 @@ static void await(int fd, unsigned int last)
 
 	while ((length = recv(fd, text, sizeof(text), 0)) > 0)
 		for (struct nlmsghdr *head = (void *)text; NLMSG_OK(head, length); head = NLMSG_NEXT(head, length)) {
-			struct nlmsgerr *told = NLMSG_DATA(head);
+			struct nlmsgerr *answer = NLMSG_DATA(head);
 
 			if (head->nlmsg_type != NLMSG_ERROR)
 				continue;
-			if ((errno = -told->error))
+			if ((errno = -answer->error))
 				die("a route");
 			if (head->nlmsg_seq == last)
 				return;

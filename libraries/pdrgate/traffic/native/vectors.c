@@ -7,11 +7,11 @@
  * bytes, the lowest first: the length of its bytes, of the program's context, and whether it may be run without that;
  * then bytes and context.
  *
- *   maps			tells {"maps":N,"unkept":["NAME",..]}: those that are put back, and those that are not
+ *   maps			prints {"maps":N,"unkept":["NAME",..]}: those that are put back, and those that are not
  *   run NUMBER TIMES	runs packet NUMBER, counted from 0, TIMES + 2 times
  *
  * Each run gets the packet as the file has it and the maps as they were at the start: the kernel's own repetition would
- * give the program what its last run has left. What it did is told as {"verdict":..,"output":"hex","others":..,
+ * give the program what its last run has left. What it did is printed as {"verdict":..,"output":"hex","others":..,
  * "again":"hex","changed":..,"unsteady":..,"ns":[..]}, or as {"errno":..} where the kernel refuses. `verdict` and `output`
  * are the first run's; `others` is how many runs returned another verdict, `again` the output of one run more, `changed`
  * the elements of maps that the first changed, `unsteady` whether a later one changed others. `ns` are nanoseconds by the

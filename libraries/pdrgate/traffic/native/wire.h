@@ -20,7 +20,7 @@
 #define PROBE_PAYLOAD 8			/* the sending time, CLOCK_MONOTONIC ns */
 #define NUMBER_PAYLOAD 4		/* the packet's number, 32 bits, big-endian; of all but probes and marked ones */
 #define MARK_PAYLOAD 8			/* the trial's mark and the packet's number, 32 bits each, big-endian */
-#define TAIL_MARK 16			/* what tells chosen frames: their last bytes, see `struct tail_mark` */
+#define TAIL_MARK 16			/* identifies chosen frames: their last bytes, see `struct tail_mark` */
 #define CHOSEN_MAX (1 << 18)		/* frames of a table */
 #define ORDER_MAX (1 << 19)		/* packets until a table's order begins again */
 #define STREAMS_MAX (1 << 16)		/* places in a table's order whose packets are looked at for overtaking */
@@ -76,7 +76,7 @@ struct request {
 	__u32 chosen;			/* frames of the table that is sent, see `struct chosen`; 0: those of `dir` are */
 	__u32 ordered;			/* numbers of the table's order */
 	__u32 room;			/* bytes of each frame in it: as many as the longest has */
-	__u64 burst;			/* packets that are sent at once, each burst when it is told and the one before is back;
+	__u64 burst;			/* packets that are sent at once, each burst when it is ordered and the one before is back;
 					 * 0: packets are sent when they are due */
 	__u64 table;			/* bytes of a new table that follow this request; 0: the one from before */
 	struct direction dir[2];

@@ -1,6 +1,7 @@
-"""What is written to the worker: ``struct request`` of wire.h, field by field.
+"""Messages to the worker: ``struct request`` of wire.h, field by field.
 
-Both begin with the version and the size of what follows, so that a worker of other sources says so in one line.
+Both definitions begin with the version and the size of what follows, so that a worker of other sources says so in one
+line.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class WireDirection(ctypes.Structure):
 
 
 class Request(ctypes.Structure):
-    """One trial; the fields' units are told in wire.h."""
+    """Request for one trial. The units of the fields stand in wire.h."""
 
     __slots__ = ()
     _fields_ = (
@@ -84,7 +85,7 @@ def header(data: bytes) -> ctypes.Array[ctypes.c_uint8]:
 
 
 def chosen_table(table: FrameTable) -> bytes:
-    """What follows a request with a table: ``struct chosen`` of wire.h for each frame, and the order."""
+    """Bytes that follow a request with a table: ``struct chosen`` of wire.h for each frame, and the order."""
     room = (table.room + 7) // 8 * 8
     frames = (
         struct.pack("=II", len(frame), direction) + frame.ljust(room, b"\0")

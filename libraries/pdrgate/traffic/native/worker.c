@@ -372,7 +372,7 @@ static int send_batch(int socket, struct mmsghdr *messages, int count, uint64_t 
 
 		if (sent > 0) {
 			done += sent;
-			if (done < count) {	/* the frame after those failed too, which the call does not tell */
+			if (done < count) {	/* the frame after those failed too, which the call does not report */
 				(*refused)++;
 				done++;
 			}
@@ -892,7 +892,7 @@ int main(int argc, char **argv)
 		control->ifindex[port_count] = ports[port_count].ifindex;
 	}
 
-	/* Live frames came with Linux 5.18: one frame with nothing to send tells whether they work here. */
+	/* Live frames came with Linux 5.18: one frame with nothing to send shows whether they work here. */
 	control->over = 1;
 	control->asked.plain_len = 64;
 	live_error = paced ? send_live(1, 1) : -EOPNOTSUPP;

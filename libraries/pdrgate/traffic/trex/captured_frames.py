@@ -1,7 +1,7 @@
-"""From what a server has captured to frames as they were sent and as they came back.
+"""Frames as they were sent and as they came back, from what a server has captured.
 
-A server that captures knows nothing of streams. What varies in a stream a frame tells itself; of several streams it is
-of the one whose packet it is most like, and what is like none of them is a neighbour's.
+A capture does not name streams. A frame is assigned to the stream whose packet it resembles most, and the fields that
+vary within the stream are read from the frame. Frames unlike all streams are foreign traffic.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from pdrgate.traffic.trex.trex_streams import Stream
 
 _MACS, _ETHERNET = 12, 14
 _UNLIKE = 0.25
-"""Part of the bytes behind the MAC addresses, above which a frame is none of ours: a neighbour has other addresses."""
+"""Share of differing bytes behind the MAC addresses above which a frame is foreign: a neighbour has other addresses."""
 
 
 def carried(sent: Sequence[Stream], captured: Sequence[tuple[int, bytes]]) -> tuple[CarriedFrame, ...]:
-    """The captured frames that are of the streams: a port and the bytes that it received, each.
+    """The captured frames that belong to the streams.
 
     Args:
-        sent: of all directions; these are numbered by their order.
+        sent: streams of all directions, which are numbered by their order.
+        captured: port and received bytes of each frame.
     """
     senders = list(dict.fromkeys(stream.port for stream in sent))
     found = []
@@ -59,7 +60,7 @@ def _step(stream: Stream, number: int, got: bytes) -> int | None:
 
 
 def _unlike(packet: bytes, got: bytes) -> float:
-    """Which part of a packet's bytes behind the MAC addresses a frame has otherwise; all of it by another EtherType."""
+    """Share of a packet's bytes behind the MAC addresses in which a frame differs; 1 for another EtherType."""
     if packet[_MACS:_ETHERNET] != got[_MACS:_ETHERNET]:
         return 1.0
     differ = sum(one != other for one, other in zip(packet[_ETHERNET:], got[_ETHERNET:], strict=False))

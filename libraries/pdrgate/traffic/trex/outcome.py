@@ -31,7 +31,7 @@ _HEARD, _UNHEARD = 0.01, 0.5
 """Parts of the sent packets: where flow statistics have seen less than the first come back, and ports have received
 more than the second besides, the statistics do not work."""
 _ENOUGH = 1000
-"""Packets: of fewer, neighbours' may be as many."""
+"""Packets below which neighbours' packets may be as many."""
 _STRAY_ALLOWANCE = 10_000
 """Packets of neighbours (ARP, router advertisements) that a port may see in a trial without our doubting counters."""
 
@@ -113,7 +113,7 @@ def trial(
     Args:
         ports: all ports that are ours; a direction's packets are counted on all but the one that sent them.
         counted: ``returned``: they are counted on the port that sent them; ``taken``: all that were offered count, for
-            nothing of the server's tells what the SUT has taken in.
+            no counter of the server shows what the SUT has taken in.
 
     Raises:
         UntrustedCountersError: a counter went backwards, or counts what cannot have been.
@@ -167,7 +167,7 @@ def trial(
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """What one port sent, and what of it came back."""
+    """Packets that one port sent, and how many of them came back."""
 
     sent: int
     back: int
@@ -250,10 +250,10 @@ def _disturbed(blind: float, duration: float) -> tuple[Cause, ...]:
 
 
 def probe_latency(histograms: Sequence[Mapping[int, int]], received: int) -> Latency | None:
-    """Percentiles and maximum of all probes: of each the upper end of its bucket, so never too low, and its width.
+    """Percentiles and maximum of all probes. Each is the upper end of its bucket, so never too low, and has its width.
 
-    A server may leave those below 10 us out of its histograms, so that ``received`` less the others are these. Its own
-    maximum is not taken: it knows nothing of the last second.
+    A server may leave probes below 10 us out of its histograms: they are ``received`` less the others. Its own maximum
+    is not taken, for it lacks the last second.
     """
     merged: dict[int, int] = {}
     for histogram in histograms:
@@ -274,9 +274,9 @@ def probe_latency(histograms: Sequence[Mapping[int, int]], received: int) -> Lat
                 return bucket
         raise AssertionError("the shares of a histogram add up to all of it")
 
-    told = [percentile(share) for share in _SHARES]
-    p50, p90, p99, longest = ((bucket + _width(bucket)) / 1e6 for bucket in told)
-    return Latency(p50, p90, p99, longest, count, tuple(_width(bucket) / 1e6 for bucket in told))
+    buckets = [percentile(share) for share in _SHARES]
+    p50, p90, p99, longest = ((bucket + _width(bucket)) / 1e6 for bucket in buckets)
+    return Latency(p50, p90, p99, longest, count, tuple(_width(bucket) / 1e6 for bucket in buckets))
 
 
 def _width(bucket: int) -> int:

@@ -1,14 +1,14 @@
-"""What readings of one port tell: how long it sent, and what of its packets was under way meanwhile.
+"""Readings of one port: how long it sent, and how many of its packets were under way meanwhile.
 
 TRex sends late rather than less: a server that cannot keep up sends every packet and takes longer, and neither its
-queue-full counter nor its output errors need to tell. The server says when a port has stopped only within some tens of
-milliseconds. So the lateness is measured where it is seen best, in the progress of the sent packets between two
-readings, each of them between two readings of our clock.
+queue-full counter nor its output errors need to show it. The server reports the stop of a port only within some tens of
+milliseconds. So the lateness is measured by the progress of the sent packets between two readings, each of them between
+two readings of our clock.
 
-All readings are of the flow statistics. One answer has what a flow has sent and what of it has come back, counted at
-the same moment but for what a server needs to gather them: so what is under way is known far better than when it was,
-and the packets that a flow has sent are the clock by which the looks are taken. Losses that are none are seen in the
-counters of two ports, read one after the other while traffic runs (trex-core, pull request 1212); these are not used.
+All readings are of the flow statistics. One answer has a flow's sent and returned packets, counted at the same moment
+but for what a server needs to gather them: so the number under way is known far better than its time, and the packets
+that a flow has sent are the clock by which the looks are taken. Apparent losses occur between counters of two ports,
+read one after the other while traffic runs (trex-core, pull request 1212); these are not used.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ import numpy as np
 from pdrgate.record.trial import LOOKS
 
 END_LAG = 0.1
-"""Seconds after the last packet within which a server tells that a port has stopped: its control loop turns every
-10 ms, its events and our readings take their time as well."""
+"""Seconds after the last packet within which a server reports that a port has stopped.
+
+Its control loop turns every 10 ms, and its events and our readings take their time as well.
+"""
 
 _BATCH = 64
-"""Packets that a server hands to a card at once: a reading may be off by so many."""
+"""Packets that a server hands to a card at once, by which a reading may be off."""
 SHORTEST_TO_LOOK = 0.05
 """Seconds of a trial, below which a request takes too much of it for looks."""
 _QUARTERS = 4
@@ -46,7 +48,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class FlowReading:
-    """Packets of one or more flows that had been sent, and those of them that had come back; and when, in seconds."""
+    """Packets of one or more flows that had been sent, and those of them that had come back, at a time in seconds."""
 
     asked: float
     """The time before the request, by our clock."""
@@ -71,9 +73,9 @@ def sending_time(
 ) -> float:
     """Seconds that a port took for ``count`` packets; ``duration`` unless it has certainly taken longer.
 
-    The rate between an early and a late reading tells how much slower than asked the port was, the end how much later
-    it became idle. Both are certain only beyond what a request takes: a stretch that is smaller than that cannot be
-    seen, with readings 1 ms long and a trial of 1 s for example one below 0.25 %.
+    The rate between an early and a late reading shows how much slower than intended the port was, the end how much
+    later it became idle. Both are certain only beyond the duration of a request: a smaller stretch cannot be seen, with
+    readings 1 ms long and a trial of 1 s for example one below 0.25 %.
 
     Args:
         stopped: a port was stopped in the middle, long after its time; then it sent until it was.
@@ -97,15 +99,15 @@ def sending_time(
 
 
 def sending_end(seconds: float, sending: Sending, *, stopped: bool = False) -> float:
-    """When a port that took so many seconds had sent its last packet, as well as requests to start and stop tell."""
+    """Time of a port's last packet, if it took so many seconds, as far as requests to start and stop show it."""
     if stopped:
         return sum(sending.ended) / 2
     return min(sum(sending.started) / 2 + seconds, sending.ended[1])
 
 
 def under_way_at_looks(sent: int, readings: Sequence[FlowReading]) -> tuple[float, ...]:
-    """Packets of ``sent`` that were under way at each of `LOOKS` equal steps of the sending; empty where it was not
-    looked at in each of its quarters.
+    """Packets of ``sent`` that were under way at each of `LOOKS` equal steps of the sending; empty if it was not looked
+    at in each of its quarters.
 
     Before the first reading, and after the last one with packets still to send, it goes on as in the quarter next to
     it. When the last packet was sent no fewer had come back than that reading has, and no more than the next one has.
@@ -126,8 +128,9 @@ def under_way_at_looks(sent: int, readings: Sequence[FlowReading]) -> tuple[floa
 
 
 def left_over(looks: Sequence[float]) -> float:
-    """Packets that a trial with these looks left in a queue, or lost: those that were under way when the last one was
-    sent, but for as many as were under way from the beginning.
+    """Packets that a trial with these looks left in a queue, or lost.
+
+    They are those under way when the last packet was sent, less the number that was under way from the beginning.
 
     These are in flight, or of the burst by which a server begins: it sends the first packets some milliseconds late and
     makes up for it at once (one on a core of a virtual machine by 9 ms), so that the trial's time passes between the
@@ -141,8 +144,8 @@ def left_over(looks: Sequence[float]) -> float:
 
 
 def unseen(begin: float, end: float, readings: Sequence[FlowReading]) -> float:
-    """The longest time without a reading between the begin and the end of sending, seconds; 0 where each quarter of it
-    had one."""
+    """The longest time without a reading between the begin and the end of sending, seconds; 0 if each quarter of it had
+    one."""
     times = sorted(reading.at for reading in readings if begin < reading.at < end)
     if len({int((at - begin) / (end - begin) * _QUARTERS) for at in times}) == _QUARTERS:
         return 0.0
@@ -150,11 +153,11 @@ def unseen(begin: float, end: float, readings: Sequence[FlowReading]) -> float:
 
 
 def back_at_end(sent: int, readings: Sequence[FlowReading], end: float) -> int:
-    """What had come back at ``end``, where there are no looks at the sending of ``sent`` packets.
+    """Number of packets that had come back at ``end``, if there are no looks at the sending of ``sent`` packets.
 
-    What arrived between the first two readings that have all packets sent drained, and at the same rate did what
-    arrived between the end and the first of them. Where nothing did any more, what drained before is not known: then
-    as much had come back as by the share of the last reading before the end, and nothing where there is none.
+    Packets that arrived between the first two readings with all packets sent had drained, and at the same rate did
+    those between the end and the first of these readings. If none arrived any more, the earlier drain is not known: the
+    result is then the share of the last reading before the end, or 0 without such a reading.
     """
     after = [reading for reading in readings if reading.sent == sent]
     if len(after) >= 2 and after[1].back > after[0].back and after[1].at > after[0].at > end:

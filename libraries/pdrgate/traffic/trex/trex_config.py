@@ -1,4 +1,4 @@
-"""Where a TRex server is and how it is used: what a testbed file says of it."""
+"""Address and use of a TRex server, from a testbed file."""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ class TRexGenerator:
 
     def describe(self) -> dict[str, str]:
         config = self._config
-        # Versions that only looked after sending told a hidden overload as held: their results are compared with none.
+        # Versions that only looked after sending counted a hidden overload as held: their results are compared with
+        # none.
         about = {"name": "trex", "engine": "stl", **self._about, "looks": "while sending"}
         about["ports"] = ", ".join(map(str, config.ports))
         if config.core_mask is not None:
@@ -110,7 +111,7 @@ class TRexGenerator:
         count = packets_of_trial(load, duration)
         if self._closed:
             raise GeneratorError("the connection to TRex was closed; open another generator for further trials")
-        self._streams(count, duration, frames)  # a mistake in what was asked is told before anything is sent
+        self._streams(count, duration, frames)  # an invalid request is refused before anything is sent
         whole = self._whole(frames)
         reasons: list[str] = []
         for _ in range(_ATTEMPTS):
@@ -178,7 +179,7 @@ class TRexGenerator:
         return streams(frames, self._paths, count, duration, turn=self._turn, captures=self._captures, table=table)
 
     def _table(self, frames: Frames) -> FrameTable | None:
-        """The chosen frames, made once; None where none are chosen."""
+        """The chosen frames, made once; None if none are chosen."""
         if frames.chosen is None:
             return None
         if self._made is None or self._made[:2] != (frames.chosen, frames.size):
@@ -225,7 +226,7 @@ class TRexGenerator:
         return worker
 
     def _explained(self, error: GeneratorError) -> str:
-        """What went wrong, where, and what to do."""
+        """Message of an error: what went wrong, where, and what to do."""
         where = self._config.address
         if isinstance(error, WorkerLostError):
             return f"TRex at {where}: {error}; see whether the server still runs"

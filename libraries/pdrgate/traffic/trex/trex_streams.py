@@ -1,8 +1,8 @@
-"""What TRex is to send in a trial: streams of exact counts, made of the same `Frames` and `Path` values as elsewhere.
+"""Streams that TRex sends in a trial, of exact counts, made of the same `Frames` and `Path` values as elsewhere.
 
-TRex's field engine cannot sum a UDP checksum on every card. So two fields vary against each other: while the one that
-tells flows apart goes up, the UDP destination port goes down, their sum stays, and with it the checksum. Only probes
-have a wrong one (IPv6) or none (IPv4), for TRex writes a time stamp into their last 16 bytes as it sends.
+TRex's field engine cannot sum a UDP checksum on every card. So two fields vary against each other: while the field that
+varies by flow goes up, the UDP destination port goes down, their sum stays, and with it the checksum. Only probes have
+a wrong one (IPv6) or none (IPv4), for TRex writes a time stamp into their last 16 bytes as it sends.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Stream:
     """The server stamps the packets with the time and keeps a histogram of their latency."""
     sweeps: tuple[FieldSweep, ...] = ()
     fix_ipv4: int = 0
-    """Where the IPv4 header begins whose checksum is to be summed for each packet; 0: none is."""
+    """Offset of the IPv4 header whose checksum is to be summed for each packet; 0 for none."""
 
 
 def streams(
@@ -109,7 +109,7 @@ def uncounted_streams(
     frames: Frames, paths: Sequence[Path], count: int, duration: float, *,
     captures: Sequence[Sequence[bytes]] = (), table: FrameTable | None = None,
 ) -> tuple[Stream, ...]:  # fmt: skip
-    """The same frames as they are, for nobody to count: without probes, and without statistics."""
+    """Streams of the frames that nobody counts: without probes, and without statistics."""
     plain = dataclasses.replace(frames, probe_rate=0.0)
     return tuple(
         dataclasses.replace(stream, group=0)

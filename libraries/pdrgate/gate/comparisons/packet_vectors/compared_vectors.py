@@ -128,7 +128,7 @@ class ComparedVectors:
 
     def load_costs(self, side: Side) -> dict[str, tuple[float, ...]]:
         """What the loads cost, by measurand; without what the kernel does not tell of each."""
-        loads = [load_values(one.load_cost.told()) for one in self.loads[side]]
+        loads = [load_values(one.load_cost.by_name()) for one in self.loads[side]]
         return {name: tuple(one[name] for one in loads) for name in loads[0] if all(name in one for one in loads)}
 
     @cached_property

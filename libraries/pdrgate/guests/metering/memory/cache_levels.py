@@ -20,7 +20,7 @@ class CacheLevel:
 
     @property
     def sets(self) -> int:
-        """How many sets it has."""
+        """Number of its sets."""
         return max(1, self.size // (LINE * self.ways))
 
 

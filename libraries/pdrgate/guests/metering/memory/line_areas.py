@@ -1,8 +1,8 @@
-"""What a line of data is: kinds, and the areas of a kernel's addresses that tell most of them.
+"""Kinds of lines of data, and the areas of a kernel's addresses that identify most of them.
 
 An x86 kernel has its image and its modules at the end of the address space in every boot, and maps all memory of the
-machine, what vmalloc makes, and an array of all pages somewhere below. Where these begin is drawn in each boot;
-/proc/kcore tells it by its headers.
+machine, what vmalloc makes, and an array of all pages somewhere below. The begins of these are drawn in each boot.
+/proc/kcore shows them in its headers.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ od -A n -v -t x8 -N 4096 /proc/kcore 2>/dev/null
 echo 1 >/proc/sys/kernel/kptr_restrict
 grep pcpu_ /proc/vmallocinfo 2>/dev/null
 echo 0 >/proc/sys/kernel/kptr_restrict"""
-"""The kernel tells no address but those that it makes unreadable, unless this restricts them to who may see them."""
+"""Script that prints /proc/kcore's headers and /proc/vmallocinfo. The kernel prints unreadable addresses unless it is
+set to restrict them to who may see them."""
 _CHUNK = re.compile(r"0x([0-9a-f]{16})-0x([0-9a-f]{16}) .*\bpcpu_", re.ASCII)
 _WORD = re.compile("[0-9a-f]{16}", re.ASCII)
 _CHUNKS = 16
-"""The most areas of a kind that are told."""
+"""The most areas of a kind that are listed."""
 _WORDS = 7
 """Words of 64 bits of an ELF program header."""
 _NOWHERE = (1 << 64) - 1
-"""The physical address of what is none."""
+"""Physical address in /proc/kcore of an area that is no memory."""
 
 
 class LineKind(IntEnum):
-    """What a line of data is."""
+    """Kind of a line of data."""
 
     UNKNOWN = 0
     STACK = 1
-    """A stack: of the kernel, a thread or interrupts."""
+    """A stack of the kernel, a thread or interrupts."""
     PER_CPU = 2
-    """What each CPU has for itself."""
+    """Memory that each CPU has for itself."""
     SYMBOL = 3
     """A variable of the kernel or of a module."""
     DIRECT = 4
     """The map of all memory: slabs, pages, and a packet's data."""
     VMALLOC = 5
-    """What vmalloc made, such as a large table of a BPF map."""
+    """Memory that vmalloc made, such as a large table of a BPF map."""
     PAGE = 6
     """The kernel's notes of a page, struct page."""
     PROGRAM = 7
@@ -66,25 +67,25 @@ FIXED = (
     LineArea(0, (1 << 63) - 1, LineKind.PROGRAM),
     LineArea(0xFFFF_FFFF_8000_0000, 0xFFFF_FFFF_FEFF_FFFF, LineKind.SYMBOL),
 )
-"""Those that are the same in every boot."""
+"""Areas that are the same in every boot."""
 
 
 def read_areas(guest: Host) -> tuple[LineArea, ...]:
-    """The areas of a running kernel; only the `FIXED` ones where it does not tell more. Raises TestbedError."""
-    return told_areas(guest.script(_READ).stdout)
+    """The areas of a running kernel; only the `FIXED` ones if it shows no more. Raises TestbedError."""
+    return parsed_areas(guest.script(_READ).stdout)
 
 
-def told_areas(told: str) -> tuple[LineArea, ...]:
-    """The areas that the begin of a kernel's /proc/kcore, as words of 64 bits, and lines of /proc/vmallocinfo tell."""
-    chunks = (_CHUNK.match(line) for line in told.splitlines())
-    words = [int(word, 16) for word in told.split() if _WORD.fullmatch(word)]
-    # What each CPU has for itself, beyond what it had at the boot, lies among what vmalloc makes.
+def parsed_areas(text: str) -> tuple[LineArea, ...]:
+    """The areas in the begin of a kernel's /proc/kcore, as words of 64 bits, and in lines of /proc/vmallocinfo."""
+    chunks = (_CHUNK.match(line) for line in text.splitlines())
+    words = [int(word, 16) for word in text.split() if _WORD.fullmatch(word)]
+    # Memory of each CPU, beyond what it had at the boot, lies among what vmalloc makes.
     own = [LineArea(int(one[1], 16), int(one[2], 16) - 1, LineKind.PER_CPU) for one in chunks if one]
     return (*FIXED, *own[:_CHUNKS], *_mapped(words))
 
 
 def _mapped(words: list[int]) -> tuple[LineArea, ...]:
-    """The areas that the begin of a /proc/kcore tells, as words of 64 bits; none where it is no such file."""
+    """The areas in the begin of a /proc/kcore, as words of 64 bits; empty if it is no such file."""
     if len(words) < 8 or words[0] & 0xFFFFFFFF != 0x464C457F:
         return ()
     begin, count = words[4] // 8, words[7] & 0xFFFF

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a line of data is. Which pages are stacks, and what each CPU has for itself, is told by the instructions that touch
+ * What a line of data is. Which pages are stacks, and what each CPU has for itself, is known by the instructions that touch
  * them: it needs no word of the guest. All that lies between two lines of a CPU's own, and not far apart, is its own too.
  */
 #ifndef LINE_KINDS_H

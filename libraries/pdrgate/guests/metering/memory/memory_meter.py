@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.cache_levels import CacheLevels
 from pdrgate.guests.metering.memory.line_areas import NAMED_KINDS, LineKind
-from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
+from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
 _MAGIC = 0x376C616972746D65
-_TOLD, _LEVELS = 1 << 18, 4
+_LISTED, _LEVELS = 1 << 18, 4
 _EVENTS = (
     "executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever",
     "stored_locked", "filled_page",
@@ -26,9 +26,9 @@ _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("areas", "<u8"),
         ("level", _LEVEL, _LEVELS), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS),
-        ("told_kinds", "<u8"),
+        ("listed_kinds", "<u8"),
         ("heeded", "<u8"), ("places", "<u8"), ("packets", "<u8"),
-        ("windows", "<u8"), ("dropped", "<u8"), ("untold", "<u8"),
+        ("windows", "<u8"), ("dropped", "<u8"), ("no_room", "<u8"),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(
@@ -41,43 +41,43 @@ BLOCK = 2
 GOES_INDIRECTLY, RETURNS = 2, 4
 """Traits of a place."""
 REGION = 256 * 1024
-"""Bytes of a region: of how many a place touched lines for the first time tells how large is what it reads."""
+"""Bytes of a region. The number of regions whose lines a place touched for the first time shows how much it reads."""
 
 
 class Role(IntEnum):
-    """What the kernel does where a mark is."""
+    """Meaning of a mark in the kernel's code."""
 
     PACKET = 1
-    """It takes the next packet up: a window ends."""
+    """Begin of the next packet, at which a window ends."""
     INTERRUPT = 2
-    """An interrupt begins that no packet has made, and what it does is not seen;"""
+    """Begin of an interrupt that no packet has made, whose work is not seen."""
     RETURN = 3
-    """it ends behind this code."""
+    """End of such an interrupt, behind this code."""
     FOREIGN = 4
-    """It begins something else by itself, which is not seen until it looks for packets;"""
+    """Begin of other work that the kernel does by itself, which is not seen until it looks for packets."""
     POLL = 5
-    """it does."""
+    """Point at which the kernel looks for packets."""
     READ = 9
-    """A program's system call takes a datagram from a socket,"""
+    """Call by which a program takes a datagram from a socket."""
     SEND = 10
-    """or sends one."""
+    """Call by which a program sends a datagram."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a trial counted, in the windows that count."""
+    """Counts of a trial, in the windows that count."""
 
     packets: int
     """Packets that were taken up, in whatever window."""
     windows: int
     dropped: int
     """Windows that do not count, for the CPU had nothing to do meanwhile."""
-    untold: int
+    no_room: int
     """Touches that there was no room for."""
     places: npt.NDArray[np.void]
     """Instructions and blocks of code, each with a count of each event."""
-    told: npt.NDArray[np.void]
-    """The lines that may have names, `TOLD_LINE`."""
+    listed: npt.NDArray[np.void]
+    """The lines that may have names, `LISTED_LINE`."""
 
 
 class MemoryMeter(TrialMemory):
@@ -86,9 +86,9 @@ class MemoryMeter(TrialMemory):
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self) -> None:
-        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _TOLD * TOLD_LINE.itemsize
+        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _LISTED * LISTED_LINE.itemsize
         super().__init__("pdrgate-memory-meter", size, _MAGIC)
-        self._put("told_kinds", sum(1 << kind for kind in NAMED_KINDS))
+        self._put("listed_kinds", sum(1 << kind for kind in NAMED_KINDS))
 
     def begin(self, levels: CacheLevels, marks: Sequence[tuple[int, Role]], warm: int) -> None:
         """Ask for a trial; it is `heeded` when the guest had nothing to do for a moment.
@@ -101,8 +101,8 @@ class MemoryMeter(TrialMemory):
         self._begin(marks)
 
     def touched(self) -> Touched:
-        """What the trial counted, once its end is `heeded`."""
+        """The trial's counts, once its end is `heeded`."""
         places = self._table(_HEAD.itemsize, _PLACE, min(self._get("places"), PLACES))
-        told = self._told(_HEAD.itemsize + PLACES * _PLACE.itemsize, _TOLD, len(places))
-        packets, windows, dropped, untold = map(self._get, ("packets", "windows", "dropped", "untold"))
-        return Touched(packets, windows, dropped, untold, places, told)
+        listed = self._listed(_HEAD.itemsize + PLACES * _PLACE.itemsize, _LISTED, len(places))
+        packets, windows, dropped, no_room = map(self._get, ("packets", "windows", "dropped", "no_room"))
+        return Touched(packets, windows, dropped, no_room, places, listed)

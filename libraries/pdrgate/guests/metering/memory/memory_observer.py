@@ -46,12 +46,12 @@ WARM = 256
 """Windows that fill the model before it counts: as many packets as a receive ring holds."""
 _OF_PROGRAMS: Mapping[Role, KernelRole] = {Role.READ: READS_DATAGRAM, Role.SEND: SENDS}
 _AS_MANY = 0.9
-"""A share of the calls of a packet's XDP program that make one of these tell packets as well."""
+"""Share of the calls of a packet's XDP program at which one of these functions marks packets as well."""
 _MARKS: Mapping[Role, KernelRole] = {
     Role.INTERRUPT: TIMER_INTERRUPT, Role.RETURN: INTERRUPT_RETURN, Role.FOREIGN: OWN_WORK,
     Role.POLL: LOOKS_FOR_PACKETS,
 }  # fmt: skip
-"""What a kernel does by itself, and where that ends."""
+"""Work that a kernel does by itself, and where it ends."""
 KIND_FIELDS: Mapping[LineKind, str] = {
     LineKind.STACK: "stack_lines", LineKind.PER_CPU: "cpu_lines", LineKind.SYMBOL: "symbol_lines",
     LineKind.DIRECT: "direct_lines", LineKind.VMALLOC: "vmalloc_lines", LineKind.PAGE: "page_lines",
@@ -67,13 +67,13 @@ _HEEDED = 30.0
 
 
 class MemoryObserver:
-    """Has each access to memory seen while a trial lasts. The guest is slower for it, and only then.
+    """Observer of each access to memory while a trial lasts. The guest is slower for it, and only then.
 
     Args:
         nudge: has the guest do something, after which it has nothing to do.
-        areas: tells what lines of which addresses are.
-        names: tells of lines what they are, by their own names.
-        counting: what has counted the guest's functions; it names them, and tells what packets are known by.
+        areas: returns the kinds of lines by address.
+        names: names lines.
+        counting: what has counted the guest's functions; it names them, and has the function that marks packets.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class MemoryObserver:
         if symbols is None:
             return
         self._known = self._areas()
-        self._meter.tell_areas(self._known)
+        self._meter.set_areas(self._known)
         marks = memory_marks(symbols, takes_packets_up(self._counting.latest), _OF_PROGRAMS)
         self._meter.begin(self._levels, marks, WARM)
         self._wait()
@@ -110,7 +110,7 @@ class MemoryObserver:
         self._meter.end()
         self._wait()
         touched = self._meter.touched()
-        names = self._names(symbols, self._known, touched.told)
+        names = self._names(symbols, self._known, touched.listed)
         return Observation(memory=memory_seen(touched, symbols, self._levels, names.names, names.missing))
 
     def _wait(self) -> None:
@@ -124,10 +124,10 @@ class MemoryObserver:
 def memory_marks(
     symbols: KernelSymbols, packet: str, programs: Mapping[Role, KernelRole] | None = None
 ) -> list[tuple[int, Role]]:
-    """Where windows begin, at the function ``packet``, and where what is no part of a packet's way begins and ends.
+    """Marks of the begins of windows, at the function ``packet``, and of begins and ends of work that no packet caused.
 
     Args:
-        programs: functions that programs call for a packet, where what they do is seen.
+        programs: functions that programs call for a packet, if programs are observed.
     """
     roles = {**(programs or {}), **_MARKS}
     others = [(at, role) for role, known in roles.items() for at in known.entries(symbols)]
@@ -135,7 +135,7 @@ def memory_marks(
 
 
 def takes_packets_up(executed: Functions) -> str:
-    """The function that a kernel calls once for each packet that it takes; empty where none is known."""
+    """The function that a kernel calls once for each packet that it takes; empty if none is known."""
     programs = {name: calls for name, (_, calls) in executed.items() if name.startswith(PROGRAM)}
     most = max(programs, key=lambda name: programs[name], default="")
     for name in TAKES_UP.names:
@@ -152,13 +152,13 @@ def memory_seen(
     line_names: Sequence[LineName],
     missing: tuple[str, ...] = (),
 ) -> MemorySeen | None:
-    """What functions touched; None where no window counts, or there was no room for all that was touched.
+    """Memory that functions touched; None if no window counts, or there was no room for all touches.
 
     Args:
-        line_names: what the lines that are told one by one are;
-        missing: what of them could have no names, and why.
+        line_names: names of the lines that are listed one by one.
+        missing: lines that could have no names, and why.
     """
-    if not touched.windows or touched.untold:
+    if not touched.windows or touched.no_room:
         return None
     places = touched.places
     ran = places[(places["executed"] | places["loaded"] | places["stored"] | places["by_program"]) > 0]
@@ -203,10 +203,10 @@ def memory_seen(
         for name, filled, row in zip(functions, pages, zip(*columns, strict=True), strict=True)
     }
     kept = _condensed(found, _LEAST * touched.windows)
-    touching = symbols.names(touched.places["address"][touched.told["place"]])
+    touching = symbols.names(touched.places["address"][touched.listed["place"]])
     functions = [one if one in kept else OTHERS for one in touching]
-    named = by_function(touched.told, functions, line_names, KIND_FIELDS, _missed(touched, levels))
-    fields = fields_by_function(touched.told, functions, line_names, shared=False)
+    named = by_function(touched.listed, functions, line_names, KIND_FIELDS, _missed(touched, levels))
+    fields = fields_by_function(touched.listed, functions, line_names, shared=False)
     return MemorySeen(touched.windows, touched.dropped, kept, named, fields, missing=missing)
 
 
@@ -217,16 +217,16 @@ def _larger(places: npt.NDArray[np.void], level: CacheLevel) -> npt.NDArray[np.b
 
 
 def _missed(touched: Touched, levels: CacheLevels) -> dict[str, npt.NDArray[np.uint64]]:
-    """By field of `MemoryCounts`, how many of each line that is told one by one a level did not have."""
-    told, found = touched.told, {}
+    """Number of misses of each listed line, by the field of `MemoryCounts`: how often a level did not have it."""
+    lines, found = touched.listed, {}
     for field, level in (("missed_l2", levels.second), ("missed_last", levels.last)):
-        larger = _larger(touched.places, level)[told["place"]]
-        found[field] = told[field] + np.where(larger, told["first_ever"], 0).astype(np.uint64)
+        larger = _larger(touched.places, level)[lines["place"]]
+        found[field] = lines[field] + np.where(larger, lines["first_ever"], 0).astype(np.uint64)
     return found
 
 
 def _condensed(functions: Mapping[str, MemoryCounts], least: float) -> dict[str, MemoryCounts]:
-    """Functions of hardly any instructions and lines, told as one."""
+    """Functions with those of hardly any instructions and lines merged into one entry."""
     kept: dict[str, MemoryCounts] = {}
     for name, counts in functions.items():
         own = name if max(counts) >= least else OTHERS

@@ -68,9 +68,9 @@ static void count_notes(void)
 		unsigned kind = note_of[number] >> KIND_SHIFT;
 		if ((events & NEW_LINE) && place->kind == INSTRUCTION) {
 			place->lines_of[kind]++;
-			if (record->told_kinds >> kind & 1)
-				tell_line(record->told, TOLD,
-					  &(struct told_line){ .line = line_of[number], .place = at, .kind = kind,
+			if (record->listed_kinds >> kind & 1)
+				list_line(record->listed, LISTED,
+					  &(struct listed_line){ .line = line_of[number], .place = at, .kind = kind,
 							       .touched = bytes_of[number],
 							       .written = events & STORED ? bytes_of[number] : 0,
 							       .missed_l2 = (events & MISSED_L2) != 0,
@@ -104,7 +104,7 @@ static unsigned touched(struct place *place, uint64_t line, struct cache *first)
 	struct seen_line *known = seen_line(&seen, line);
 	unsigned events = 0;
 	if (known == NULL) {
-		record->untold++;
+		record->no_room++;
 		return 0;
 	}
 	if (known->window != window)
@@ -219,7 +219,7 @@ static struct place *place_at(uint64_t address, uint16_t kind, uint32_t length, 
 			return known;
 	}
 	if (places == PLACES) {
-		record->untold++;
+		record->no_room++;
 		return NULL;
 	}
 	record->place[places] =
@@ -299,8 +299,8 @@ static int begin_trial(void)
 {
 	memset(known_at, 0, sizeof known_at);
 	kinds_forget(&kinds);
-	memset(record->told, 0, sizeof record->told);
-	record->places = record->packets = record->windows = record->dropped = record->untold = 0;
+	memset(record->listed, 0, sizeof record->listed);
+	record->places = record->packets = record->windows = record->dropped = record->no_room = 0;
 	window = 1;
 	windows_to_warm = record->warm;
 	clean = notes = interrupted = elsewhere = reads = in_program = 0;
@@ -319,14 +319,14 @@ static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; 
 static void on_firmware(struct qemu_plugin_tb *tb, void *data) { (void)data; translated_firmware(tb); }
 static void on_idle(unsigned cpu, void *data) { (void)cpu; (void)data; idle(); }
 static void on_reset(void *data) { (void)data; begin_or_end(); }
-#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
+#define CALL_BACK(what, function) qemu_plugin_register_vcpu_##what##_cb(self, function, NULL)
 #define RESET() qemu_plugin_reset(self, on_reset, NULL)
 #else
 static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
 static void on_firmware(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated_firmware(tb); }
 static void on_idle(plugin_id id, unsigned cpu) { (void)id; (void)cpu; idle(); }
 static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
-#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
+#define CALL_BACK(what, function) qemu_plugin_register_vcpu_##what##_cb(self, function)
 #define RESET() qemu_plugin_reset(self, on_reset)
 #endif
 
@@ -353,13 +353,13 @@ static void idle(void)
 /* While the CPU stands still, and nothing that was translated is left. */
 static void begin_or_end(void)
 {
-	TELL(idle, on_idle);
+	CALL_BACK(idle, on_idle);
 	forget_model();
 	if (requested % 2 == 1) {
 		if (begin_trial())
-			TELL(tb_trans, on_translation);
+			CALL_BACK(tb_trans, on_translation);
 		else
-			record->untold++;
+			record->no_room++;
 	}
 	atomic_store_explicit(&record->heeded, requested, memory_order_release);
 }
@@ -371,7 +371,7 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 	if (record == NULL)
 		return 1;
 	self = id;
-	TELL(tb_trans, on_firmware);
-	TELL(idle, on_idle);
+	CALL_BACK(tb_trans, on_firmware);
+	CALL_BACK(idle, on_idle);
 	return 0;
 }

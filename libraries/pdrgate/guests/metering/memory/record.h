@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "told_lines.h"
+#include "listed_lines.h"
 
 #define MAGIC 0x376c616972746d65ULL /* "emtrial7" */
-enum { PLACES = 1 << 18, TOLD = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
+enum { PLACES = 1 << 18, LISTED = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */
 enum event {
@@ -39,7 +39,7 @@ enum trait {
 	STORES_ELSEWHERE = 1 << 6,
 };
 
-/* What a line of data is. Instructions tell stacks and what each CPU has for itself, and areas of addresses the rest. */
+/* Kinds of lines of data. Instructions show stacks and what each CPU has for itself, and areas of addresses the rest. */
 enum line_kind { UNKNOWN = 0, STACK = 1, PER_CPU = 2 /* others are the reader's */ };
 enum { LINE_KINDS = 8 };
 
@@ -68,7 +68,7 @@ struct mark {
 	uint64_t address, role;
 };
 
-/* Addresses of lines of one kind; the first area that an address is in tells its kind. */
+/* Addresses of lines of one kind; the first area that an address is in decides its kind. */
 struct area {
 	uint64_t first, last, kind;
 };
@@ -86,16 +86,16 @@ struct record {
 	struct level level[LEVELS]; /* L1 of data, L1 of code, L2, the last one */
 	struct mark mark[MARKS];
 	struct area area[AREAS];
-	uint64_t told_kinds; /* bits of the kinds of lines that are told one by one */
+	uint64_t listed_kinds; /* bits of the kinds of lines that are listed one by one */
 	/* Written by the plugin. */
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;
 	uint64_t packets; /* that were taken up, also while windows only filled the model */
 	uint64_t windows; /* those that count */
 	uint64_t dropped; /* those that do not, for the CPU had nothing to do meanwhile */
-	uint64_t untold; /* touches that there was no room for */
+	uint64_t no_room; /* touches that there was no room for */
 	struct place place[PLACES];
-	struct told_line told[TOLD];
+	struct listed_line listed[LISTED];
 };
 
 #endif

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineArea
-from pdrgate.guests.metering.memory.told_lines import TOLD_LINE
+from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.plugin_memory import PluginMemory
 
 MARKS, AREAS, PLACES = 256, 32, 1 << 18
@@ -18,10 +18,10 @@ AREA = np.dtype([("first", "<u8"), ("last", "<u8"), ("kind", "<u8")])
 
 
 class TrialMemory(PluginMemory):
-    """What the memories of both such plugins have in common: trials with numbers, marks in code, areas of lines.
+    """Common part of the memories of both such plugins: trials with numbers, marks in code, areas of lines.
 
     Args:
-        name: what the file is called in /proc.
+        name: of the file in /proc.
         size: bytes.
         magic: what the plugin knows it by.
     """
@@ -31,8 +31,8 @@ class TrialMemory(PluginMemory):
         self._asked = 0
         self._put("magic", magic)
 
-    def tell_areas(self, areas: Sequence[LineArea]) -> None:
-        """What lines of these addresses are in trials to come; the first that has an address tells its kind."""
+    def set_areas(self, areas: Sequence[LineArea]) -> None:
+        """Set the kinds of lines by address in trials to come. The first area that has an address decides."""
         taken = areas[:AREAS]
         self._write("area", np.array([(one.first, one.last, int(one.kind)) for one in taken], AREA))
         self._put("areas", len(taken))
@@ -46,11 +46,11 @@ class TrialMemory(PluginMemory):
         """Whether what was asked for last is so."""
         return self._get("heeded") == self._asked
 
-    def _told(self, at: int, room: int, places: int) -> npt.NDArray[np.void]:
-        """The lines that were told one by one, in a table of so much room from a byte on, of so many places."""
-        told = self._table(at, TOLD_LINE, room)
-        sound = (told["lines"] > 0) & (told["place"] < places) & (told["touched"] > 0)
-        return told[sound]
+    def _listed(self, at: int, room: int, places: int) -> npt.NDArray[np.void]:
+        """The sound lines in a table of ``room`` lines from byte ``at`` on, of ``places`` places."""
+        listed = self._table(at, LISTED_LINE, room)
+        sound = (listed["lines"] > 0) & (listed["place"] < places) & (listed["touched"] > 0)
+        return listed[sound]
 
     def _begin(self, marks: Sequence[tuple[int, int]]) -> None:
         """Ask for a trial with these marks: addresses, each with the number of what begins there."""

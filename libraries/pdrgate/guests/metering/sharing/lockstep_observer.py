@@ -25,11 +25,11 @@ LOCKSTEP_TURN = 1_000
 """Instructions that a CPU executes before it is the next one's turn. Shorter turns are more like two CPUs at once; with
 200 a busy machine needed so long for a trial that the guest's kernel took its CPU for stuck, and ended."""
 _WARM = 128
-"""Packets that are left out at the begin, for not every CPU has packets by then,"""
+"""Packets that are left out at the begin, for not every CPU has packets by then."""
 _LEFT = 0.2
-"""and the share of all that is left out at the end, where a CPU may have had more of them than another."""
+"""Share of all packets that is left out at the end, when a CPU may have had more of them than another."""
 _FEWEST = 384
-"""Packets in between, for a trial to tell anything."""
+"""Fewest packets in between for a result."""
 _BY_PROGRAMS = 0.02
 """The share of the time that programs may execute for: what they do for packets takes no time here."""
 _HEEDED = 30.0
@@ -37,12 +37,13 @@ _HEEDED = 30.0
 
 
 class LockstepObserver:
-    """Has the CPUs of a guest execute in turn while a trial lasts, and tells what each did meanwhile.
+    """Observer that has the CPUs of a guest execute in turn while a trial lasts, and counts the work of each.
 
     Args:
         nudge: has the guest do something, after which it has nothing to do.
         symbols: of all that runs there.
-        lead: has packets come to so many CPUs, the first ones; 0: as the scenario has it.
+        lead: has packets come to so many CPUs, the first ones;
+        0: as the scenario has it.
         cpus: how many CPUs packets come to.
     """
 
@@ -66,8 +67,8 @@ class LockstepObserver:
         self._meter.end()
         self._wait()
         self._lead(0)
-        told = taken_in_time(self._meter.taken(), self._cpus, self._meter.by_programs)
-        return Observation(dict.fromkeys(told, 0), told)
+        counts = taken_in_time(self._meter.taken(), self._cpus, self._meter.by_programs)
+        return Observation(dict.fromkeys(counts, 0), counts)
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _HEEDED
@@ -78,8 +79,11 @@ class LockstepObserver:
 
 
 def taken_in_time(taken: npt.NDArray[np.void], cpus: int, by_programs: int) -> Reading:
-    """What each CPU that packets came to did in the midst of a trial: ``packets`` it took up, ``turn_instructions`` of
-    its time, and ``idle_instructions`` of these in which it had nothing to do. Empty where the trial tells nothing.
+    """Counts of each CPU that packets came to, in the midst of a trial; empty if the trial has too few packets or is
+    not sound.
+
+    They are ``packets`` it took up, ``turn_instructions`` of its time, and ``idle_instructions`` of these in which it
+    had nothing to do.
 
     Args:
         taken: a record for each packet: the times of all CPUs when it was taken up, and which one took it.

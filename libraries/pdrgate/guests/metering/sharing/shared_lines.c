@@ -10,7 +10,7 @@
  * A trial is slow, and the guest's clock is not: it ticks every few packets. So what an instruction writes no more often
  * than the clock ticks, such as the time of the last packet, would be taken for written by each of them. It is no write.
  *
- * A timed trial tells only how many packets the CPUs take up in what time, see times.h.
+ * A timed trial records only how many packets the CPUs take up in what time, see times.h.
  *
  * The CPUs execute in turn while a trial is under way. While none is, no code is instrumented.
  */
@@ -89,7 +89,7 @@ static void touch(unsigned cpu, struct counted_place *place, uint64_t number, ui
 {
 	struct line *line = line_at(&lines, number);
 	if (line == NULL) {
-		record->untold++;
+		record->no_room++;
 		return;
 	}
 	struct use *own = &line->cpu[cpu];
@@ -107,8 +107,8 @@ static void touch(unsigned cpu, struct counted_place *place, uint64_t number, ui
 		place->writer = line->writer;
 		unsigned kind = kinds_of(&kinds, record->area, record->areas, number);
 		place->shared_of[kind]++;
-		tell_line(record->told, SHARED_TOLD,
-			  &(struct told_line){ .line = number, .place = place - record->place, .kind = kind,
+		list_line(record->listed, SHARED_LISTED,
+			  &(struct listed_line){ .line = number, .place = place - record->place, .kind = kind,
 					       .touched = bytes, .written = found.written, .writer = line->writer });
 	}
 }
@@ -234,7 +234,7 @@ static struct counted_place *place_at(uint64_t address, uint16_t kind, uint32_t 
 		known_at[slot] = places + 1;
 		atomic_store_explicit(&record->places, places + 1, memory_order_release);
 	} else if (found == NULL) {
-		record->untold++;
+		record->no_room++;
 	}
 	pthread_mutex_unlock(&lock);
 	return found;
@@ -298,9 +298,9 @@ static int begin_trial(void)
 {
 	memset(known_at, 0, sizeof known_at);
 	memset(calls, 0, sizeof calls);
-	memset(record->told, 0, sizeof record->told);
+	memset(record->listed, 0, sizeof record->listed);
 	kinds_forget(&kinds);
-	all_calls = record->packets = record->places = record->untold = record->ticks = turns.slips = 0;
+	all_calls = record->packets = record->places = record->no_room = record->ticks = turns.slips = 0;
 	packet_mark = -1;
 	begin_time(record);
 	for (int cpu = 0; cpu < turns.cpus; cpu++) {
@@ -321,14 +321,14 @@ static void on_translation(struct qemu_plugin_tb *tb, void *data) { (void)data; 
 static void on_idle(unsigned cpu, void *data) { (void)data; idle(cpu); }
 static void on_resume(unsigned cpu, void *data) { (void)data; resumes(cpu); }
 static void on_reset(void *data) { (void)data; begin_or_end(); }
-#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told, NULL)
+#define CALL_BACK(what, function) qemu_plugin_register_vcpu_##what##_cb(self, function, NULL)
 #define RESET() qemu_plugin_reset(self, on_reset, NULL)
 #else
 static void on_translation(plugin_id id, struct qemu_plugin_tb *tb) { (void)id; translated(tb); }
 static void on_idle(plugin_id id, unsigned cpu) { (void)id; idle(cpu); }
 static void on_resume(plugin_id id, unsigned cpu) { (void)id; resumes(cpu); }
 static void on_reset(plugin_id id) { (void)id; begin_or_end(); }
-#define TELL(what, told) qemu_plugin_register_vcpu_##what##_cb(self, told)
+#define CALL_BACK(what, function) qemu_plugin_register_vcpu_##what##_cb(self, function)
 #define RESET() qemu_plugin_reset(self, on_reset)
 #endif
 
@@ -370,15 +370,15 @@ static void resumes(unsigned cpu)
 /* While all CPUs stand still, and nothing that was translated is left. */
 static void begin_or_end(void)
 {
-	TELL(idle, on_idle);
-	TELL(resume, on_resume);
+	CALL_BACK(idle, on_idle);
+	CALL_BACK(resume, on_resume);
 	lines_free(&lines);
 	record->slips = turns.slips;
 	if (requested % 2 == 1) {
 		if (begin_trial())
-			TELL(tb_trans, on_translation);
+			CALL_BACK(tb_trans, on_translation);
 		else
-			record->untold++;
+			record->no_room++;
 	}
 	atomic_store_explicit(&record->heeded, requested, memory_order_release);
 }
@@ -390,7 +390,7 @@ EXPORTED int qemu_plugin_install(plugin_id id, const void *info, int argc, char 
 	if (record == NULL || !takes_cpus(record->cpus))
 		return 1;
 	self = id;
-	TELL(idle, on_idle);
-	TELL(resume, on_resume);
+	CALL_BACK(idle, on_idle);
+	CALL_BACK(resume, on_resume);
 	return 0;
 }

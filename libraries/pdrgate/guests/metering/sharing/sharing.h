@@ -7,7 +7,7 @@
 #include "turns.h"
 
 #define SHARING_MAGIC 0x36676e6972616873ULL /* "sharing6" */
-enum { SHARED_TOLD = 1 << 16 };
+enum { SHARED_LISTED = 1 << 16 };
 
 /* What is counted at a place, by its index. */
 enum counted {
@@ -50,7 +50,7 @@ struct sharing {
 	uint64_t cpus; /* of the guest: 2 to MOST_CPUS; stays as it is */
 	uint64_t turn; /* instructions that a CPU executes before it is the next one's turn */
 	uint64_t window; /* instructions of all CPUs: what another touched longer ago is not shared */
-	uint64_t timed; /* whether the trial is to tell what the CPUs do in what time, and nothing of memory */
+	uint64_t timed; /* whether the trial is to record what the CPUs do in what time, and nothing of memory */
 	uint64_t marks, areas;
 	struct mark mark[MARKS];
 	struct area area[AREAS];
@@ -59,13 +59,13 @@ struct sharing {
 	_Atomic uint64_t places;
 	uint64_t packets; /* those that count */
 	uint64_t slips; /* turns that were taken, for the CPU that had one did not end it */
-	uint64_t untold; /* what there was no room for */
+	uint64_t no_room; /* what there was no room for */
 	uint64_t ticks; /* of the kernel's clock */
 	uint64_t taken_up; /* packets; in a timed trial */
 	uint64_t by_programs; /* instructions; the same */
 	uint64_t time[MOST_CPUS], idle[MOST_CPUS]; /* instructions so far; idle: those of another CPU */
 	struct counted_place place[PLACES];
-	struct told_line told[SHARED_TOLD];
+	struct listed_line listed[SHARED_LISTED];
 	struct taken taken[TAKEN];
 };
 

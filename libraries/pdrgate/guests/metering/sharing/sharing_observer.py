@@ -37,19 +37,19 @@ TURN = 1_000
 SHARED_WITHIN = 100_000
 """Instructions of each CPU, some thirty packets: what a CPU touched before them, another takes from nobody."""
 _LEAST_PACKETS = 256
-"""Packets of a trial, for it to tell anything."""
+"""Fewest packets of a trial for a result."""
 _HEEDED = 30.0
 """Seconds in which all CPUs have nothing to do for a moment, however busy this machine is."""
 
 
 class SharingObserver:
-    """Has each access to memory of all CPUs seen while a trial lasts, in which they execute in turn.
+    """Observer of each access to memory of all CPUs, which execute in turn while a trial lasts.
 
     Args:
         nudge: has the guest do something, after which it has nothing to do.
         symbols: of all that runs there.
-        areas: tells what lines of which addresses are;
-        names: tells it of lines, by their own names.
+        areas: returns the kinds of lines by address.
+        names: names lines.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SharingObserver:
 
     def begin(self) -> None:
         self._known = self._areas()
-        self._meter.tell_areas(self._known)
+        self._meter.set_areas(self._known)
         self._meter.begin(sharing_marks(self._symbols), TURN, SHARED_WITHIN * self._meter.cpus)
         self._wait()
 
@@ -73,7 +73,7 @@ class SharingObserver:
         self._meter.end()
         self._wait()
         shared = self._meter.shared()
-        names = self._names(self._symbols, self._known, shared.told)
+        names = self._names(self._symbols, self._known, shared.listed)
         return Observation(memory=sharing_seen(shared, self._symbols, names.names, names.missing))
 
     def _wait(self) -> None:
@@ -87,7 +87,7 @@ class SharingObserver:
 
 
 def sharing_marks(symbols: KernelSymbols) -> list[tuple[int, int]]:
-    """Where packets are taken up or go a step further, the clock ticks, and what is no packet's begins and ends."""
+    """Marks where packets are taken up or go a step further, the clock ticks, and other work begins and ends."""
     others = [(at, int(role)) for at, role in memory_marks(symbols, "")]
     known = ((TAKES_UP, int(Role.PACKET)), (NEXT_STEP, STEP_BEGINS), (CLOCK_GOES_ON, CLOCK_TICKS))
     own = [(at, mark) for role, mark in known for at in role.entries(symbols)]
@@ -97,13 +97,13 @@ def sharing_marks(symbols: KernelSymbols) -> list[tuple[int, int]]:
 def sharing_seen(
     shared: SharedByPlaces, symbols: KernelSymbols, line_names: Sequence[LineName], missing: tuple[str, ...] = ()
 ) -> MemorySeen | None:
-    """What functions share; None where too few packets count, or there was no room for all that was touched.
+    """Memory that functions share; None if too few packets count, or there was no room for all touches.
 
     Args:
-        line_names: what the lines that are told one by one are;
-        missing: what of them could have no names, and why.
+        line_names: names of the lines that are listed one by one.
+        missing: lines that could have no names, and why.
     """
-    if shared.packets < _LEAST_PACKETS or shared.untold:
+    if shared.packets < _LEAST_PACKETS or shared.no_room:
         return None
     places = shared.places
     places = places[(places["ran"] | places["locked"] | places["shared"]) > 0]
@@ -131,13 +131,13 @@ def sharing_seen(
         )
         for at, (name, called, executed, locked, lines, falsely, pages) in enumerate(columns)
     }  # fmt: skip
-    touching = symbols.names(shared.places["address"][shared.told["place"]])
+    touching = symbols.names(shared.places["address"][shared.listed["place"]])
     return MemorySeen(
         shared.packets,
         0,
         {name: one for name, one in found.items() if any(one)},
-        by_function(shared.told, touching, line_names, KIND_FIELDS),
-        fields_by_function(shared.told, touching, line_names, shared=True),
+        by_function(shared.listed, touching, line_names, KIND_FIELDS),
+        fields_by_function(shared.listed, touching, line_names, shared=True),
         writers=_writers(places, names, symbols),
         cpus=shared.cpus,
         missing=missing,
@@ -145,10 +145,10 @@ def sharing_seen(
 
 
 def _writers(places: npt.NDArray[np.void], names: Sequence[str], symbols: KernelSymbols) -> dict[str, str]:
-    """By function, the one that writes to what most of its shared lines are, where that is another one."""
+    """The function that writes to most of each function's shared lines, if that is another one."""
     most: dict[str, np.void] = {}
     for name, place in zip(names, places, strict=True):
         if place["shared"] and (name not in most or place["shared"] > most[name]["shared"]):
             most[name] = place
-    told = {name: symbols.function(int(place["writer"])) for name, place in most.items()}
-    return {name: writer for name, writer in told.items() if writer != name}
+    writers = {name: symbols.function(int(place["writer"])) for name, place in most.items()}
+    return {name: writer for name, writer in writers.items() if writer != name}

@@ -17,7 +17,7 @@ _AT_ONCE = 50
 
 
 class Capture:
-    """What some ports receive, up to a number of packets."""
+    """Capture of the packets that some ports receive, up to a number of packets."""
 
     def __init__(self, client: Client, ports: list[int], limit: int) -> None:
         self._client = client
@@ -25,7 +25,7 @@ class Capture:
         self._id: int = started["capture_id"]
 
     def packets(self) -> list[list[Any]]:
-        """End it: of each packet the port that it came in at, and its bytes as the server writes them, in base64."""
+        """End the capture, and return its packets: port of arrival, and bytes as the server writes them, in base64."""
         pending = self._client.request("capture", command="stop", capture_id=self._id)["pkt_count"]
         found: list[list[Any]] = []
         while pending > 0:

@@ -1,4 +1,4 @@
-"""The two TRex clients and what tells them apart.
+"""The two TRex clients and their differences.
 
 A server brings its own client along (package ``trex``, servers v2.87 and newer); ``trex_stl_lib`` of PyPI speaks to
 servers v2.27 to v2.86.
@@ -89,7 +89,7 @@ class Client:
         }
 
     def port_counters(self, port: int) -> dict[str, int]:
-        """What a port has counted since the server's start, read from the card now."""
+        """Counters of a port since the server's start, read from the card now."""
         read: dict[str, Any]
         if self._publishes:
             published = self._published()
@@ -97,7 +97,7 @@ class Client:
         else:
             read = self.request("get_port_stats", port_id=port)
         if missing := [name for name in PORT_COUNTERS if read.get(name) is None]:
-            raise Refusal("trex", f"the server does not tell {missing[0]} of port {port}; use one of v2.27 or newer")
+            raise Refusal("trex", f"the server does not report {missing[0]} of port {port}; use one of v2.27 or newer")
         return {name: int(read[name]) for name in PORT_COUNTERS}
 
     def server_counters(self) -> dict[str, int]:
@@ -109,14 +109,15 @@ class Client:
         }
 
     def _published(self) -> dict[str, Any]:
-        """Servers before v2.42 tell their counters to subscribers only; after a barrier those are of now."""
+        """Counters as published. Servers before v2.42 send them to subscribers only; after a barrier they are
+        current."""
         answer = self.stl.conn.barrier()
         if not answer:
             raise Refusal("trex", error_in_words(Exception(str(answer.err()))))
         return dict(self.stl.conn.async_connection.get_raw_snapshot().get("trex-global") or {})
 
     def owner(self, port: int) -> str:
-        """Who holds a port, as the server says now."""
+        """Holder of a port, as the server reports it now."""
         self.stl.ports[port].sync()
         return str(self.request("get_port_status", port_id=port).get("owner") or "")
 
@@ -162,12 +163,12 @@ def _imported(name: str, who: str) -> Any:
     try:
         return importlib.import_module(name)
     except Exception as error:
-        told = f"{who} cannot be loaded by {sys.executable}: {error_in_words(error)}"
-        raise Refusal("client", f"{told}; name a Python that can as interpreter") from error
+        problem = f"{who} cannot be loaded by {sys.executable}: {error_in_words(error)}"
+        raise Refusal("client", f"{problem}; name a Python that can as interpreter") from error
 
 
 def _few_layers() -> None:
-    with contextlib.suppress(ImportError):  # the client's own import is to tell of it
+    with contextlib.suppress(ImportError):  # the client's own import is to report it
         importlib.import_module("scapy.config").conf.load_layers = list(_LAYERS)
 
 

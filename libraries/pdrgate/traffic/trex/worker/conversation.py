@@ -19,7 +19,7 @@ from .supervisor import supervised
 
 
 class Abandoned(Exception):  # noqa: N818
-    """Those who asked for the trial are gone."""
+    """Nobody waits for the trial any more."""
 
 
 class Conversation:

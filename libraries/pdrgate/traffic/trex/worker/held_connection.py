@@ -25,7 +25,7 @@ _FROM_PACKET = 1
 
 
 class WorkerSession:
-    """What ``open`` and ``trial`` messages do.
+    """Handler of ``open`` and ``trial`` messages.
 
     Args:
         message: the ``open`` message.
@@ -41,7 +41,7 @@ class WorkerSession:
         self._pause = pause
         self._acquired = False
         self._arrivals: list[list[Any]] = []
-        """Of the trial: our clock before each request for flow statistics and after its answer, and these."""
+        """Flow statistics of the trial, each with our clock before its request and after its answer."""
         self._client = Client(
             message["client"], message["server"], message["sync_port"], message["async_port"], message["username"]
         )
@@ -85,7 +85,7 @@ class WorkerSession:
         self._acquired = False
 
     def trial(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Send the streams of the message, drain, and tell all that was seen."""
+        """Send the streams of the message, drain, and return all that was seen."""
         streams: list[dict[str, Any]] = message["streams"]
         senders = sorted({stream["port"] for stream in streams})
         groups = sorted({stream["group"] for stream in streams})
@@ -263,7 +263,7 @@ class WorkerSession:
                 raise Refusal("owned", f"port {port} was {how} during the trial")
 
     def _clear(self) -> None:
-        """No traffic and no streams on our ports."""
+        """Remove all traffic and streams from our ports."""
         stl = self._client.stl
         if active := [port for port in self._ports if self._client.active(port)]:
             stl.stop(active, rx_delay_ms=0)

@@ -50,7 +50,7 @@ def _end_with(parent: int) -> None:
 
 def _watch(child: int, alive: int) -> int:
     poll = select.poll()
-    poll.register(alive, 0)  # POLLHUP is told unasked: the child has ended
+    poll.register(alive, 0)  # POLLHUP is reported unasked: the child has ended
     poll.register(0, 0)  # POLLHUP: nobody will write to the child any more
     if alive not in dict(poll.poll()):
         poll.unregister(0)

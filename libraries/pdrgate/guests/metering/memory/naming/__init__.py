@@ -1,1 +1,1 @@
-"""What a line of data is, by its own name: read in a guest's memory after a trial."""
+"""Names of lines of data: read in a guest's memory after a trial."""

@@ -21,7 +21,7 @@ _LARGEST = 8 << 20
 _LONGEST = 1 << 12
 """Members of a list at most."""
 _PAGES = 1 << 17
-"""How often pages are looked into: a second, whatever a stranger's kernel has there."""
+"""Limit on the number of looks into pages: a second, whatever a stranger's kernel has there."""
 
 
 class KernelStructs:
@@ -41,7 +41,7 @@ class KernelStructs:
         """Structs, and members such as ``xa_node.slots``, that were looked for and are not there."""
 
     def offset(self, structure: str, member: str) -> int | None:
-        """At which byte of a struct a member begins; None where there is none."""
+        """Byte at which a member of a struct begins; None if there is no such member."""
         if (structure, member) not in self._known:
             place = self._known[structure, member] = self._types.place_of(structure, member)
             if place is None:
@@ -49,17 +49,17 @@ class KernelStructs:
         return self._known[structure, member]
 
     def place(self, at: int, structure: str, member: str) -> int:
-        """The address of a member of the struct at an address; 0 where there is none."""
+        """The address of a member of the struct at an address; 0 if there is none."""
         offset = self.offset(structure, member)
         return 0 if not at or offset is None else (at + offset) & ADDRESSES
 
     def number(self, at: int, structure: str, member: str, size: int = 4) -> int:
-        """A number of so many bytes."""
+        """The number of ``size`` bytes in a member of a struct."""
         place = self.place(at, structure, member)
         return int.from_bytes(self._read(place, size), "little") if place else 0
 
     def pointer(self, at: int, structure: str, member: str) -> int:
-        """Where a member points to."""
+        """Address that a member points to."""
         return self.number(at, structure, member, 8)
 
     def text(self, at: int, structure: str, member: str) -> str:
@@ -68,7 +68,7 @@ class KernelStructs:
         return self._memory.text(self._tables, place) if place and self._left > 0 else ""
 
     def size(self, structure: str) -> int:
-        """Bytes of a struct; 0 where there is none."""
+        """Bytes of a struct; 0 if there is none."""
         number = self._types.number_of(structure)
         if number is None:
             self.lacking.add(structure)
@@ -76,7 +76,7 @@ class KernelStructs:
         return self._types.size(number)
 
     def size_behind(self, structure: str, member: str) -> int:
-        """Bytes of what a member points to; 0 where it points to nothing that has a size."""
+        """Bytes of what a member points to; 0 if it points to nothing that has a size."""
         return self._types.size_behind(structure, member) or 0
 
     def words(self, at: int, count: int, each: int = 8) -> npt.NDArray[np.uint64]:

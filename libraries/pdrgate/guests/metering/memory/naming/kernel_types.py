@@ -18,7 +18,7 @@ from pdrgate.values.errors import PdrGateError
 
 @lru_cache(maxsize=2)
 def kernel_types(build: KernelBuild) -> Types | None:
-    """The kernel's own types; None where it has none, or its image is not known as an ELF file."""
+    """The kernel's own types; None if it has none, or its image is not known as an ELF file."""
     image = linked_image(build.image)
     if image is None:
         return None
@@ -31,7 +31,7 @@ def kernel_types(build: KernelBuild) -> Types | None:
 
 @lru_cache(maxsize=16)
 def module_types(build: KernelBuild, module: str) -> Types | None:
-    """The types of a module, with those of the kernel; None where it has none."""
+    """The types of a module, with those of the kernel; None if it has none."""
     base = kernel_types(build)
     try:
         found = next((one for one in select_modules(build, (), (module,)) if one.name == module), None)

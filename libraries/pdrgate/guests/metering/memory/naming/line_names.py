@@ -1,9 +1,9 @@
-"""What a line of data is, by its own name: a BPF map, a slab cache, a variable, a per-CPU variable with its CPU.
+"""Names of lines of data: a BPF map, a slab cache, a variable, a per-CPU variable with its CPU.
 
-With the types of a kernel it is told which fields of a struct were touched, where it is certain which struct that is.
+The types of a kernel show which fields of a struct were touched, if it is certain which struct that is.
 
-All of it is read of the guest's memory when a trial has ended: the guest executes nothing for it. What is not known for
-certain has no name.
+All of it is read in the guest's memory when a trial has ended: the guest executes nothing for it. Lines that are not
+identified for certain have no name.
 """
 
 from __future__ import annotations
@@ -34,27 +34,29 @@ from pdrgate.guests.metering.symbols import KernelSymbols
 
 @dataclass(frozen=True, slots=True)
 class LineName:
-    """What a line is."""
+    """Name of a line."""
 
     name: str = ""
-    """Empty where it has none that is known."""
+    """Empty if it has none that is known."""
     part: StructPart | None = None
     """The struct that was touched, where it is certain which that is."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedLines:
-    """What lines are."""
+    """Names of lines."""
 
     names: Sequence[LineName]
     missing: tuple[str, ...] = ()
-    """What of this kernel's lines could have no names, each with the reason, see `missing_names`."""
+    """Lines of this kernel that could have no names, each with the reason, see `missing_names`."""
 
 
 class NamesLines(Protocol):
-    """Names lines, `TOLD_LINE`, by the kernel's symbols and areas."""
+    """Names lines, `LISTED_LINE`, by the kernel's symbols and areas."""
 
-    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> NamedLines: ...
+    def __call__(
+        self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]
+    ) -> NamedLines: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,12 @@ class GuestLineNames:
     memory: GuestMemory
     vcpus: int
     build: KernelBuild | None = None
-    """Whose types tell fields; None: no fields are told."""
+    """Build whose types name fields; None: no fields are named."""
 
-    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], told: npt.NDArray[np.void]) -> NamedLines:
+    def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]) -> NamedLines:
         notes = kernel_notes(symbols, areas)
-        addresses = [first_byte(line, touched) for line, touched in told[["line", "touched"]].tolist()]
-        kinds = told["kind"].tolist()
+        addresses = [first_byte(line, touched) for line, touched in listed[["line", "touched"]].tolist()]
+        kinds = listed["kind"].tolist()
         pages = {at // PAGE for at, kind in zip(addresses, kinds, strict=True) if kind == LineKind.DIRECT}
         owners = page_owners(self.memory, notes, pages) if notes is not None and pages else {}
         areas_of_cpus = tuple(self._cpu_areas(symbols, notes))
@@ -99,7 +101,7 @@ class GuestLineNames:
         read = None
         if types is not None and objects is not None and structs is not None:
             read = TypesRead(of_maps, objects.lacking, structs.lacking)
-        return NamedLines(names, missing_names(symbols.data, areas, read, _by_kind(told, names)))
+        return NamedLines(names, missing_names(symbols.data, areas, read, _by_kind(listed, names)))
 
     def _of_map(self, found: MapOwner) -> str:
         if found.cpu is None:
@@ -120,7 +122,7 @@ class GuestLineNames:
         return LineName()
 
     def _cpu_areas(self, symbols: KernelSymbols, notes: KernelNotes | None) -> Iterator[int]:
-        """How far each CPU's area lies behind where the kernel's file has it."""
+        """Distance of each CPU's area from its place in the kernel's file."""
         places = symbols.data.marks.get(CPU_AREAS)
         if notes is not None and places is not None:
             for cpu in range(self.vcpus):
@@ -130,7 +132,7 @@ class GuestLineNames:
 def _maps(
     symbols: KernelSymbols, notes: KernelNotes | None, areas: Sequence[int], memory: GuestMemory, types: Types | None
 ) -> tuple[MapAreas | None, Collection[str]]:
-    """Where the kernel's BPF maps lie, and what its types lack for that; None where it is not known."""
+    """The places of the kernel's BPF maps, and what its types lack for that; None if they are not known."""
     place = symbols.data.marks.get(MAPS)
     if notes is None or types is None or place is None:
         return None, ()
@@ -141,13 +143,13 @@ def _maps(
         return None, ("end",)
 
 
-def _by_kind(told: npt.NDArray[np.void], names: Sequence[LineName]) -> dict[LineKind, LinesOfKind]:
-    """How many lines of each kind that may have names were touched, and how many of them have one."""
+def _by_kind(listed: npt.NDArray[np.void], names: Sequence[LineName]) -> dict[LineKind, LinesOfKind]:
+    """Number of touched lines of each kind that may have names, and number of those that have one."""
     touched: Counter[int] = Counter()
     named: Counter[int] = Counter()
-    for (kind, lines), one in zip(told[["kind", "lines"]].tolist(), names, strict=True):
-        touched[kind] += lines
-        named[kind] += lines if one.name else 0
+    for (kind, count), name in zip(listed[["kind", "lines"]].tolist(), names, strict=True):
+        touched[kind] += count
+        named[kind] += count if name.name else 0
     return {kind: LinesOfKind(touched[kind], named[kind]) for kind in NAMED_KINDS}
 
 
@@ -157,19 +159,19 @@ def first_byte(line: int, touched: int) -> int:
 
 
 def _variable(symbols: KernelSymbols, address: int) -> str:
-    """A variable of the kernel or of a module; none where code lies, which has data of its own now and then."""
+    """A variable of the kernel or of a module; none if code lies, which has data of its own now and then."""
     found = symbols.data.at(address)
     return "" if found is None or symbols.code_before(address) > found[1] else found[0]
 
 
 def by_function(
-    told: npt.NDArray[np.void],
+    listed: npt.NDArray[np.void],
     functions: Sequence[str],
     names: Sequence[LineName],
     kinds: Mapping[LineKind, str],
     misses: Mapping[str, npt.NDArray[np.uint64]] | None = None,
 ) -> dict[str, dict[str, dict[str, int]]]:
-    """How many lines have which name, by function and by what they are counted as.
+    """Number of lines of each name, by function and by the kind that they are counted as.
 
     Args:
         functions: what touched each line.
@@ -178,7 +180,7 @@ def by_function(
     """
     lines: Counter[tuple[str, str, str]] = Counter()
     missed = {name: count.tolist() for name, count in (misses or {}).items()}
-    rows = zip(functions, names, told[["kind", "lines"]].tolist(), strict=True)
+    rows = zip(functions, names, listed[["kind", "lines"]].tolist(), strict=True)
     for row, (function, one, (kind, count)) in enumerate(rows):
         if one.name and kind in kinds:
             lines[function, kinds[LineKind(kind)], one.name] += count
@@ -192,17 +194,17 @@ def by_function(
 
 
 def fields_by_function(
-    told: npt.NDArray[np.void], functions: Sequence[str], names: Sequence[LineName], *, shared: bool
+    listed: npt.NDArray[np.void], functions: Sequence[str], names: Sequence[LineName], *, shared: bool
 ) -> dict[str, dict[str, str]]:
-    """By function and name of its lines, which fields of their struct it touches: ``sk_buff.head, .len``.
+    """Fields of their struct that each function touches, by name of its lines: ``sk_buff.head, .len``.
 
     Args:
-        shared: whether lines are those that CPUs share, of which it is told which fields are written.
+        shared: whether lines are those that CPUs share, whose written fields are distinguished.
     """
     # Objects of a cache are alike: the same bytes are touched of most of them.
     alike: Counter[tuple[str, str, int, int, int]] = Counter()
     parts: dict[str, StructPart] = {}
-    rows = told[["line", "touched", "written", "lines"]].tolist()
+    rows = listed[["line", "touched", "written", "lines"]].tolist()
     for function, one, (line, touched, written, count) in zip(functions, names, rows, strict=True):
         if one.part is not None:
             alike[function, one.name, line * LINE - one.part.begin, touched, written if shared else 0] += count
@@ -219,23 +221,23 @@ def fields_by_function(
     for (function, name), counted in fields.items():
         often = [one for one, count in counted.most_common() if count >= _OFTEN * whole[function, name]]
         if often:
-            found.setdefault(function, {})[name] = _told(parts[name].struct, often, shared=shared)
+            found.setdefault(function, {})[name] = _fields_in_words(parts[name].struct, often, shared=shared)
     return found
 
 
-def _told(struct: str, members: Sequence[tuple[bool, str]], *, shared: bool) -> str:
+def _fields_in_words(struct: str, members: Sequence[tuple[bool, str]], *, shared: bool) -> str:
     """``net_bridge_fdb_entry.used written, .key read``."""
-    told = []
+    parts = []
     for wrote, verb in ((True, "written"), (False, "read")):
         own = [f".{member}" for stored, member in members if stored == wrote][:_FIELDS]
         if own:
-            told.append(f"{', '.join(own)} {verb}" if shared else ", ".join(own))
-    return f"{struct}{', '.join(told)}"
+            parts.append(f"{', '.join(own)} {verb}" if shared else ", ".join(own))
+    return f"{struct}{', '.join(parts)}"
 
 
 _OF_MAPS = (LineKind.DIRECT, LineKind.VMALLOC, LineKind.PER_CPU)
 """Kinds of lines that may be a BPF map's."""
 _OFTEN = 0.3
-"""A share of a function's lines of one name, for a field of them to be told."""
+"""Share of a function's lines of one name above which a field of them is named."""
 _FIELDS = 3
-"""The most fields that are told."""
+"""The most fields that are named."""

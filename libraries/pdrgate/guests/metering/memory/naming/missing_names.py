@@ -1,4 +1,4 @@
-"""What of a kernel's lines has no name, and why: of a kernel that is too old or too new for it, or built without.
+"""Lines of a kernel without names, and why: the kernel is too old or too new for it, or built without.
 
 Such a kernel is measured all the same. The reasons are reported beside the verdict, so that nobody takes a line without
 a name for one that has none.
@@ -15,13 +15,13 @@ from pdrgate.guests.metering.static_data import CPU_AREAS, CPU_END, MAPS, PAGE_T
 _MOST = 0.1
 """A share of the lines of a kind that may have no name: what is no page's, nor any variable's."""
 _ALL = 0.999
-"""The same of what each CPU has for itself: much of it is allocated, and no variable's."""
+"""Share of per-CPU lines that may have no name: much of this memory is allocated, and no variable's."""
 _VARIABLES, _CACHES, _PER_CPU, _MAPS = "variables", "slab caches", "per-CPU variables", "BPF maps"
 
 
 @dataclass(frozen=True, slots=True)
 class LinesOfKind:
-    """How many lines of one kind were touched, and how many of them have a name."""
+    """Number of touched lines of one kind, and number of those that have a name."""
 
     touched: int = 0
     named: int = 0
@@ -34,7 +34,7 @@ class LinesOfKind:
 
 @dataclass(frozen=True, slots=True)
 class TypesRead:
-    """What was looked for in a kernel's types and is not there: structs, and members such as ``xa_node.slots``."""
+    """Structs and members that were looked for in a kernel's types and are not there, such as ``xa_node.slots``."""
 
     of_maps: Collection[str] = ()
     of_caches: Collection[str] = ()
@@ -63,7 +63,7 @@ def missing_names(
 def _reasons(
     data: StaticData, areas: Sequence[LineArea], types: TypesRead | None, lines: dict[LineKind, LinesOfKind]
 ) -> Iterator[tuple[list[str], str]]:
-    """What is lost by each reason, the gravest first."""
+    """Names lost by each reason, the gravest first."""
     of_memory = _names_of(_CACHES, _PER_CPU, _MAPS)
     if not data.names:
         yield _names_of(_VARIABLES) + of_memory, "the kernel's table of symbols has no variables (CONFIG_KALLSYMS_ALL)"

@@ -1,8 +1,8 @@
-"""Whose a page of the direct map is: the slab cache that it is of, by the kernel's own notes, read from outside.
+"""Owner of a page of the direct map: the slab cache that it is of, by the kernel's own notes, read from outside.
 
-No kernel tells this of an address. Its notes of each page (struct page, or struct slab) have a pointer to the cache; at
-which of their words, and where in a cache its place in the list of all caches is, differs from version to version. Both
-are found by what agrees for most pages, so that no types of the kernel are needed.
+No kernel shows this for an address. Its notes of each page (struct page, or struct slab) have a pointer to the cache;
+at which of their words, and where in a cache its place in the list of all caches is, differs from version to version.
+Both are found by what agrees for most pages, so that no types of the kernel are needed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pdrgate.guests.metering.static_data import PAGE_TABLES, SLAB_CACHES
 from pdrgate.guests.metering.symbols import KernelSymbols
 
 PAGES = "pages"
-"""What is of no slab cache: whole pages, packets' data for one."""
+"""Owner of pages of no slab cache, which hold packets' data for one."""
 _IMAGE = 0xFFFF_FFFF_8000_0000
-"""Where a kernel that is not moved has its image, and the physical address 0."""
+"""Address of the image of a kernel that is not moved, and of the physical address 0."""
 _OF_FIVE_LEVELS = range(0xFF00_0000_0000_0000, 0xFFFF_8000_0000_0000)
 """Addresses that a kernel has only where its page tables have five levels."""
 _NOTE = 64
@@ -37,30 +37,30 @@ _FEWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class KernelNotes:
-    """Where a kernel keeps its notes, by virtual addresses."""
+    """Virtual addresses of a kernel's notes."""
 
     tables: PageTables
-    """``init_top_pgt``;"""
+    """Page tables of the kernel, ``init_top_pgt``."""
     caches: int
-    """``slab_caches``: the list of all caches;"""
+    """List of all slab caches, ``slab_caches``."""
     pages: int
-    """the array of all pages."""
+    """Array of all pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageOwner:
-    """What a page is of."""
+    """Owner of a page."""
 
     name: str
     """A slab cache, or `PAGES`."""
     cache: int = 0
-    """Where the kernel has its struct kmem_cache; 0 of `PAGES`."""
+    """Address of the kernel's struct kmem_cache; 0 of `PAGES`."""
     first: int = 0
     """The address at which the slab begins that the page is of."""
 
 
 def kernel_notes(symbols: KernelSymbols, areas: Sequence[LineArea]) -> KernelNotes | None:
-    """Where a kernel has its notes, by its symbols and areas; None where it does not tell what that takes."""
+    """Addresses of a kernel's notes, by its symbols and areas; None if it lacks one of them."""
     array = next((one.first for one in areas if one.kind == LineKind.PAGE), None)
     tables, caches = (symbols.data.marks.get(name) for name in (PAGE_TABLES, SLAB_CACHES))
     if array is None or tables is None or caches is None:
@@ -111,7 +111,7 @@ class _Note:
 
 
 def _note(memory: GuestMemory, notes: KernelNotes, page: int) -> _Note | None:
-    """A page's note, or the first page's where it is one of several; None where there is none."""
+    """A page's note, or the first page's if it is one of several; None if there is none."""
     where = memory.physical(notes.tables, page * PAGE)
     if where is None:
         return None
@@ -127,7 +127,7 @@ def _note(memory: GuestMemory, notes: KernelNotes, page: int) -> _Note | None:
 
 
 def _head(notes: KernelNotes, place: int, word: int) -> int | None:
-    """The note of the first page of several, by the word that one of the others has; None where it leads to none.
+    """The note of the first page of several, by the word that one of the others has; None if it leads to none.
 
     The word is the address of that note, or a mask that makes it of the address of the other one: kernels with
     CONFIG_HUGETLB_PAGE_OPTIMIZE_VMEMMAP have the mask since Linux 7.1.

@@ -1,4 +1,4 @@
-"""Which struct a per-CPU variable is, by the types of a kernel: those of other variables are in no kernel's types."""
+"""Structs of per-CPU variables, by the types of a kernel: no kernel has types of other variables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PerCpuStructs:
         return [] if self._placed else [_SECTION]
 
     def part(self, variable: int, address: int) -> StructPart | None:
-        """The struct of a variable; None where it is none, or not known.
+        """The struct of a variable; None if it is no struct, or not known.
 
         Args:
             variable: where it begins, as the kernel's file has it.

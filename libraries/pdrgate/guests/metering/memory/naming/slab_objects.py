@@ -1,6 +1,6 @@
-"""Which struct the objects of a slab cache are, and where in one of them an address is.
+"""Structs of the objects of a slab cache, and the offset of an address in an object.
 
-Only what is certain is told: a cache that shares its slabs with no other, of a name that is its struct's, or that is
+Only certain cases are named: a cache that shares its slabs with no other, of a name that is its struct's, or that is
 known to be of one, and objects that have room for it.
 """
 
@@ -28,7 +28,7 @@ _OBJECTS: Mapping[str, tuple[str, str]] = {
     "RAWv6": ("raw6_sock", ""), "request_sock_TCP": ("tcp_request_sock", ""), "filp": ("file", ""),
     "tw_sock_TCP": ("tcp_timewait_sock", ""), "net_namespace": ("net", ""),
 }  # fmt: skip
-"""By the name of a cache that is not its struct's: the struct, and the module that has it, if any has."""
+"""Struct, and the module that has it if any has, by the name of a cache that is not its struct's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StructPart:
 
     struct: str
     layout: tuple[str, ...]
-    """By byte of it the member that the byte is of; empty where it is of none that has a name."""
+    """Member of each byte; empty if the byte is of no member with a name."""
     begin: int
     """The address at which it begins."""
 
@@ -54,7 +54,7 @@ class StructPart:
 
 @dataclass(frozen=True, slots=True)
 class _Objects:
-    """How the objects of a cache lie in its slabs."""
+    """Layout of a cache's objects in its slabs."""
 
     struct: str
     layout: tuple[str, ...]
@@ -81,7 +81,7 @@ class SlabObjects:
         return [] if types is None else [f"{_CACHE}.{one}" for one in _NEEDED if types.place_of(_CACHE, one) is None]
 
     def part(self, owner: PageOwner, address: int) -> StructPart | None:
-        """The struct of an object that an address is in; None where it is not certain."""
+        """The struct of an object that an address is in; None if it is not certain."""
         if not owner.cache or self._types is None:
             return None
         if owner.cache not in self._known:
@@ -96,7 +96,7 @@ class SlabObjects:
         return StructPart(found.struct, found.layout, begin) if begin <= address else None
 
     def _objects(self, owner: PageOwner, kernel: Types) -> _Objects | None:
-        """The objects of a cache; None where others share its slabs, or their struct is not known."""
+        """The objects of a cache; None if others share its slabs, or their struct is not known."""
         members = (*_NEEDED, "red_left_pad")
         refcount, room, each, before = (self._number(owner, kernel.place_of(_CACHE, one)) for one in members)
         name, module = _OBJECTS.get(owner.name, (owner.name, ""))
@@ -112,7 +112,7 @@ class SlabObjects:
         return _Objects(name, types.layout(number), each, before)
 
     def _number(self, owner: PageOwner, place: int | None) -> int:
-        """A number of 32 bits of a cache; 0 where it has none."""
+        """A number of 32 bits of a cache; 0 if it has none."""
         if place is None:
             return 0
         return int.from_bytes(self._memory.virtual(self._tables, owner.cache + place, 4), "little")

@@ -1,4 +1,4 @@
-"""Which BPF map a line of data is of, by the kernel's own list of all maps, read in a guest's memory.
+"""BPF maps of lines of data, by the kernel's own list of all maps, read in a guest's memory.
 
 A map's elements lie in what vmalloc made, in pages, in a slab, or in what each CPU has for itself: none of that says
 whose they are.
@@ -18,7 +18,7 @@ from pdrgate.guests.metering.memory.naming.maps.map_elements import KnownMap, Ma
 _MAPS = 1024
 """The most maps that are looked at."""
 _DEEPEST = 11
-"""Levels of the list of maps: of a number of 64 bits six each."""
+"""Levels of the list of maps: each resolves six bits of a number of 64 bits."""
 _SLOTS = 64
 _TO_NODE = 2
 """The lowest two bits of an address of what is another level."""
@@ -32,16 +32,16 @@ _STRETCHES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class MapOwner:
-    """What an address is of."""
+    """Map that an address belongs to."""
 
     name: str
     """The map's, as the kernel has it: 15 characters at most."""
     cpu: int | None
-    """Whose it is, of what each CPU has for itself."""
+    """CPU that owns the address, in the memory that each CPU has for itself."""
 
 
 class MapAreas:
-    """Where the maps of a kernel lie.
+    """The places of the maps of a kernel.
 
     Args:
         maps: the address of the kernel's list of all maps, ``map_idr``.
@@ -65,7 +65,7 @@ class MapAreas:
         self._owner = np.repeat(np.arange(len(lengths)), lengths)[order]
 
     def at(self, address: int) -> MapOwner | None:
-        """The map that has an address; None where none has."""
+        """The map that has an address; None if none has."""
         number = int(np.searchsorted(self._first, np.uint64(address), side="right")) - 1
         if number < 0 or address - int(self._first[number]) >= int(self._size[number]):
             return None

@@ -1,4 +1,4 @@
-"""Where the memory of a BPF map lies: what the kernel's code for each type of map allocates (kernel/bpf/*.c).
+"""The memory of a BPF map, as the kernel's code for each type of map allocates it (kernel/bpf/*.c).
 
 A type of map that is not known here has its struct bpf_map alone.
 """
@@ -19,7 +19,7 @@ _MOST = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class KnownMap:
-    """What the kernel says of a map."""
+    """The kernel's entry of a map."""
 
     at: int
     """The address of its struct bpf_map, with which the struct of its type begins."""
@@ -118,7 +118,7 @@ def _hash(kernel: KernelStructs, one: KnownMap, cpus: int) -> MapParts:
 
 
 def _free_elements(kernel: KernelStructs, one: KnownMap) -> MapParts:
-    """What each CPU has of a hash whose elements are there from the begin on."""
+    """Parts that each CPU has of a hash whose elements are there from the begin on."""
     yield MapPart(_at(kernel.pointer(one.at, "bpf_htab", "extra_elems")), 8, of_each_cpu=True)
     if one.kind in _LRU:
         lists = kernel.place(kernel.place(one.at, "bpf_htab", "lru"), "bpf_lru", "common_lru")
@@ -196,7 +196,7 @@ def _filter(kernel: KernelStructs, one: KnownMap, cpus: int) -> MapParts:
 
 
 _PREFIX = 4
-"""Bytes of a trie's key that tell how long it is."""
+"""Bytes of a trie's key that hold its length."""
 _LRU = (9, 10)
 _OF_EACH_CPU = (5, 10)
 """Types of hashes."""
@@ -206,4 +206,4 @@ _LAYOUTS: Mapping[int, Callable[[KernelStructs, KnownMap, int], MapParts]] = {
     11: _trie, 14: _devices, 25: _devices_by_hash, 15: _sockets, 16: _cpus, 17: _inside("xsk_map", "xsk_map"),
     20: _inside("reuseport_array", "ptrs"), 22: _queue, 23: _queue, 27: _ring, 30: _filter,
 }  # fmt: skip
-"""By BPF_MAP_TYPE_… (include/uapi/linux/bpf.h)."""
+"""Parts of maps by BPF_MAP_TYPE_… (include/uapi/linux/bpf.h)."""

@@ -1,7 +1,7 @@
-"""The functions that tell nothing: they report a fault, wait or lock for others, and stand in all traces alike.
+"""Functions that identify no fault: they report a fault, wait or lock for others, and stand in all traces alike.
 
-The one list of them; what a trace tells is what is left of it. Names are without leading underscores and what the
-compiler appends.
+This module is their only list. The other functions of a trace identify its fault. Names are without leading underscores
+and without what the compiler appends.
 """
 
 from __future__ import annotations
@@ -117,14 +117,14 @@ _CHECK = (
     r"debug_print_object",
     r"kobject_add_internal",
 )
-_UNTELLING = re.compile("|".join((*_REPORT, *_TRAP, *_WATCHDOG, *_SANITIZER, *_LOCKDEP, *_LOCK, *_WAIT, *_CHECK)))
+_UNSPECIFIC = re.compile("|".join((*_REPORT, *_TRAP, *_WATCHDOG, *_SANITIZER, *_LOCKDEP, *_LOCK, *_WAIT, *_CHECK)))
 _PART = re.compile(r"\.(?:constprop|isra|part|cold|llvm)\b")
-"""How the compiler marks what it made of a function."""
+"""Marks of the compiler on a function that it split or specialised."""
 _LONGEST = 128
-"""Characters of a symbol that are looked at: the longest that a kernel told for long."""
+"""Characters of a symbol that are looked at: for long the longest that kernels reported."""
 
 
-def tells(function: str) -> bool:
-    """Whether a function in a trace tells one fault from another."""
+def identifies(function: str) -> bool:
+    """Whether a function in a trace distinguishes a fault from others."""
     whole = _PART.split(function[:_LONGEST], maxsplit=1)[0].lstrip("_")
-    return _UNTELLING.fullmatch(whole) is None
+    return _UNSPECIFIC.fullmatch(whole) is None

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of data that count, by the instruction that touched them. told_lines.py has the layout, too. */
-#ifndef TOLD_LINES_H
-#define TOLD_LINES_H
+/* Lines of data that count, by the instruction that touched them. listed_lines.py has the layout, too. */
+#ifndef LISTED_LINES_H
+#define LISTED_LINES_H
 
 #include <stdint.h>
 
 #include "seen_lines.h"
 
-struct told_line {
+struct listed_line {
 	uint64_t line; /* its number */
 	uint64_t touched, written; /* bytes: of the instruction; of whoever wrote to the line */
 	uint64_t writer; /* where that was, of lines that CPUs share */
@@ -28,12 +28,12 @@ static inline uint64_t bytes_beyond(uint64_t address, uint64_t size)
 	return size <= within ? 0 : size - within >= 64 ? ~0ULL : (1ULL << (size - within)) - 1;
 }
 
-/* Where there is no room, nobody tells what the line is, as of one without a name. */
-static inline void tell_line(struct told_line *told, uint64_t room, const struct told_line *one)
+/* A line that there is no room for stays unlisted, and counts as one without a name. */
+static inline void list_line(struct listed_line *table, uint64_t room, const struct listed_line *one)
 {
 	uint64_t slot = mixed(one->line << 18 ^ one->place) % room;
 	for (int tried = 0; tried < TRIED; tried++, slot = (slot + 1) % room) {
-		struct told_line *found = &told[slot];
+		struct listed_line *found = &table[slot];
 		if (found->lines != 0 &&
 		    (found->line != one->line || found->place != one->place || found->kind != one->kind))
 			continue;

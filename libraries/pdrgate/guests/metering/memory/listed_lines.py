@@ -1,10 +1,10 @@
-"""Lines of data that a plugin tells one by one, each with the instruction that touched it."""
+"""Lines of data that a plugin lists one by one, each with the instruction that touched it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-TOLD_LINE = np.dtype(
+LISTED_LINE = np.dtype(
     [
         ("line", "<u8"), ("touched", "<u8"), ("written", "<u8"), ("writer", "<u8"), ("place", "<u4"), ("lines", "<u4"),
         ("kind", "<u4"), ("missed_l2", "<u4"), ("missed_last", "<u4"), ("first_ever", "<u4"),
