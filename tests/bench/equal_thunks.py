@@ -1,6 +1,6 @@
 """Stored comparisons of equal builds, judged again by branches and returns through thunks: is none red?
 
-.venv/bin/python tests/bench/equal_thunks.py RESULTS...
+PYTHONPATH=libraries:tests/fakes .venv/bin/python tests/bench/equal_thunks.py RESULTS...
 
 RESULTS are folders below which finished runs lie. Prints what the two boots or more of a build lie apart by, what the
 two builds do, and what would have surely changed.

@@ -1,7 +1,8 @@
 """Comparisons on guests of several CPUs alone: what two builds differ by there, how often equal ones are told as
 different, and what it takes.
 
-    sudo .venv/bin/python tests/bench/several_cpus.py BASELINE CANDIDATE RESULTS SCENARIO... [--times N] [--living]
+    sudo env PYTHONPATH=libraries:tests/fakes .venv/bin/python tests/bench/several_cpus.py \\
+        BASELINE CANDIDATE RESULTS SCENARIO... [--times N] [--living]
         [--cpus 2|3|4]
 
 Builds are named as for `pdrgate gate --kernel`; a scenario is the name of a data path, or a scenario file in

@@ -15,7 +15,7 @@ from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.cli.affected import affected
 from pdrgate.differences import code_differences as comparing
-from pdrgate.differences.code_differences import Difference, code_differences
+from pdrgate.differences.code_differences import CodeDifference, code_differences
 from pdrgate.differences.kernel_image import linked_kernel
 
 pytestmark = pytest.mark.guest
@@ -39,7 +39,7 @@ def test_one_changed_instruction_is_one_function_and_nothing_else_differs(
     other = replace(matrix_kernel, image=changed)
     monkeypatch.setattr(comparing, "linked_image", lambda of: changed if of == changed else linked_image(of))
     found = code_differences(matrix_kernel, other)
-    assert found.differ == (Difference("function", "", "ip_forward", "changed"),)
+    assert found.differ == (CodeDifference("function", "", "ip_forward", "changed"),)
     assert found.functions > 30_000
     assert found.variables > 15_000
     assert found.modules > 100

@@ -5,15 +5,15 @@ from __future__ import annotations
 from made_results import compared, result, scenario
 
 from pdrgate.differences.affected_paths import affected_paths
-from pdrgate.differences.code_differences import CodeDifferences, Difference
+from pdrgate.differences.code_differences import CodeDifference, CodeDifferences
 from pdrgate.reports.words.affected_words import affected_lines, affected_values
 
-_FORWARD = Difference("function", "", "ip6_forward", "changed")
-_MODULE = Difference("function", "nf_tables", "nft_do_chain", "new")
-_VARIABLE = Difference("variable", "", "ip6_forward", "changed")
+_FORWARD = CodeDifference("function", "", "ip6_forward", "changed")
+_MODULE = CodeDifference("function", "nf_tables", "nft_do_chain", "new")
+_VARIABLE = CodeDifference("variable", "", "ip6_forward", "changed")
 
 
-def differences(*differ: Difference, functions: int = 100) -> CodeDifferences:
+def differences(*differ: CodeDifference, functions: int = 100) -> CodeDifferences:
     return CodeDifferences(functions, 50, 3, differ, ("module tun: one build has it",))
 
 
@@ -60,5 +60,5 @@ def test_values_hold_all_that_the_lines_say() -> None:
 
 
 def test_a_strangers_name_controls_no_terminal() -> None:
-    found = differences(Difference("function", "", "ip6\x1b[31m", "changed"))
+    found = differences(CodeDifference("function", "", "ip6\x1b[31m", "changed"))
     assert not any("\x1b" in line for line in affected_lines(found, ()))

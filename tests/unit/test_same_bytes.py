@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdrgate.builds.elf_file import EXECUTABLE, Section
-from pdrgate.differences.kernel_image import KernelImage, Place, plain_name, says_something
+from pdrgate.differences.kernel_image import CodePlace, KernelImage, plain_name, says_something
 from pdrgate.differences.same_bytes import SameBytes
 
 TEXT, RODATA, DATA = 0xFFFFFFFF81000000, 0xFFFFFFFF82000000, 0xFFFFFFFF83000000
@@ -26,13 +26,13 @@ class Made:
     content: bytearray = field(default_factory=lambda: bytearray(3 * SIZE))
     symbols: dict[int, str] = field(default_factory=dict)
 
-    def put(self, address: int, content: bytes, name: str = "") -> Place:
+    def put(self, address: int, content: bytes, name: str = "") -> CodePlace:
         begin = next(at for at in (DATA, RODATA, TEXT) if address >= at)
         offset = (TEXT, RODATA, DATA).index(begin) * SIZE + address - begin
         self.content[offset : offset + len(content)] = content
         if name:
             self.symbols[address] = name
-        return Place(address, offset, len(content))
+        return CodePlace(address, offset, len(content))
 
     @property
     def image(self) -> KernelImage:
@@ -54,7 +54,7 @@ def call(at: int, target: int, behind: bytes = b"") -> bytes:
     return b"\xe8" + struct.pack("<i", target - (at + 5 + len(behind))) + behind
 
 
-def differ(before: Made, old: Place, after: Made, new: Place, *, code: bool = True) -> bool:
+def differ(before: Made, old: CodePlace, after: Made, new: CodePlace, *, code: bool = True) -> bool:
     return list(SameBytes(before.image, after.image, code=code).differing([(old, new)])) == [0]
 
 

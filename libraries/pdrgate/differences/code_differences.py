@@ -12,11 +12,11 @@ from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import module_content, module_places
-from pdrgate.differences.kernel_image import KernelImage, Place, linked_kernel
+from pdrgate.differences.kernel_image import CodePlace, KernelImage, linked_kernel
 from pdrgate.differences.module_objects import ModuleObjects, module_objects
 from pdrgate.differences.same_bytes import SameBytes
 
-Kind = Literal["function", "variable"]
+ObjectKind = Literal["function", "variable"]
 How = Literal["changed", "gone", "new"]
 _Found = TypeVar("_Found")
 _Key = tuple[str, int]
@@ -30,10 +30,10 @@ _MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Difference:
+class CodeDifference:
     """A function or variable that is not the same in both builds."""
 
-    kind: Kind
+    kind: ObjectKind
     module: str
     """The module that has it; empty of the kernel's image."""
     name: str
@@ -49,7 +49,7 @@ class CodeDifferences:
     variables: int
     modules: int
     """Modules that both builds have."""
-    differ: tuple[Difference, ...]
+    differ: tuple[CodeDifference, ...]
     missing: tuple[str, ...] = field(default=())
     """What could not be compared, and counts as different."""
 
@@ -101,29 +101,31 @@ def _image(build: KernelBuild) -> KernelImage:
     return kernel
 
 
-def _of_images(before: KernelImage, after: KernelImage, kind: Kind) -> Iterator[Difference]:
+def _of_images(before: KernelImage, after: KernelImage, kind: ObjectKind) -> Iterator[CodeDifference]:
     code = kind == "function"
     old, new = ((one.functions if code else one.variables) for one in (before, after))
     both = [key for key in old if key in new]
-    pairs: Sequence[tuple[Place, Place]] = [(old[key], new[key]) for key in both]
+    pairs: Sequence[tuple[CodePlace, CodePlace]] = [(old[key], new[key]) for key in both]
     for number in SameBytes(before, after, code=code).differing(pairs):
-        yield Difference(kind, "", both[number][0], "changed")
+        yield CodeDifference(kind, "", both[number][0], "changed")
     yield from _of_one(kind, "", old, new)
 
 
-def _of_modules(module: str, before: ModuleObjects, after: ModuleObjects) -> Iterator[Difference]:
-    kinds: tuple[tuple[Kind, Mapping[_Key, bytes], Mapping[_Key, bytes]], ...] = (
+def _of_modules(module: str, before: ModuleObjects, after: ModuleObjects) -> Iterator[CodeDifference]:
+    kinds: tuple[tuple[ObjectKind, Mapping[_Key, bytes], Mapping[_Key, bytes]], ...] = (
         ("function", before.functions, after.functions), ("variable", before.variables, after.variables),
     )  # fmt: skip
     for kind, old, new in kinds:
         for key in old.keys() & new.keys():
             if old[key] != new[key]:
-                yield Difference(kind, module, key[0], "changed")
+                yield CodeDifference(kind, module, key[0], "changed")
         yield from _of_one(kind, module, old, new)
 
 
-def _of_one(kind: Kind, module: str, old: Mapping[_Key, _Found], new: Mapping[_Key, _Found]) -> Iterator[Difference]:
+def _of_one(
+    kind: ObjectKind, module: str, old: Mapping[_Key, _Found], new: Mapping[_Key, _Found]
+) -> Iterator[CodeDifference]:
     for key in old.keys() - new.keys():
-        yield Difference(kind, module, key[0], "gone")
+        yield CodeDifference(kind, module, key[0], "gone")
     for key in new.keys() - old.keys():
-        yield Difference(kind, module, key[0], "new")
+        yield CodeDifference(kind, module, key[0], "new")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pdrgate.builds.elf_file import ElfFile, Section
 from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
 
-Addresses = npt.NDArray[np.uint64]
+SymbolAddresses = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
 
 _BITS = 1
@@ -50,7 +50,7 @@ _SOURCE = re.compile(
 _TEXT: Final = frozenset(b"\t\n\r\x01\x1b" + bytes(range(0x20, 0x7F)))
 
 
-class Place(NamedTuple):
+class CodePlace(NamedTuple):
     """Where a function or variable lies in an image."""
 
     address: int
@@ -66,13 +66,13 @@ class KernelImage:
     content: npt.NDArray[np.uint8]
     sections: tuple[Section, ...]
     """Those with an address, in the order of their addresses."""
-    addresses: Addresses
+    addresses: SymbolAddresses
     """The address of each symbol, rising."""
     names: tuple[str, ...]
     """The name of each, without the compiler's number."""
-    functions: Mapping[tuple[str, int], Place]
+    functions: Mapping[tuple[str, int], CodePlace]
     """By name, and which one of that name."""
-    variables: Mapping[tuple[str, int], Place]
+    variables: Mapping[tuple[str, int], CodePlace]
 
     def named(self, address: int) -> tuple[str, int] | None:
         """The symbol that an address lies behind, and the distance; None where no section has it."""
@@ -104,7 +104,7 @@ class KernelImage:
         begin = section.offset + address - section.address
         return self.content[begin : begin + most].tobytes()
 
-    def bytes_of(self, place: Place) -> bytes:
+    def bytes_of(self, place: CodePlace) -> bytes:
         """The content of a function or variable."""
         return self.content[place.offset : place.offset + place.size].tobytes()
 
@@ -148,7 +148,7 @@ def says_something(name: str) -> bool:
 
 def _places(
     symbols: Iterable[TypedSymbol], ordered: list[int], sections: tuple[Section, ...], kinds: frozenset[str]
-) -> Iterator[tuple[str, Place]]:
+) -> Iterator[tuple[str, CodePlace]]:
     follows = dict(itertools.pairwise(ordered))
     code = kinds is _CODE
     mine = [
@@ -170,10 +170,13 @@ def _places(
         seen.add(symbol.address)
         size = min(follows.get(symbol.address, end), end) - symbol.address
         size = size if code else min(size, _LONGEST)
-        yield plain_name(symbol.name), Place(symbol.address, section.offset + symbol.address - section.address, size)
+        yield (
+            plain_name(symbol.name),
+            CodePlace(symbol.address, section.offset + symbol.address - section.address, size),
+        )
 
 
-def _numbered(places: Iterable[tuple[str, Place]]) -> Iterator[tuple[tuple[str, int], Place]]:
+def _numbered(places: Iterable[tuple[str, CodePlace]]) -> Iterator[tuple[tuple[str, int], CodePlace]]:
     """Places by name and which one of that name: static functions share names."""
     counts: dict[str, int] = {}
     for name, place in places:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.differences.kernel_image import Addresses, KernelImage, Numbers, Place, is_code
+from pdrgate.differences.kernel_image import CodePlace, KernelImage, Numbers, SymbolAddresses, is_code
 
 _FIELD = 4
 _BEHIND: Final = (0, 1, 2, 4)
@@ -42,7 +42,7 @@ class SameBytes:
             np.array([ids.setdefault(name, len(ids)) for name in one.names], np.int64) for one in (before, after)
         )
 
-    def differing(self, pairs: Sequence[tuple[Place, Place]]) -> Iterator[int]:
+    def differing(self, pairs: Sequence[tuple[CodePlace, CodePlace]]) -> Iterator[int]:
         """The numbers of the pairs that do not say the same."""
         same_size: list[int] = []
         for number, (old, new) in enumerate(pairs):
@@ -56,7 +56,7 @@ class SameBytes:
         for chunk in _chunks(same_size, [pairs[number][0].size for number in same_size]):
             yield from self._of_chunk(chunk, pairs)
 
-    def _of_chunk(self, chunk: Sequence[int], pairs: Sequence[tuple[Place, Place]]) -> Iterator[int]:
+    def _of_chunk(self, chunk: Sequence[int], pairs: Sequence[tuple[CodePlace, CodePlace]]) -> Iterator[int]:
         """The pairs of a chunk that differ. Those that differ in other than whole fields are looked at byte by byte."""
         sizes = np.array([pairs[number][0].size for number in chunk], np.int64)
         of_pair = np.repeat(np.arange(len(chunk)), sizes)
@@ -82,7 +82,7 @@ class SameBytes:
             if not self._same(self._before.bytes_of(old), self._after.bytes_of(new), old.address, new.address):
                 yield chunk[one]
 
-    def _same_names(self, before: Addresses, after: Addresses) -> npt.NDArray[np.bool_]:
+    def _same_names(self, before: SymbolAddresses, after: SymbolAddresses) -> npt.NDArray[np.bool_]:
         """Whether addresses of code, or of variables without content, have the same name."""
         found = []
         for image, ids, targets in zip((self._before, self._after), self._ids, (before, after), strict=True):
@@ -98,7 +98,7 @@ class SameBytes:
         same: npt.NDArray[np.bool_] = (id_before == id_after) & (off_before == off_after) & in_before & in_after
         return same
 
-    def _same_but_for_padding(self, one: bytes, other: bytes, old: Place, new: Place) -> bool:
+    def _same_but_for_padding(self, one: bytes, other: bytes, old: CodePlace, new: CodePlace) -> bool:
         one, other = _PADDING.sub(b"", one), _PADDING.sub(b"", other)
         return len(one) == len(other) and self._same(one, other, old.address, new.address)
 

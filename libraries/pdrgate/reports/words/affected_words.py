@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pdrgate.differences.affected_paths import PathRuns
-from pdrgate.differences.code_differences import CodeDifferences, Difference, Kind
+from pdrgate.differences.code_differences import CodeDifference, CodeDifferences, ObjectKind
 from pdrgate.values.printable import printable
 
 _LISTED = 40
@@ -16,7 +16,7 @@ _NAMED = 4
 
 def affected_lines(found: CodeDifferences, paths: Sequence[PathRuns]) -> Iterator[str]:
     """Lines of text: how much differs, what, and on which paths."""
-    kinds: tuple[tuple[Kind, int], ...] = (("function", found.functions), ("variable", found.variables))
+    kinds: tuple[tuple[ObjectKind, int], ...] = (("function", found.functions), ("variable", found.variables))
     for kind, number in kinds:
         differ = [one for one in found.differ if one.kind == kind]
         changed, gone, new = (sum(one.how == how for one in differ) for how in ("changed", "gone", "new"))
@@ -51,7 +51,7 @@ def affected_values(found: CodeDifferences, paths: Sequence[PathRuns]) -> Mappin
     }
 
 
-def _named(one: Difference) -> str:
+def _named(one: CodeDifference) -> str:
     return printable(f"{one.module}: {one.name}" if one.module else one.name)
 
 
