@@ -176,7 +176,7 @@ def test_what_the_command_prints_and_exits_with(
     assert main(["bisect", "a", "b", "c", "z", "--output", "ends"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[1].startswith("c is the first bad build: a packet costs ")
-    assert told[2].startswith("  instructions per packet by function")
+    assert told[2].startswith("  Instructions per packet by function")
     assert told[4].split()[:2] == ["fib_rules_lookup", "0.0"]
     assert any(line.split()[:2] == ["a", "packet"] for line in told[5:])
     assert main(["bisect", "a", "b", "z", "--format", "json"]) == 0

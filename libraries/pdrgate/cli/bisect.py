@@ -195,13 +195,16 @@ def _one(session: Session, ends: BisectionEnds, build: str, form: str) -> int:
 
 
 def _tell(found: Bisected, form: str) -> None:
-    from pdrgate.reports.words.costs import change_lines
+    from pdrgate.reports.markup.columns import table_lines
+    from pdrgate.reports.words.costs import changes_table
 
     if form == "json":
         echo_json(found)
         return
     click.echo("")
-    click.echo("\n  ".join(map(printable, (found.sentence, *change_lines(found.functions, found.change)))))
+    table = changes_table(found.functions, found.change)
+    lines = [f"  {table.caption}:", *table_lines(table, indent="    ")] if table is not None else []
+    click.echo("\n".join(map(printable, (found.sentence, *lines))))
 
 
 def _session(
