@@ -20,7 +20,7 @@ from configurations import NAMESPACES, compared
 from pdrgate.gate.run.profile import PROFILES
 from pdrgate.gate.run.progress import Progress, Upcoming
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.reports.words.latencies import latency_by_build, latency_lines
+from pdrgate.reports.words.latencies import latency_by_build, latency_part
 from pdrgate.testbeds import Testbed
 
 TESTBEDS = {"netns": NAMESPACES, "guest": NAMESPACES.with_name("steady-guest.yaml")}
@@ -73,7 +73,7 @@ def main() -> None:
                 deviation = f"{change.evidence.deviation:.2%}" if change.evidence else "unknown"
                 print(f"  {change.measurand}: {change.change:+.1%}, pairs deviate by {deviation}")
             result = found.result()
-            for line in latency_lines(result):
+            for line in latency_part(result).lines:
                 print(f"  {line}")
             for side, by_share in latency_by_build(result):
                 told = [

@@ -23,7 +23,8 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.measurands.counted.load_cost import MapMemory, VerifiedInstructions
-from pdrgate.reports.words.frame_words import frames_tables
+from pdrgate.reports.pages.blocks import whole_html
+from pdrgate.reports.words.frame_words import frames_part
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds import load_testbed
 from pdrgate.values.errors import SutError
@@ -81,7 +82,7 @@ def test_the_verdict_on_two_builds(session: Session, tmp_path: Path, case: str, 
     assert comparison.boots == []
     stored = session.record.result().scenarios[0].details.frames
     if case != "sends back":
-        page = "\n".join(frames_tables(session.record.result().scenarios[0]))
+        page = "\n".join(whole_html([frames_part(session.record.result().scenarios[0])]))
         assert "<mark>" in page
         assert all(one.sent and one.must_be and one.got and one.differences for one in stored)
         told = "\n".join(session.observer.sentences)  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from pdrgate.reports.ci.allure import tell_allure
 from pdrgate.reports.ci.allure.folder import CONFIGURATION_FILE
 from pdrgate.reports.ci.allure.settings import categories, environment, executor, job_links, labelled
 from pdrgate.reports.ci.pipeline import pipeline
-from pdrgate.reports.pages.scenario_parts import Picture
+from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.words.headline import scenario_fault, scenario_headline
 from pdrgate.results.model import BootResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict

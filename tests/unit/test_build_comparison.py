@@ -48,7 +48,7 @@ from pdrgate.record.phase import Phase
 from pdrgate.replication import NoiseFloor
 from pdrgate.replication.replicates import Replicates
 from pdrgate.reports.ci.markdown import run_markdown
-from pdrgate.reports.words.arrival_words import starved_lines
+from pdrgate.reports.words.arrival_words import arrivals_part
 from pdrgate.reports.words.noise_words import noise_lines
 from pdrgate.results.model import RunResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
@@ -499,7 +499,7 @@ def test_end_hosts_that_starve_alike_pass(tmp_path: Path) -> None:
     least = {point.load: point.least for point in assessment.loads if point.least is not None}
     assert len(least) == 4
     assert min(least, key=lambda load: least[load]) == sorted(least)[1]  # 1.25 times the PDR
-    told = starved_lines(result.scenarios[0])
+    told = arrivals_part(result.scenarios[0]).lines
     assert [line.partition(": ")[0] for line in told] == ["baseline", "candidate"]
     assert all(f"{Rate(rate)} of {Rate(load)}" in told[1] for load, rate in least.items())
 

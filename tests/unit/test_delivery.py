@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from causes import because
 from flat_values import changed, flat_scenario, flat_trial
+from html_fragments import fragments
 
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import LOOKS, Trial
-from pdrgate.reports.pages.scenario_parts import fragments
-from pdrgate.reports.words.arrival_words import arrivals_lines
+from pdrgate.reports.words.arrival_words import arrivals_part
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.delivery import Delivered, counted_by
 from pdrgate.traffic.frames import Frames
@@ -151,7 +151,7 @@ def test_gaps_are_told_by_the_class_that_so_many_lie_in_or_below() -> None:
     assert fast.packets_per_call == 2.0
     assert arrivals([flat_trial(1000.0, 1.0, 1000, 1000, sending_time=1.0, phase=Phase.REPEAT)]) == ()
     shown = flat_scenario(name="udp", title="UDP", verdict=Verdict.PASS, reason="", arrivals=(slow, fast))
-    assert arrivals_lines(shown) == [
+    assert list(arrivals_part(shown).lines) == [
         "arrivals: half of the gaps < 2 µs, 99 % < 2 µs at 1 kpps (2 packets a call); half of the gaps < 1 µs, 99 % "
         "longer at 2 kpps (2 packets a call)"
     ]

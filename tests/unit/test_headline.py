@@ -17,7 +17,7 @@ from pdrgate.measurands.memory.shared_lines import InterprocessorInterrupts, Loc
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
-from pdrgate.reports.pages.html_tables import measurands_table
+from pdrgate.reports.pages.blocks import measurands_html
 from pdrgate.reports.words.headline import (
     HEADLINE_LENGTH,
     headline,
@@ -172,7 +172,7 @@ def test_of_what_memory_trials_count_no_share_is_told() -> None:
     )  # fmt: skip
     (row,) = [row for row in measurand_rows(found(misses)) if row.name == "last-level misses"]
     told = "+1.0 (+0.9 to +1.0)"
-    assert (row.change, row.changed) == (told, f"{told} in bpf:router, tolerance 0.02 more")
+    assert (row.change, row.where) == (told, "in bpf:router, tolerance 0.02 more")
     older = dataclasses.replace(misses, lower=0.9986, upper=0.9986)
     assert change_told(older) == "+1.0", "results of older versions have no interval of it"
     assert "99.9" not in scenario_headline(found(change(), misses))
@@ -255,8 +255,8 @@ _HIDDEN = Evidence(slower=0.1, faster=-0.1, pairs=6, deviation=0.05, resolves=0.
 def test_what_is_not_judged_says_why(one: ChangeResult, why: str) -> None:
     told = found(change("PDR"), one)
     (row,) = [row for row in measurand_rows(told) if row.name == one.measurand]
-    assert row.marked == f"not judged: {why}"
-    assert why in measurands_table(told)
+    assert (row.word, row.why) == ("not judged", why)
+    assert why in measurands_html(told)
     assert why in run_markdown(result(told))
     screen = io.StringIO()
     show_verdict(result(told), Screen(screen, live=False))

@@ -17,7 +17,7 @@ from pdrgate.measurands.measurand import is_counted
 from pdrgate.measurands.rates.latency import MedianLatency, TailLatency, probe_rate
 from pdrgate.record.stretch import Latency
 from pdrgate.record.trial import Trial
-from pdrgate.reports.words.latencies import latency_cells, latency_lines
+from pdrgate.reports.words.latencies import latency_cells, latency_part
 from pdrgate.results.model import ChangeResult, LatencyResult, PdrResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -91,7 +91,7 @@ def test_what_lies_in_too_wide_a_bucket_is_told_and_not_judged() -> None:
 def test_the_width_of_a_bucket_is_told_with_the_latency() -> None:
     found = latencies([[bucketed("latency50", 1e-3, 2e-3), bucketed("latency50", 2e-3, 3e-3)]])
     assert [latency_cells(one)[0::2] for one in found] == [("500 µs to 1.5 ms", "1.5 ms to 2.5 ms")]
-    (line,) = latency_lines(stored(latency=found))
+    (line,) = latency_part(stored(latency=found)).lines
     assert line.endswith("(500 kpps) (the generator's buckets; what is within 15 % is judged)")
     (exact,) = latencies([[trial("latency50")]])
     assert latency_cells(exact)[0] == "100 µs"

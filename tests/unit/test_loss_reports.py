@@ -3,11 +3,12 @@
 import msgspec
 from console_lines import verdict_lines
 from flat_values import changed, flat_side
+from html_fragments import fragments
 from made_results import result, scenario
 
 from pdrgate.history.results import encoded, read_result, write_result
 from pdrgate.reports import plots
-from pdrgate.reports.pages.scenario_parts import fragments, pictures
+from pdrgate.reports.pages.scenario_pictures import pictures
 from pdrgate.reports.plots.lost_packets import _bars
 from pdrgate.results.losses import LossResult, PlaceLoss
 

@@ -16,8 +16,9 @@ from markdown_it import MarkdownIt
 
 from pdrgate.cli import main
 from pdrgate.reports.ci.markdown import comparison_markdown, run_markdown
-from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
-from pdrgate.reports.words.packet_way import packet_way
+from pdrgate.reports.markup.gfm import block, cut, markdown_text, table_markdown
+from pdrgate.reports.tree import Cell, Column, Table
+from pdrgate.reports.words.packet_way import way_part
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,
@@ -102,7 +103,7 @@ def test_a_regression_begins_with_its_verdict_and_has_all_that_a_reviewer_asks()
     assert told.splitlines()[0] == "**REGRESSION:** slower by 5 %"
     head, row, functions_head, function, grounds_head, grounds = cells(told)
     assert "\n\n#### IPv6 routing\n\n" in told
-    assert head == ["", "base", "candidate", "change"]
+    assert head == ["measurand", "base", "candidate", "change"]
     assert row == ["PDR", "1 Mpps", "950 kpps", "✗ REGRESSION<br>-5.0% (-6.0% to -4.0%)"]
     assert "In brackets: the interval of the change, 95 % for both comparisons together." in told
     assert grounds_head[3:] == ["evidence", "resolvable change"]
@@ -165,12 +166,12 @@ def test_of_several_scenarios_each_says_its_verdict() -> None:
     other = dataclasses.replace(scenario("PASS"), title="IPv4 routing", reason="not slower")
     told = run_markdown(regression(compared(), other))
     assert "#### IPv4 routing: ✓ PASS\n" in told and "#### IPv6 routing: ✗ REGRESSION\n" in told
-    assert "by function (IPv6 routing)" in told
+    assert "(inlined functions count for their callers) (IPv6 routing)" in told
 
 
 def test_without_a_baseline_the_values_are_told() -> None:
     head, row = cells(run_markdown(result(scenario())))
-    assert head == ["", "value", "95 % interval"]
+    assert head == ["measurand", "value", "95 % interval"]
     assert row == ["PDR", "1 Mpps", "990 kpps .. 1.01 Mpps"]
 
 
@@ -202,7 +203,7 @@ def test_the_way_of_a_packet_is_drawn_in_text_with_what_changed() -> None:
     told = run_markdown(regression(compared(sides=sides)))
     assert re.search(r"\nnet_rx_action +1000 +1800 +\+800  █{20}\n", told)
     assert re.search(r"\n  new_hash +0 +800 +\+800  █{20}\n", told)
-    assert packet_way(compared()) == []
+    assert not way_part(compared()).brief
 
 
 # --- names ---
@@ -239,7 +240,7 @@ def test_a_hostile_name_is_harmless_wherever_it_stands(evil: str) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_a_text_and_any_code_is_code(told: str) -> None:
     line = " ".join(told.split())
-    shown = markdown_table(("a", "b"), [[markdown_text(told), code(told)]])
+    shown = table_markdown(Table("", (Column("a"), Column("b")), [[Cell(told), Cell(told, is_name=True)]]))
     assert not {"html_inline", "link_open", "em_open", "strong_open", "s_open", "image"} & set(
         tags(f"x {markdown_text(told)}")
     )

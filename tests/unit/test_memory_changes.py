@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from html_fragments import fragments
 from hypothesis import given
 from hypothesis import strategies as st
 from made_results import result, scenario
@@ -23,12 +24,12 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging, MemoryCounts, MemorySeen, Occasion, Seen
 from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.markdown import run_markdown
-from pdrgate.reports.console.ending import show_verdict
+from pdrgate.reports.console.ending import part_lines, show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.pages.overview import evidence
-from pdrgate.reports.pages.scenario_parts import fragments
 from pdrgate.reports.pages.summary import summary_page
-from pdrgate.reports.words.memory_words import memory_lines, memory_table
+from pdrgate.reports.tree import Table
+from pdrgate.reports.words.memory_words import MEMORY_CAPTION, memory_part
 from pdrgate.results.model import ChangeResult, MemoryFunction, MemoryResult
 from pdrgate.results.verdict import Verdict
 
@@ -129,8 +130,8 @@ def test_it_is_told_what_the_lines_are() -> None:
     )
     beside = replace(change, confidence=0.95)
     told = replace(scenario(), verdict=Verdict.REGRESSION, comparison=comparison([beside], "the base", {}, pairs=2))
-    assert memory_lines(told) == [
-        "surely changed for a packet:",
+    assert list(part_lines(memory_part(told))) == [
+        f"{MEMORY_CAPTION}:",
         "  MEASURAND    FUNCTION  BEFORE  AFTER  CHANGE  LINES OF",
         "  cache lines  lookup      11.2   16.2    +5.0  the direct map +4.0, symbols +1.0",
         "               a packet    31.2   36.2    +5.0",
@@ -147,7 +148,7 @@ def test_a_build_of_which_nobody_knows_what_its_lines_are_has_none_of_a_kind() -
     assert known is not None
     (part,) = changed(lines({"lookup": 10.0}, {"lookup": 10.0}), known)["cache lines"].parts
     assert part.kinds == {}
-    assert memory_lines(scenario()) == []
+    assert not memory_part(scenario()).brief
 
 
 def test_a_miss_is_told_with_the_name_of_what_is_missed() -> None:
@@ -165,7 +166,7 @@ def test_a_miss_is_told_with_the_name_of_what_is_missed() -> None:
         "each packet misses the modelled last level 1.0 times more (0.1 -> 1.1), in bpf:filter, 1.0 of map routes"
     )
     told = replace(scenario(), comparison=comparison([change], "the base", {}, pairs=2))
-    assert memory_lines(told)[2].endswith("map routes +1.0")
+    assert list(part_lines(memory_part(told)))[2].endswith("map routes +1.0")
 
 
 def test_what_has_no_kinds_has_a_table_without_them_and_what_is_small_is_summed() -> None:
@@ -177,14 +178,14 @@ def test_what_has_no_kinds_has_a_table_without_them_and_what_is_small_is_summed(
     assert none is not None
     assert some is not None
     told = replace(scenario(), comparison=comparison([changed(none, some)["atomics"]], "the base", {}, pairs=2))
-    table = memory_table(told)
-    assert table is not None
-    assert table.head[-1] == "change"
-    assert table.rows[-3:] == (
-        ("", "3 other functions", "", "", "+3.0"),
-        ("", "these together", "", "", "+7.0"),
-        ("", "a packet", "0.0", "7.0", "+7.0"),
-    )
+    (table,) = memory_part(told).brief
+    assert isinstance(table, Table)
+    assert table.columns[-1].name == "change"
+    assert [[cell.text for cell in row] for row in table.rows[-3:]] == [
+        ["", "3 other functions", "", "", "+3.0"],
+        ["", "these together", "", "", "+7.0"],
+        ["", "a packet", "0.0", "7.0", "+7.0"],
+    ]
 
 
 def test_what_boots_of_one_build_differ_by_is_no_change() -> None:

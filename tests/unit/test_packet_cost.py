@@ -14,6 +14,7 @@ from console_lines import verdict_lines
 from counting_testbed import CountingTestbed
 from fake_testbed import CONFIG, FakeTestbed, Watcher, gate, new_session
 from flat_values import changed, flat_trial
+from html_fragments import fragments
 from known_noise import KnownNoise
 from made_results import result, scenario
 from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
@@ -36,8 +37,7 @@ from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.reports import plots
-from pdrgate.reports.pages import html_tables
-from pdrgate.reports.pages.scenario_parts import fragments, pictures
+from pdrgate.reports.pages.scenario_pictures import pictures
 from pdrgate.results.model import (
     ChangeResult,
     ComparisonResult,
@@ -353,7 +353,7 @@ def shown_result() -> RunResult:
 
 def test_the_console_ends_with_the_five_largest_sure_changes():
     lines = verdict_lines(shown_result())
-    at = lines.index("  instructions per packet by function, the largest 5 of 63 changes:")
+    at = next(at for at, line in enumerate(lines) if line.endswith(", the largest 5 of 63 changes:"))
     assert [line.split() for line in lines[at + 1 :]] == [
         ["FUNCTION", "BEFORE", "AFTER", "CHANGE"],
         ["migrate_enable", "0.0", "130.0", "+130.0"],
@@ -377,7 +377,7 @@ def test_pages_show_functions_before_and_after():
     text = "".join(fragments(entry))
     assert "migrate_enable" in text
     assert "+130.0" in text
-    assert "what the compiler inlined counts for the function that it was inlined into" in text
+    assert "inlined functions count for their callers" in text
     assert "within what trials differ by" in text
     assert "f50" not in text  # the largest 40 only
     assert any(picture.name.endswith("-functions") for picture in pictures(entry))
@@ -389,8 +389,8 @@ def test_a_run_without_a_comparison_shows_its_largest_functions():
     assert "__dev_queue_xmit" in "".join(fragments(alone))
     assert plots.functions(alone) is not None
     assert plots.functions(changed(alone, cost=None)) is None
-    many = cost({f"f{n}": 50.0 - n for n in range(45)}, {})
-    assert "5 smaller ones" in html_tables.cost_table(many, "baseline")
+    many = changed(alone, cost=cost({f"f{n}": 50.0 - n for n in range(45)}, {}))
+    assert "5 smaller ones" in "".join(fragments(many))
 
 
 def test_a_trial_in_which_nothing_was_sent_is_read_again_and_is_no_trial_of_a_curve(tmp_path):

@@ -22,7 +22,8 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.guests.metering.meter import Executed, Followed
 from pdrgate.guests.metering.program_calls import program_calls
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
-from pdrgate.reports.words.vector_words import vectors_lines
+from pdrgate.reports.console.ending import part_lines
+from pdrgate.reports.words.vector_words import vectors_part
 from pdrgate.results.model import Details, ScenarioResult
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Verdict
@@ -153,11 +154,10 @@ def test_what_nobody_runs_is_told_in_a_line(capture: PacketVectors) -> None:
         capture="flows.pcap", sha256="", packets=3, kind="xdp", loads=2, runs=202, vectors=both.vectors(),
         remarks=both.remarks(),
     )  # fmt: skip
-    lines = vectors_lines(
-        ScenarioResult(
-            name="", title="", verdict=judgement.verdict, reason=judgement.reason, details=Details(vectors=vectors)
-        )
+    shown = ScenarioResult(
+        name="", title="", verdict=judgement.verdict, reason=judgement.reason, details=Details(vectors=vectors)
     )
+    lines = list(part_lines(vectors_part(shown)))
     assert lines[0] == (
         "3 packets of flows.pcap, 2 unlike, run 202 times in each of 2 loads; the candidate returns XDP_PASS 2, "
         "not run (Invalid argument) 1"

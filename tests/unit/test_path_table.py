@@ -10,8 +10,8 @@ import made_results
 from flat_values import changed
 from rule_changes import value_changes
 
-from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands.counted.load_cost import MapMemory
+from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
@@ -20,8 +20,8 @@ from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.words.headline import headline
 from pdrgate.reports.words.path_remarks import noticed, said_of_paths, shared_changes
-from pdrgate.reports.words.path_table import heading, is_portfolio, lines_that_tell, path_lines
-from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, PartChange, ScenarioResult
+from pdrgate.reports.words.path_table import heading, is_portfolio, lines_that_tell, path_lines, paths_table
+from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, PartChange, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 
@@ -50,10 +50,15 @@ RUN = made_results.result(
 )
 
 
+def texts(result: RunResult) -> list[list[str]]:
+    """The cells of the table of paths."""
+    return [[cell.text for cell in row] for row in paths_table(path_lines(result), result).rows]
+
+
 def test_the_worst_path_is_first() -> None:
     assert is_portfolio(RUN)
     assert [one.path for one in path_lines(RUN)] == ["IPv6 Routing", "Redirection By tc", "A Bridge", "NAT"]
-    assert path_lines(RUN)[0].cells == ("IPv6 Routing", "5000", "5150", "+3.0% (+2.9% to +3.1%)", "REGRESSION")
+    assert texts(RUN)[0] == ["IPv6 Routing", "5000", "5150", "+3.0% (+2.9% to +3.1%)"]
 
 
 def test_numbers_of_a_path_differ_by_the_change_beside_them() -> None:
@@ -66,11 +71,11 @@ def test_numbers_of_a_path_differ_by_the_change_beside_them() -> None:
     assert path.comparison is not None
     cost = replace(path.comparison.changes[0], verdict=Verdict.PASS)
     red = changed(path, comparison=replace(path.comparison, changes=(cost, atomics)))
-    assert path_lines(made_results.result(red, *RUN.scenarios[:1]))[0].cells[1:4] == (
+    assert texts(made_results.result(red, *RUN.scenarios[:1]))[0][1:] == [
         "24 atomics/packet",
         "24.8 atomics/packet",
         "+0.8, by function +1.6 (+1.5 to +1.7)",
-    )
+    ]
 
 
 def test_functions_that_changed_on_several_paths_are_told_once() -> None:
@@ -123,7 +128,7 @@ def test_ci_servers_have_the_table_as_what_the_suite_printed() -> None:
     told = ElementTree.fromstring(junit(RUN)).findtext("system-out")
     assert told is not None
     lines = told.strip().splitlines()
-    assert [line.split("  ")[0] for line in lines[:3]] == ["path", "IPv6 Routing", "Redirection By tc"]
+    assert [line.split("  ")[0] for line in lines[:3]] == ["PATH", "IPv6 Routing", "Redirection By tc"]
     assert lines[1].endswith("REGRESSION")
     assert shared_changes(RUN)[0] in lines
     robots = b"<testsuite name='r'><testcase name='NAT' classname='x'/></testsuite>"

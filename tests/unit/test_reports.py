@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from causes import because
 from flat_values import changed, flat_side
+from html_fragments import fragments
 from made_results import pdr, result, scenario, trial, written
 from simulated_sut import RealisticCurve, SimulatedSut
 
@@ -21,12 +22,13 @@ from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.pages.icicle import icicle
-from pdrgate.reports.pages.scenario_parts import Picture, fragments, pictures, stem
+from pdrgate.reports.pages.scenario_pictures import Picture, pictures, stem
 from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 from pdrgate.reports.words.headline import fault_in_words, scenario_fault, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.measurands import MeasurandLine
+from pdrgate.reports.words.packet_way import Way, tree_of
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import (
     BootResult,
@@ -291,7 +293,7 @@ def path(*frames: tuple[str, int | None, float]) -> CostResult:
 def test_the_way_of_a_packet_is_drawn_with_what_changed_in_words() -> None:
     before = path(("rx", None, 1000.0), ("poll", 0, 600.0), ("gone_now", 0, 400.0))
     after = path(("rx", None, 1100.0), ("poll", 0, 600.4), (EVIL, 1, 300.0), ("lock", 0, 500.0), ("tiny", 7, 0.5))
-    page = Page(html := icicle(after, before))
+    page = Page(html := icicle(Way(tree_of(after, before), is_compared=True)))
     words = ["rx +100", "poll", "lock new", "gone_now gone"]
     assert [word for word in words if word in page.text] == words
     assert (
@@ -302,7 +304,7 @@ def test_the_way_of_a_packet_is_drawn_with_what_changed_in_words() -> None:
     assert html.count("<rect") == 5  # what is too narrow to be seen is not drawn
     lowest = max(float(y) + float(tall) for y, tall in re.findall(r'<rect[^>]* y="(\d+)"[^>]* height="(\d+)"', html))
     assert re.findall(r'viewBox="0 0 [\d.]+ (\d+)"', html) == [f"{lowest + 1:.0f}"]  # as high as what is drawn
-    alone = Page(icicle(after))
+    alone = Page(icicle(Way(tree_of(after), is_compared=False)))
     assert "new" not in alone.text and "before" not in alone.text and "rx: 1100.0 instr" in alone.text
     sides = [changed(one, cost=cost) for one, cost in zip(compared().builds.sides, (before, after), strict=True)]
     assert html in list(fragments(changed(compared(), sides=tuple(sides))))
@@ -440,7 +442,5 @@ def test_a_stored_result_makes_the_same_page_twice(tmp_path: Path) -> None:
     ],
 )
 def test_a_title_says_nothing_twice(name: str, unit: str, title: str) -> None:
-    line = MeasurandLine(
-        name=name, unit=unit, value="1", interval="", baseline="", change="", confidence="", verdict=None
-    )
+    line = MeasurandLine(name=name, unit=unit, interval="", baseline="", change="", confidence="", verdict=None)
     assert line.title == title

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from console_lines import verdict_lines
 from flat_values import changed
+from html_fragments import fragments
 from made_results import result, scenario
 from markupsafe import Markup
 from retis_server import local_retis
@@ -30,7 +31,6 @@ from pdrgate.observers.retis.tracer import counted
 from pdrgate.observers.watching import Observation, watching
 from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.markdown import run_markdown
-from pdrgate.reports.pages.scenario_parts import fragments
 from pdrgate.results.drops import DropPlace, DropsResult
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import Details
@@ -76,10 +76,10 @@ def test_who_dropped_and_on_which_way(seen: tuple[events.Dropped, ...]) -> None:
         assert words in tables
     markdown = run_markdown(result(told))
     assert sentence.partition(" (")[0] in markdown
-    assert markdown.count("| dropped by | reason | packets | way of most |\n") == 1
+    assert markdown.count("| dropped by | reason | packets | on this way | way of most |\n") == 1
     assert (
-        "\n| `dst_discard_out` | `NOT_SPECIFIED` | 200 | "
-        "128: `… → ipv6_list_rcv → ip6_sublist_rcv → ip6_sublist_rcv_finish → dst_discard_out` |\n"
+        "\n| `dst_discard_out` | `NOT_SPECIFIED` | 200 | 128 | "
+        "`… → ipv6_list_rcv → ip6_sublist_rcv → ip6_sublist_rcv_finish → dst_discard_out` |\n"
     ) in markdown
     assert msgspec.convert(msgspec.to_builtins(told.details), Details).drops == found
 

@@ -17,7 +17,8 @@ from test_reports import compared as slower
 from pdrgate.reports.markup.robot_text import bold, picture, robot_table, robot_text
 from pdrgate.reports.pages.evidence import evidence_html, fold_html, scenario_html, trials_fold
 from pdrgate.reports.pages.overview import overview
-from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
+from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures
+from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.results.losses import LossResult, PlaceLoss
 from pdrgate.results.model import FunctionChange, RunResult, SideResult
 from pdrgate.results.verdict import Verdict
@@ -48,7 +49,8 @@ def html(documentation: str) -> str:
 def test_no_name_is_more_than_a_name_in_robots_documentation(name: str) -> None:
     told = html(robot_text(name))
     assert re.fullmatch(r"<p>[^<>]*</p>", told), told
-    assert len(Page(html(robot_table(("a", "b"), [(name, "c")]))).tags) == 7  # table, two rows of two cells
+    table = Table("", (Column("a"), Column("b")), [[Cell(name), Cell("c")]])
+    assert len(Page(html(robot_table(table))).tags) == 7  # table, two rows of two cells
     shown = Page(html(picture("data:image/png;base64,AAAA", name)))
     assert [tag for tag in shown.tags if tag not in ("p", "img")] == []
     assert shown.links == ["data:image/png;base64,AAAA"]
@@ -75,7 +77,7 @@ def test_the_first_screen_has_verdict_numbers_picture_functions_losses_and_check
     found = changed(found, sides=sides, comparison=dataclasses.replace(found.comparison, functions=(grown,)))
     run = result(found, verdict=Verdict.REGRESSION, reason="slower: numbers", command="./ci/gate --kernel 'a b'")
     page, metadata = told(run, Picture("p", "Pairs of boots", PNG))
-    order = ["REGRESSION: slower: numbers", "saturation throughput", "__rcu_read_lock", "in the backlog", "checks ok"]
+    order = ["REGRESSION: slower: numbers", "saturation throughput", "__rcu_read_lock", "in the backlog", "✓ ok"]
     assert [page.text.index(words) for words in order] == sorted(page.text.index(words) for words in order)
     (address,) = page.links
     svg = base64.b64decode(address.removeprefix("data:image/svg+xml;base64,")).decode()
@@ -95,8 +97,9 @@ def test_a_check_that_failed_is_told_with_its_sentence() -> None:
     failed = dataclasses.replace(first, passed=False, sentence="TIR 0.46, needs < 0.10")
     curve = dataclasses.replace(found.findings.assessment, checks=(failed, *others))
     page, _ = told(result(changed(found, assessment=curve)))
-    assert f"candidate, {first.name}: FAILED: TIR 0.46, needs < 0.10" in page.text
-    assert f"candidate: {sum(one.passed is True for one in others)} of {len(others) + 1} checks ok" in page.text
+    words = [line for line in page.text.splitlines() if line]
+    assert words[words.index(first.name) :][1:3] == ["✗ failed", "TIR 0.46, needs < 0.10"]
+    assert f"{sum(one.passed is True for one in others)} of {len(others) + 1} checks" in words
 
 
 def test_of_several_scenarios_each_has_its_rows_and_the_gravest_its_evidence() -> None:
@@ -133,6 +136,7 @@ def test_hostile_names_are_harmless_on_robots_pages(name: str) -> None:
 
 def test_in_the_log_the_evidence_is_open_and_all_else_is_folded() -> None:
     found = slower()
+    found = changed(found, sides=[changed(side, fingerprint={"cpus": "2"}) for side in found.builds.sides])
     drawn = list(pictures(found))
     trials = [trial(number, side="candidate", pair=1) for number in (1, 2)]
     fragment = scenario_html(found, drawn, trials)

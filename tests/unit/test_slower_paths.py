@@ -8,7 +8,7 @@ import made_results
 from flat_values import changed
 from test_path_table import path_result
 
-from pdrgate.gate.run.slower_paths import decisive_scenario, searched_besides, slower_paths
+from pdrgate.measurands.slower_paths import decisive_scenario, searched_besides, slower_paths
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import is_portfolio, path_lines
 from pdrgate.results.model import ScenarioResult

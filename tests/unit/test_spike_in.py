@@ -34,7 +34,8 @@ from pdrgate.history.results import read_result
 from pdrgate.hosts.host import CommandError, Completed
 from pdrgate.knobs import knob_from_record
 from pdrgate.reports.ci.markdown import run_markdown
-from pdrgate.reports.pages.scenario_parts import details
+from pdrgate.reports.pages.blocks import whole_html
+from pdrgate.reports.words.scenario_tree import scenario_parts
 from pdrgate.results.model import RunResult, Side, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
@@ -292,7 +293,7 @@ def test_it_is_told_in_every_report(tmp_path: Path) -> None:
     told = f"spike-in: {planted} against the baseline: REGRESSION: slower: "
     assert any(line.strip().startswith(told) for line in verdict_lines(result))
     assert told.replace("spike", "Spike", 1) in run_markdown(result)
-    table = next(details(entry))
+    table = next(whole_html(scenario_parts(entry)))
     assert f"Spike-in: {planted} against the baseline: REGRESSION, 4 pairs of boots" in table
     assert "slowed down" in table
 
@@ -335,7 +336,7 @@ def test_where_nothing_can_be_planted_the_pass_says_so(tmp_path: Path, machine: 
     assert (found.planted, found.slowdown, found.verdict, found.comparison) == ("", None, None, None)
     assert re.search(f"; no slowdown was planted: {why}", result.reason)
     assert any("spike-in: " in line for line in verdict_lines(result))
-    assert "nothing planted" in next(details(result.scenarios[0]))
+    assert "nothing planted" in next(whole_html(scenario_parts(result.scenarios[0])))
 
 
 @pytest.mark.parametrize(

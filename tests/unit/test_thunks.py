@@ -19,8 +19,9 @@ from pdrgate.measurands.functions.more_by_function import limits_of
 from pdrgate.observers.function_names import branches_by, is_thunk, returns_by
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
+from pdrgate.reports.console.ending import part_lines
 from pdrgate.reports.words.measurands import change_told
-from pdrgate.reports.words.memory_words import memory_lines
+from pdrgate.reports.words.memory_words import memory_part
 from pdrgate.results.model import ChangeResult, CostResult
 from pdrgate.results.verdict import Verdict
 
@@ -56,7 +57,7 @@ def test_retpolines_where_the_baseline_has_none_are_a_regression() -> None:
     assert limits_of(change) == pytest.approx((11.4, 11.42))
     assert change_told(change) == "+11.4"
     result = replace(scenario(), comparison=comparison([change], "the base", {}, pairs=2))
-    assert memory_lines(result)[1:] == [
+    assert list(part_lines(memory_part(result)))[1:] == [
         "  MEASURAND           FUNCTION                  BEFORE  AFTER  CHANGE",
         f"  branches by thunks  {RAX}     0.0    8.4    +8.4",
         f"                      {RCX}     0.0    3.0    +3.0",

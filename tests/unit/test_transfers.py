@@ -15,6 +15,7 @@ import pytest
 from causes import because
 from fake_testbed import QUICK, FakeTestbed, Killed, Watcher, new_session
 from flat_values import flat_trial
+from html_fragments import fragments
 from known_noise import OF_TCP, KnownNoise
 from made_results import scenario, written
 from simulated_sut import IdealCurve, SimulatedSut
@@ -40,7 +41,7 @@ from pdrgate.measurands.transfers.tcp import ByteCost, LoadedRoundTrip, Transmis
 from pdrgate.record.phase import Phase
 from pdrgate.record.transfer import EndsCpu, Senders, Transfer
 from pdrgate.record.trial import Trial
-from pdrgate.reports.pages.scenario_parts import fragments, pictures
+from pdrgate.reports.pages.scenario_pictures import pictures
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import read_trials

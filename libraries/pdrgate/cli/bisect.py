@@ -152,15 +152,17 @@ def _each(builds: Sequence[str], steps: Steps, form: str) -> int:
 
 
 def _show(found: Bisected, form: str) -> None:
-    from pdrgate.reports.words.costs import change_lines, total_change
+    from pdrgate.reports.markup.columns import table_lines
+    from pdrgate.reports.words.costs import changes_table, total_change
 
     if form == "json":
         echo_json(found)
         return
     comparison = found.first.comparison
-    lines = change_lines(comparison.functions, total_change(comparison)) if comparison is not None else []
+    table = changes_table(comparison.functions, total_change(comparison)) if comparison is not None else None
+    lines = [f"  {table.caption}:", *table_lines(table, indent="    ")] if table is not None else []
     click.echo("")
-    click.echo("\n  ".join(map(printable, (found.sentence, *lines))))
+    click.echo("\n".join(map(printable, (found.sentence, *lines))))
 
 
 def _show_folder(steps: Steps) -> None:

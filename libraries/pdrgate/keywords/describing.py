@@ -16,8 +16,8 @@ from pdrgate.data_paths.replacing import TIMES, Replacement
 from pdrgate.data_paths.set_up import named_set_up, set_up_of
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import own_program, scenario_of
-from pdrgate.gate.run.slower_paths import slower_paths
 from pdrgate.keywords.state import State
+from pdrgate.measurands.slower_paths import slower_paths
 from pdrgate.record.fate import Fate
 from pdrgate.testbeds import Pinning
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic

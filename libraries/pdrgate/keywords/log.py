@@ -9,18 +9,18 @@ from robot.api import logger
 
 from pdrgate.gate.run.progress import Estimate, Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
-from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.verdicts.against_baseline import so_far
 from pdrgate.history.whole_file import write_whole
 from pdrgate.keywords.state import AnyMeasurement
+from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.observers.accounting import losses
 from pdrgate.record.trial import Trial
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.console.trial_lines import status_line, trial_line
 from pdrgate.reports.pages.evidence import Fold, evidence_html, fold_html, picture_html, scenario_html, trials_fold
 from pdrgate.reports.pages.overview import overview
-from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures, search_pictures
+from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures, search_pictures
 from pdrgate.reports.whole_runs.remake import PLOTS_FOLDER
 from pdrgate.results.model import RunResult, ScenarioResult
 

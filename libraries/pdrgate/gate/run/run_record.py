@@ -15,11 +15,11 @@ from typing import Self
 from pdrgate import __version__
 from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
 from pdrgate.gate.run.resumed_run import EarlierTrials
-from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, GrowingResult
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.history.whole_file import write_whole
+from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest_verdict

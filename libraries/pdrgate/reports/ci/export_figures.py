@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.measurands import unit_of
-from pdrgate.reports.pages.scenario_parts import kernel_release
+from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.measurands import measurands_of
 from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
 
@@ -38,9 +38,8 @@ def builds(result: RunResult) -> Iterator[BuildFigures]:
     """All that were measured, the baseline of a comparison before its candidate."""
     for name, scenario in named(result):
         for side in scenario.builds.sides:
-            told = str(side.findings.environment.get("kernel_release") or side.findings.fingerprint.get("kernel") or "")
             measured = measurands_of(scenario) if side.side == "candidate" else side.findings.measurands
-            yield BuildFigures(name, side.side, side.build, told, measured)
+            yield BuildFigures(name, side.side, side.build, kernel_release(side), measured)
         if not scenario.builds.sides:
             yield BuildFigures(name, "candidate", "", kernel_release(scenario), measurands_of(scenario))
 

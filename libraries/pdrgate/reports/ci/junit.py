@@ -7,16 +7,15 @@ from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from pdrgate.reports.ci.export_figures import slug, unit
-from pdrgate.reports.markup.columns import aligned
-from pdrgate.reports.pages.scenario_parts import kernel_release
+from pdrgate.reports.markup.columns import table_lines
 from pdrgate.reports.words.build_words import build_lines
+from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.headline import scenario_fault, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, is_portfolio, path_lines
+from pdrgate.reports.words.path_table import is_portfolio, path_lines, paths_table
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS
-from pdrgate.values.printable import printable
 
 XUNIT_FILE = "xunit.xml"
 LARGEST_XUNIT = 64 << 20
@@ -159,8 +158,8 @@ def _written(suite: ElementTree.Element, result: RunResult) -> bytes:
 
 def _tell_paths(suite: ElementTree.Element, result: RunResult) -> None:
     """Put the table over all paths where CI servers show what a suite printed."""
-    rows = [PATH_HEAD, *(one.cells for one in path_lines(result))]
-    lines = [*aligned([[printable(cell) for cell in row] for row in rows], NUMBERS), *said_of_paths(result)]
+    table = paths_table(path_lines(result), result)
+    lines = [*table_lines(table, indent=""), *said_of_paths(result)]
     ElementTree.SubElement(suite, "system-out").text = _xml("\n".join(("", *lines, "")))
 
 

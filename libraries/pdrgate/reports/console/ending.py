@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from rich.text import Text
 
 from pdrgate.reports.console.screen import Screen, verdict_text
-from pdrgate.reports.markup.columns import aligned, in_line, widths_of
-from pdrgate.reports.words.arrival_words import arrivals_lines, starved_lines
+from pdrgate.reports.markup.columns import reasons_lines, table_lines
+from pdrgate.reports.tree import ReportPart, Table
 from pdrgate.reports.words.build_words import lines_beside
-from pdrgate.reports.words.costs import cost_lines
-from pdrgate.reports.words.drop_words import drops_lines
-from pdrgate.reports.words.frame_words import frames_lines
 from pdrgate.reports.words.headline import fault_in_words, headline, left_out, rests_on_a_change, scenario_headline
-from pdrgate.reports.words.latencies import latency_lines
-from pdrgate.reports.words.loss_words import loss_lines
-from pdrgate.reports.words.measurands import MeasurandLine, intervals_in_words, measurand_rows
-from pdrgate.reports.words.memory_words import memory_lines
+from pdrgate.reports.words.measurand_tables import measurands_table
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import NUMBERS, PATH_HEAD, heading, is_portfolio, lines_that_tell
-from pdrgate.reports.words.soak_words import soak_lines
-from pdrgate.reports.words.spike_in_words import spike_in_lines
-from pdrgate.reports.words.vector_words import loads_in_words, vectors_lines
+from pdrgate.reports.words.path_table import heading, is_portfolio, lines_that_tell, paths_table
+from pdrgate.reports.words.scenario_tree import scenario_parts
+from pdrgate.reports.words.vector_words import loads_in_words
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.values.printable import printable
 
@@ -32,9 +25,6 @@ _FILES = (
     "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "merged.json",
     "trials.jsonl", "allure-results", "plots",
 )  # fmt: skip
-_MEASURED = ("MEASURAND", "VALUE", "95 % INTERVAL")
-_COMPARED = ("MEASURAND", "BASE", "CANDIDATE", "CHANGE", "VERDICT")
-_MARGIN, _GAP = 2, 2
 
 
 def show_verdict(result: RunResult, screen: Screen) -> None:
@@ -49,8 +39,6 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
     if is_portfolio(result):
         _show_paths(result, screen)
         shown = tuple(one for one in result.scenarios if not one.verdict.passes)
-    rows = [row for scenario in shown for row in measurand_rows(scenario)]
-    columns = _Columns.fitting(rows, screen.width)
     for scenario in shown:
         screen.line("")
         title = Text(printable(heading(scenario)), style="bold")
@@ -59,33 +47,32 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         screen.line(title)
         for told in _builds(scenario):
             screen.line(f"  {told}")
-        rows = measurand_rows(scenario)
-        for line in columns.lines(rows):
-            screen.line(line, cut=True)
-        for row in rows:
-            if row.why:
-                screen.line(f"  {row.name} is not judged: {row.why}")
-        if in_brackets := intervals_in_words(scenario.comparison):
-            screen.line(f"  {in_brackets}")
+        _show_table(measurands_table(scenario, every=True), screen)
         for told in _told(scenario, result):
             screen.line(f"  {told}")
-        lines = (
-            frames_lines(scenario), vectors_lines(scenario), cost_lines(scenario), memory_lines(scenario),
-            latency_lines(scenario),
-            arrivals_lines(scenario), starved_lines(scenario), loss_lines(scenario), drops_lines(scenario),
-            soak_lines(scenario),
-        )  # fmt: skip
-        for told in itertools.chain(*lines, spike_in_lines(scenario)):
-            screen.line(f"  {told}", cut=told.startswith(" "))  # what is set in further is a table
+        for part in scenario_parts(scenario):
+            for line in part_lines(part, screen.width):
+                screen.line(f"  {line}", cut=line.startswith(" "))  # what is set in further is a table
+
+
+def part_lines(part: ReportPart, width: int | None = None) -> Iterator[str]:
+    """What a console shows of a part: its sentences, and its brief tables where they belong there.
+
+    Args:
+        width: columns of the screen; None for any number.
+    """
+    yield from (*part.lines, *part.remarks)
+    for block in part.brief if part.on_screen else ():
+        if isinstance(block, Table):
+            yield f"{block.caption}:"
+            yield from table_lines(block, width)
 
 
 def _show_paths(result: RunResult, screen: Screen) -> None:
     """The paths in one table; below it stands the evidence of those that do not pass."""
     screen.line("")
     shown, others = lines_that_tell(result)
-    rows = [tuple(name.upper() for name in PATH_HEAD), *(one.cells for one in shown)]
-    for line in aligned([[printable(cell) for cell in row] for row in rows], NUMBERS, indent=" " * _MARGIN):
-        screen.line(line, cut=True)
+    _show_table(replace(paths_table(shown, result), note=""), screen)
     for told in (*filter(None, (others,)), *said_of_paths(result)):
         screen.line(f"  {printable(told)}")
 
@@ -96,43 +83,12 @@ def show_files(folder: Path, screen: Screen) -> None:
     screen.line(f"  {'  '.join(name for name in _FILES if (folder / name).exists())}")
 
 
-class _Columns:
-    """A table of measurands of which all scenarios' rows are in line."""
-
-    def __init__(self, names: Sequence[str], rows: Sequence[MeasurandLine], *, units: bool) -> None:
-        self._names = names
-        self._units = units
-        self._widths = widths_of([names, *(self._cells(row) for row in rows)])
-        self._numeric = frozenset(at for at, name in enumerate(names) if name not in ("MEASURAND", "VERDICT"))
-
-    @classmethod
-    def fitting(cls, rows: Sequence[MeasurandLine], width: int | None) -> _Columns:
-        """The columns that fit: all, else without units, else without the base."""
-        names = list(_COMPARED if any(row.change for row in rows) else _MEASURED)
-        columns = cls(names, rows, units=True)
-        for dropped in ("", "BASE"):
-            if width is None or columns.width <= width:
-                break
-            names = [name for name in names if name != dropped]
-            columns = cls(names, rows, units=False)
-        return columns
-
-    @property
-    def width(self) -> int:
-        return _MARGIN + sum(self._widths) + _GAP * (len(self._widths) - 1)
-
-    def lines(self, rows: Sequence[MeasurandLine]) -> Iterator[str]:
-        """The head, and a line per row; nothing without rows."""
-        for cells in (self._names, *map(self._cells, rows)) if rows else ():
-            yield in_line(cells, self._widths, self._numeric, indent=" " * _MARGIN)
-
-    def _cells(self, row: MeasurandLine) -> list[str]:
-        value = row.value if self._units else row.number
-        known = {
-            "MEASURAND": row.name, "VALUE": value, "95 % INTERVAL": row.interval, "BASE": row.baseline,
-            "CANDIDATE": value, "CHANGE": row.change, "VERDICT": row.word,
-        }  # fmt: skip
-        return [printable(known[name]) or "-" for name in self._names]
+def _show_table(table: Table, screen: Screen) -> None:
+    """The table, its columns cut off where the screen ends, and below it what has no room in them."""
+    for line in table_lines(table, screen.width):
+        screen.line(line, cut=True)
+    for told in (*reasons_lines(table), *filter(None, (table.note,))):
+        screen.line(f"  {told}")
 
 
 def _builds(scenario: ScenarioResult) -> Iterator[str]:

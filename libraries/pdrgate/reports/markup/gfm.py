@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pdrgate.reports.tree import Cell, Column, Paragraph, Table
 from pdrgate.values.printable import printable
 
 _LONGEST = 100
 """Characters of a cell: one long name must not make a table that nobody can read."""
+_SENTENCE = 200
+"""Characters of a cell that says several things, with names among them."""
 _STRUCTURE = r"[&<>|`*~\[\]\\$]|(?<![^\W_])_|_(?![^\W_])"
 """What may begin HTML, a cell, code, emphasis, a link or a formula; an underscore within a word begins nothing."""
 _LINKED = r"(?<=[@#])(?=\w)|(?<=:)(?=//)|(?<=www)(?=\.)"
@@ -52,12 +55,41 @@ def cut(told: str, length: int = _LONGEST) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], numeric: frozenset[str] = frozenset()) -> str:
-    """A table of cells that are Markdown already; columns of numbers are in line at the right."""
-    rule = ["---:" if name in numeric else "---" for name in head]
+def table_markdown(table: Table) -> str:
+    """The table without its caption; nothing without rows. Columns of numbers are in line at the right."""
+    if not table.rows:
+        return ""
+    head = [markdown_text(column.name) for column in table.columns]
+    rule = ["---:" if column.numeric else "---" for column in table.columns]
+    rows = [[*(_cell(cell, table.columns[at]) for at, cell in enumerate(row))] for row in table.rows]
+    return "\n".join(f"| {' | '.join([*cells, *[''] * (len(head) - len(cells))])} |" for cells in (head, rule, *rows))
+
+
+def captioned_markdown(table: Table, of: str = "") -> str:
+    """The table below its caption, and its note below it; ``of`` is Markdown that says of what it is."""
+    drawn = table_markdown(table)
+    caption = f"{markdown_text(table.caption)}{of}:" if table.caption else ""
+    return "\n\n".join(filter(None, (caption, drawn, markdown_text(table.note)))) if drawn else ""
+
+
+def paragraph_markdown(sentence: Paragraph) -> str:
+    """The sentence, a program's text in it as code."""
+    return f"{markdown_text(sentence.text)}{' ' * bool(sentence.code)}{code(cut(sentence.code))}"
+
+
+def folded(title: str, told: str) -> str:
+    """What is shown to who asks for it; nothing for nothing."""
+    return f"<details><summary>{title}</summary>\n\n{told}\n\n</details>" if told else ""
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    length = _SENTENCE if column.wraps else _LONGEST
+    if cell.is_name:
+        text = " ".join(filter(None, (code(cut(cell.text, length)), markdown_text(cell.detail))))
+    else:
+        text = markdown_text(cut(cell.detailed, length))
     # A bar ends a cell even within code, which is the only place where one can be left.
-    lines = [" | ".join(cell.replace("|", r"\|") for cell in cells) for cells in (head, rule, *rows)]
-    return "\n".join(f"| {line} |" for line in lines)
+    return "<br>".join(filter(None, (markdown_text(cut(cell.marked, length)), text))).replace("|", r"\|")
 
 
 def _line(told: str) -> str:

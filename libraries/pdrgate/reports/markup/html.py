@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
-from pdrgate.values.printable import printable_lines
+from pdrgate.reports.tree import Cell, Column, Paragraph, Preformatted, Table
+from pdrgate.values.printable import printable, printable_lines
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table."""
-
-    name: str
-    numeric: bool = False
-    wraps: bool = False
-    """Long text, or text of several lines, may stand here."""
-    heads: bool = False
-    """Whether its cells name their rows."""
+_NO_BREAK, _BREAK = "\N{NO-BREAK SPACE}", "\N{ZERO WIDTH SPACE}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of a table."""
-
-    text: str
-    tone: Literal["", "pass", "fail", "warn"] = ""
-    span: int = 1
-    """Columns that it takes."""
+def table_html(table: Table) -> str:
+    """The table as a fragment that stands well in Robot's log as in a page."""
+    rows = [[_cell(cell, table.columns[at]) for at, cell in enumerate(row)] for row in table.rows]
+    return rendered("table.html.j2", table=replace(table, rows=rows)).replace("\n<", "<").strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table; a row may end early with a cell of several columns."""
+def paragraph_html(paragraph: Paragraph) -> str:
+    """The paragraph, its code as it is."""
+    return Markup("<p>{}{}</p>").format(printable(paragraph.text), printable(paragraph.code))
 
-    caption: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
-    note: str = ""
-    """What is said behind the caption, and less loudly."""
 
-    def html(self) -> str:
-        """The table as a fragment that stands well in Robot's log as in a page."""
-        return rendered("table.html.j2", table=self).replace("\n<", "<").strip()
+def preformatted_html(block: Preformatted) -> str:
+    """The lines, what is marked with a marker's colour."""
+    lines = (
+        Markup("").join(Markup("<mark>{}</mark>" if marked else "{}").format(text) for text, marked in line)
+        for line in block.lines
+    )
+    return Markup("<pre>{}</pre>").format(Markup("\n").join(lines))
+
+
+def _cell(cell: Cell, column: Column) -> Cell:
+    """The cell with its mark above its text. A unit may go on in the next line behind its stroke."""
+    mark = cell.mark.replace(" ", _NO_BREAK) + (f": {cell.why}" if cell.why else "")
+    text = "\n".join(filter(None, (mark, cell.detailed)))
+    breaks = column.wraps and (column.numeric or column.heads)
+    return replace(cell, text=text.replace("/", f"/{_BREAK}") if breaks else text)
 
 
 def rendered(template: str, **values: Any) -> str:

@@ -7,9 +7,9 @@ one), ``://`` links and pictures, stars, underscores and backticks styles, and s
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from pdrgate.reports.markup.gfm import cut
+from pdrgate.reports.tree import Table, with_marks_apart
 from pdrgate.values.printable import printable
 
 _BAR = str.maketrans({"|": "\N{BOX DRAWINGS LIGHT VERTICAL}"})
@@ -30,13 +30,24 @@ def bold(told: str) -> str:
     return f"*{robot_text(told)}*"
 
 
-def robot_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts, of which a long one is cut: Robot's tables grow with them."""
-    lines = [
-        [f"= {robot_text(name)} =" if name else "" for name in head],
-        *([robot_text(cut(one)) for one in row] for row in rows),
-    ]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def robot_table(table: Table) -> str:
+    """The table without its caption, of which a long text is cut: Robot's tables grow with them; nothing without rows.
+
+    A cell of several columns has only its text.
+    """
+    if not table.rows:
+        return ""
+    whole = with_marks_apart(table)
+    head = [f"= {robot_text(column.name)} =" if column.name else "" for column in whole.columns]
+    rows = [[robot_text(cut(cell.text)) for cell in row] for row in whole.rows]
+    return "\n".join(f"| {' | '.join([*cells, *[''] * (len(head) - len(cells))])} |" for cells in (head, *rows))
+
+
+def captioned_table(table: Table) -> list[str]:
+    """The table below its caption, and its note below it."""
+    drawn = robot_table(table)
+    caption = f"{robot_text(table.caption)}:" if table.caption else ""
+    return [*filter(None, (caption, drawn, robot_text(table.note)))] if drawn else []
 
 
 def picture(address: str, title: str) -> str:

@@ -11,10 +11,13 @@ from markupsafe import Markup
 from pdrgate.record.cause import causes_in_words
 from pdrgate.record.trial import Trial
 from pdrgate.reports.markup.html import rendered
-from pdrgate.reports.pages.html_tables import evidence_tables, facts_table, measurands_table
-from pdrgate.reports.pages.scenario_parts import Picture, further_tables, key_tables, main_picture
+from pdrgate.reports.pages.blocks import block_html, further_html, measurands_html, whole_html
+from pdrgate.reports.pages.scenario_pictures import Picture, main_picture
+from pdrgate.reports.tree import Paragraph
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.headline import left_out, scenario_headline
+from pdrgate.reports.words.measurand_tables import evidence_tables
+from pdrgate.reports.words.scenario_tree import facts_tables, scenario_parts
 from pdrgate.results.model import ScenarioResult
 from pdrgate.values.printable import printable
 from pdrgate.values.units import Duration, Rate
@@ -44,12 +47,12 @@ def scenario_html(scenario: ScenarioResult, pictures: Sequence[Picture], trials:
     folds = [
         Fold(
             "What else was said, and what the verdict rests on",
-            [*_said(scenario), *map(Markup, evidence_tables(scenario))],
+            [*_said(scenario), *map(block_html, evidence_tables(scenario))],
         ),
         Fold("All pictures", others),
-        Fold("Tables: cost by function, loads, search, boots", [Markup(one) for one in further_tables(scenario)]),
+        Fold("Tables: cost by function, loads, search, boots", list(further_html(scenario_parts(scenario)))),
         trials_fold(trials),
-        Fold("Knobs, environment and all else that made these trials", [Markup(one) for one in _facts(scenario)]),
+        Fold("Knobs, environment and all else that made these trials", [*map(block_html, facts_tables(scenario))]),
     ]
     return _page(scenario, list(_open(scenario)), [one for one in folds if one.fragments])
 
@@ -84,28 +87,18 @@ def _page(scenario: ScenarioResult, open_: Sequence[Markup], folds: Sequence[Fol
 def _said(scenario: ScenarioResult) -> Iterator[Markup]:
     """What the headline leaves out of the reason."""
     for clause in left_out(scenario_headline(scenario), scenario.reason):
-        yield Markup("<p>{}</p>").format(printable(clause))
+        yield block_html(Paragraph(clause))
 
 
 def _open(scenario: ScenarioResult) -> Iterator[Markup]:
     for line in lines_beside(scenario):
-        yield Markup("<p>{}</p>").format(printable(line))
-    if scenario.findings.measurands or scenario.pdr or scenario.comparison:
-        yield Markup(measurands_table(scenario))
+        yield block_html(Paragraph(line))
+    if measurands := measurands_html(scenario):
+        yield measurands
     main = main_picture(scenario)
     if main is not None:
         yield picture_html(main)
-    yield from (Markup(one) for one in key_tables(scenario))
-
-
-def _facts(scenario: ScenarioResult) -> Iterator[str]:
-    if scenario.builds.sides:
-        for side in scenario.builds.sides:
-            yield facts_table(
-                f"The {side.side}: {side.build}", {**side.findings.fingerprint, **side.findings.environment}
-            )
-    elif scenario.findings.fingerprint or scenario.findings.environment:
-        yield facts_table("What made these trials", {**scenario.findings.fingerprint, **scenario.findings.environment})
+    yield from whole_html(scenario_parts(scenario))
 
 
 def _line(number: int, trial: Trial) -> str:

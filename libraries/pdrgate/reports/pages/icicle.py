@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pdrgate.reports.markup.html import rendered
-from pdrgate.reports.words.packet_way import WayNode, costs_with_ways, tree_of
-from pdrgate.results.model import CostResult, ScenarioResult
+from pdrgate.reports.words.packet_way import Way, WayNode
 
 _WIDTH = 1200.0
 _ROW = 17
@@ -36,21 +35,9 @@ class _Frame:
     gone: bool
 
 
-def icicles(scenario: ScenarioResult) -> Iterator[str]:
-    """HTML of the candidate against the baseline where builds were compared, else of the only build."""
-    found = costs_with_ways(scenario)
-    if found is not None:
-        yield icicle(*found)
-
-
-def icicle(after: CostResult, before: CostResult | None = None) -> str:
-    """A figure that stands well in Robot's log as in a page.
-
-    Args:
-        before: what it is compared with; None: nothing.
-    """
-    root = tree_of(after, before)
-    compared = before is not None
+def icicle(way: Way) -> str:
+    """HTML of a figure that stands well in Robot's log as in a page."""
+    root, compared = way.root, way.is_compared
     frames = list(_drawn(root, 0.0, 0, _WIDTH / (root.width or 1.0), compared))
     height = _ROW + max((one.y for one in frames), default=0)
     return rendered(

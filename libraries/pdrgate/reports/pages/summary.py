@@ -11,13 +11,16 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from pdrgate.reports.markup.html import rendered
-from pdrgate.reports.pages.html_tables import evidence_tables, facts_table, measurands_table, paths_table
-from pdrgate.reports.pages.scenario_parts import Picture, details, kernel_release
+from pdrgate.reports.pages.blocks import block_html, further_html, measurands_html, whole_html
+from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.words.build_words import lines_beside
+from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.headline import builds_compared, fault_in_words, headline, left_out, scenario_headline
+from pdrgate.reports.words.measurand_tables import evidence_tables
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import heading, is_portfolio
+from pdrgate.reports.words.path_table import heading, is_portfolio, path_lines, paths_table
+from pdrgate.reports.words.scenario_tree import else_seen, facts_table, facts_tables, scenario_parts
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import by_gravity
 from pdrgate.values.printable import printable
@@ -37,6 +40,7 @@ class _Section:
     """What must be known beside the verdict."""
     left_out: Sequence[str]
     """What its headline does not say of its reason."""
+    else_seen: Sequence[str]
     told: str
     """The headline, where there are several scenarios."""
     measurands: Markup
@@ -57,7 +61,7 @@ def summary_page(
         _section(scenario, pictures.get(number, ()), charts[number] if charts else None)
         for number, scenario in sorted(enumerate(result.scenarios), key=lambda one: by_gravity(one[1].verdict))
     ]
-    environment = Markup(facts_table("", result.environment)) if result.environment else None
+    environment = block_html(facts_table("", result.environment)) if result.environment else None
     return rendered(
         "summary.html.j2",
         run=result,
@@ -67,7 +71,7 @@ def summary_page(
         left_out=left_out(headline(result), result.reason) if not result.scenarios else (),
         builds=" against ".join(builds_compared(result)),
         sections=sections,
-        paths=[Markup(paths_table(result, passing=one)) for one in (False, True)] if is_portfolio(result) else (),
+        paths=[_paths(result, passing=one) for one in (False, True)] if is_portfolio(result) else (),
         shared=[printable(told) for told in said_of_paths(result)],
         shapes=shapes(),
         trial_head=HEAD,
@@ -78,19 +82,7 @@ def summary_page(
 
 
 def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: TrialChart | None) -> _Section:
-    facts = [
-        ("What made these trials", scenario.findings.fingerprint),
-        ("The SUT's machine", scenario.findings.environment),
-    ]
-    if scenario.builds.sides:
-        facts = [
-            (f"The {one.side}: {one.build}", {**one.findings.fingerprint, **one.findings.environment})
-            for one in scenario.builds.sides
-        ]
-    differs = scenario.comparison.differs if scenario.comparison else {}
-    shown = {
-        name: f"{ours or 'not told'} (baseline: {theirs or 'not told'})" for name, (theirs, ours) in differs.items()
-    }
+    parts = list(scenario_parts(scenario))
     return _Section(
         scenario=scenario,
         title=heading(scenario),
@@ -98,17 +90,19 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
         left_out=left_out(scenario_headline(scenario), scenario.reason),
         told=scenario_headline(scenario).removeprefix(f"{scenario.verdict}: "),
         beside=[printable(line) for line in lines_beside(scenario)],
-        measurands=Markup(measurands_table(scenario)),
-        details=[Markup(fragment) for fragment in (*evidence_tables(scenario), *details(scenario))],
-        facts=[
-            Markup(facts_table(caption, known))
-            for caption, known in [("Differs from the baseline", shown), *facts]
-            if known
-        ],
+        else_seen=[f"{one.text} {one.code}" if one.code else f"{one.text}." for one in else_seen(scenario)],
+        measurands=measurands_html(scenario),
+        details=[*map(block_html, evidence_tables(scenario)), *whole_html(parts), *further_html(parts)],
+        facts=[*map(block_html, facts_tables(scenario))],
         link=quote(f"./{scenario.origin.run}"),
         pictures=[(one.title, base64.b64encode(one.png).decode()) for one in pictures],
         chart=chart,
     )
+
+
+def _paths(result: RunResult, *, passing: bool) -> Markup:
+    table = paths_table([one for one in path_lines(result) if one.verdict.passes is passing], result)
+    return block_html(table) if table.rows else Markup()
 
 
 def _tone(exit_code: int) -> str:

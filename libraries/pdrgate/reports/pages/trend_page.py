@@ -14,8 +14,9 @@ import numpy as np
 from markupsafe import Markup
 
 from pdrgate.reports.markup.gfm import cut
-from pdrgate.reports.markup.html import Cell, Column, Table, rendered
+from pdrgate.reports.markup.html import rendered, table_html
 from pdrgate.reports.pages.round_values import round_values
+from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.reports.words.measurands import value_in_words
 from pdrgate.reports.words.trend_lines import day, measuring_again, what_moved
 from pdrgate.results.verdict import Verdict
@@ -248,7 +249,7 @@ def _overview(found: Sequence[Move]) -> str:
             told = _arrow(own[0]).replace(" ", "\N{NO-BREAK SPACE}") + earlier if own else ""
             cells.append(Cell(told, tone))
         rows.append([*cells, Cell(day(group[0].after)), Cell(testbed)])
-    return Table("", columns, rows).html()
+    return table_html(Table("", columns, rows))
 
 
 def _grouped(found: Sequence[Move]) -> Mapping[tuple[str, str, str], Sequence[Move]]:

@@ -12,17 +12,17 @@ from typing import Any
 
 from robot.api import SuiteVisitor
 
-from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.history.results import read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.history.whole_file import write_whole
+from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.allure import tell_allure
 from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, junit, retold
 from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.pages.overview import STATISTICS, Overview, overview
-from pdrgate.reports.pages.scenario_parts import Picture, main_picture, pictures
+from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures
 from pdrgate.reports.pages.summary import SUMMARY_FILE, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.results.model import RunResult

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pdrgate.reports.markup.html import Cell, Column, Table
+from pdrgate.reports.tree import Cell, Column, ReportPart, Table
 from pdrgate.results.build_differences import differences_in_words, unknown_in_words
-from pdrgate.results.model import ComparisonResult, ScenarioResult
+from pdrgate.results.model import ScenarioResult
 
 
 def build_lines(scenario: ScenarioResult) -> list[str]:
@@ -37,8 +37,9 @@ def lines_beside(scenario: ScenarioResult) -> list[str]:
     return [*build_lines(scenario), *scenario.details.unmeasured]
 
 
-def builds_table(comparison: ComparisonResult) -> str:
-    """Each difference, and what a packet pays for it."""
+def builds_part(scenario: ScenarioResult) -> ReportPart:
+    """Each difference of the two builds beside their change, and what a packet pays for it."""
+    differences = scenario.comparison.build_differences if scenario.comparison is not None else ()
     columns = (
         Column("of both builds", heads=True), Column("kind"), Column("baseline"), Column("candidate"),
         Column("why it matters", wraps=True),
@@ -49,6 +50,7 @@ def builds_table(comparison: ComparisonResult) -> str:
             Cell(one.kind, "warn" if one.weighty else ""),
             *map(Cell, (one.baseline, one.candidate, one.why)),
         ]
-        for one in comparison.build_differences
+        for one in differences
     ]  # fmt: skip
-    return Table("What differs beside the change: no IMPROVEMENT is claimed of what is marked", columns, rows).html()
+    caption = "What differs beside the change: no IMPROVEMENT is claimed of what is marked"
+    return ReportPart(title="What the builds differ by", whole=[Table(caption, columns, rows)] if rows else ())

@@ -19,6 +19,12 @@ def lines_by_build(
     return [f"{label}: {line}" if label else line for label, found in of_builds(scenario, part) for line in told(found)]
 
 
+def kernel_release(build: ScenarioResult | SideResult) -> str:
+    """The release of a build's kernel; empty where nobody knows."""
+    known = build.findings
+    return str(known.environment.get("kernel_release") or known.fingerprint.get("kernel") or "")
+
+
 def of_builds(
     scenario: ScenarioResult, part: Callable[[ScenarioResult | SideResult], _Part | None]
 ) -> Iterator[tuple[str, _Part]]:

@@ -1,17 +1,22 @@
-"""The cost of a packet in words, the same for all reports."""
+"""What a packet costs, and the functions in which that changed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import zip_longest
 
 from pdrgate.measurands import Cost
-from pdrgate.reports.markup.columns import aligned
+from pdrgate.reports.tree import Cell, Column, ReportPart, Table, begun
+from pdrgate.reports.words.builds import of_builds
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, FunctionChange, ScenarioResult
 from pdrgate.values.units import Rate
 
-INLINED = "what the compiler inlined counts for the function that it was inlined into"
+INLINED = "inlined functions count for their callers"
 _LARGEST = 5
+"""Functions of a brief table."""
+_FUNCTIONS = 40
+"""Functions of a page's table."""
 _SCATTER = 2.0
 """Instructions per packet that the whole must differ by from the sum of its functions, to have a row of its own."""
 
@@ -28,42 +33,47 @@ def cost_in_words(cost: CostResult) -> str:
     return told
 
 
-def cost_lines(scenario: ScenarioResult) -> list[str]:
-    """The end of a scenario on the console: what a packet costs, and the functions where that changed most."""
-    lines = []
-    if scenario.findings.cost is not None:
-        lines.append(cost_in_words(scenario.findings.cost))
+def cost_part(scenario: ScenarioResult) -> ReportPart:
+    """What a packet costs, and the functions on its way, the largest first."""
+    cost = scenario.findings.cost
+    found = of_builds(scenario, lambda one: one.findings.cost)
+    return ReportPart(
+        title="Cost",
+        lines=(cost_in_words(cost),) if cost is not None else (),
+        further=[_functions(cost, label) for label, cost in found],
+    )
+
+
+def changes_part(scenario: ScenarioResult) -> ReportPart:
+    """The functions in which the cost of a packet changed, the largest change first, and the whole cost at the end.
+
+    What surely changed below a tolerance is a remark, where the verdict's reason does not say it.
+    """
     comparison = scenario.comparison
-    lines += notice_lines(scenario)
-    each = scenario.findings.cost.each if scenario.findings.cost is not None else "packet"
     if comparison is None:
-        return lines
-    return lines + change_lines(comparison.functions, total_change(comparison), each)
+        return ReportPart()
+    notice, cost = comparison.notice, scenario.findings.cost
+    remarks = [f"notice: {notice}"] if notice and notice not in scenario.reason else []
+    total = total_change(comparison)
+    brief = changes_table(comparison.functions, total, cost.each if cost is not None else "packet")
+    return ReportPart(
+        title="Functions that changed",
+        remarks=remarks,
+        brief=[brief] if brief is not None else (),
+        whole=[_all_changes(comparison.functions, total)] if comparison.functions else (),
+        on_screen=True,
+    )
 
 
-def notice_lines(scenario: ScenarioResult) -> list[str]:
-    """What surely changed below a tolerance, where the verdict's reason does not say it."""
-    notice = scenario.comparison.notice if scenario.comparison is not None else ""
-    return [f"notice: {notice}"] if notice and notice not in scenario.reason else []
-
-
-def change_lines(
+def changes_table(
     changes: Sequence[FunctionChange], total: ChangeResult | None = None, each: str = "packet"
-) -> list[str]:
-    """A table of the functions whose cost changed most; empty where none surely did."""
-    largest, number = largest_changes(changes)
-    if not largest:
-        return []
-    most = f", the largest {len(largest)} of {number} changes" if number > len(largest) else ""
-    table = changes_table(largest, changes, total)
-    rows = [tuple(name.upper() for name in table.head), *table.rows]
-    return [f"instructions per {each} by function{most}:", *aligned(rows, indent="  ")]
-
-
-def largest_changes(changes: Sequence[FunctionChange]) -> tuple[Sequence[FunctionChange], int]:
-    """The functions whose cost or calls changed most, of those that surely did, and how many these are."""
+) -> Table | None:
+    """The functions whose cost or calls changed most, of those that surely did; None where none surely did."""
     sure = [one for one in changes if one.sure or one.calls_changed]
-    return sure[:_LARGEST], len(sure)
+    if not sure:
+        return None
+    most = f", the largest {_LARGEST} of {len(sure)} changes" if len(sure) > _LARGEST else ""
+    return _changes(f"Instructions per {each} by function ({INLINED}){most}", sure[:_LARGEST], changes, total)
 
 
 def total_change(comparison: ComparisonResult) -> ChangeResult | None:
@@ -71,46 +81,52 @@ def total_change(comparison: ComparisonResult) -> ChangeResult | None:
     return next((one for one in comparison.changes if one.measurand == Cost.name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesTable:
-    """Functions with what they cost before and after, what all others changed by, and the whole: it adds up."""
+def _all_changes(changes: Sequence[FunctionChange], total: ChangeResult | None) -> Table:
+    shown = changes[:_FUNCTIONS]
+    table = _changes(f"Instructions per packet by function: what changed ({INLINED})", shown, changes, total)
+    doubts = ["" if one.sure or one.calls_changed else "within what trials differ by" for one in shown]
+    rows = [[*row, Cell(doubt)] for row, doubt in zip_longest(table.rows, doubts, fillvalue="")]
+    return replace(table, columns=(*table.columns, Column("", wraps=True)), rows=rows)
 
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    """A cell is empty where nothing is to be said."""
 
-
-def changes_table(
-    shown: Sequence[FunctionChange], changes: Sequence[FunctionChange], total: ChangeResult | None
-) -> ChangesTable:
+def _changes(
+    caption: str, shown: Sequence[FunctionChange], changes: Sequence[FunctionChange], total: ChangeResult | None
+) -> Table:
     """The functions that are ``shown``, of all ``changes``; without ``total`` nobody knows what they add up to."""
     counted = any(one.calls_before is not None for one in shown)
+    columns = [Column("function", heads=True), Column("before", True), Column("after", True), Column("change", True)]
     rows = [
-        (
-            one.label,
-            f"{one.before:.1f}",
-            f"{one.after:.1f}",
-            f"{one.change:+z.1f}",
-            *((_calls(one),) if counted else ()),
-        )
+        [
+            Cell(one.label, is_name=True), Cell(f"{one.before:.1f}"), Cell(f"{one.after:.1f}"),
+            Cell(f"{one.change:+z.1f}"), *([Cell(_calls(one))] if counted else []),
+        ]
         for one in shown
-    ]
+    ]  # fmt: skip
+    sums = []
     if total is not None:
         change, functions = total.candidate - total.baseline, sum(one.change for one in changes)
         others = len(changes) - len(shown)
         name = f"{others} other functions" if others > 1 else "all other functions"
         # A burst of a few trials is in the median of a packet's whole, and of no function.
         scatter = change - functions if abs(change - functions) >= _SCATTER else 0.0
-        rows.append(_sum(name, change - scatter - sum(one.change for one in shown), counted))
+        sums.append((name, "", "", f"{change - scatter - sum(one.change for one in shown):+z.1f}"))
         if scatter:
-            rows.append(_sum("what differs from trial to trial", scatter, counted))
-        none = ("",) if counted else ()
-        rows.append(("a packet", f"{total.baseline:.1f}", f"{total.candidate:.1f}", f"{change:+z.1f}", *none))
-    return ChangesTable(("function", "before", "after", "change", *(("calls",) if counted else ())), tuple(rows))
+            sums.append(("what differs from trial to trial", "", "", f"{scatter:+z.1f}"))
+        sums.append(("a packet", f"{total.baseline:.1f}", f"{total.candidate:.1f}", f"{change:+z.1f}"))
+    rows += [[*map(Cell, texts), *([Cell("")] if counted else [])] for texts in sums]
+    return Table(caption, [*columns, *([Column("calls", True)] if counted else [])], rows)
 
 
-def _sum(name: str, change: float, counted: bool) -> tuple[str, ...]:
-    return (name, "", "", f"{change:+z.1f}", *(("",) if counted else ()))
+def _functions(cost: CostResult, of: str) -> Table:
+    columns = (Column("function", heads=True), Column("instructions", True), Column("calls", True))
+    rows = [
+        [Cell(one.name), Cell(f"{one.instructions:.1f}"), Cell(f"{one.calls:.3g}")]
+        for one in cost.functions[:_FUNCTIONS]
+    ]
+    if left := cost.functions[_FUNCTIONS:]:
+        rest = f"{len(left)} smaller ones"
+        rows.append([Cell(rest), Cell(f"{sum(one.instructions for one in left):.1f}"), Cell("")])
+    return Table(begun(of, f"{cost_in_words(cost)}; by function, per {cost.each} ({INLINED})"), columns, rows)
 
 
 def _calls(one: FunctionChange) -> str:

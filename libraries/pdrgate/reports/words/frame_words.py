@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from markupsafe import Markup
-
-from pdrgate.reports.markup.html import Cell, Column, Table
+from pdrgate.reports.tree import Block, Cell, Column, Preformatted, ReportPart, Table
 from pdrgate.results.model import ForwardedFrameResult, ScenarioResult
 from pdrgate.traffic.frame_fields import Field, fields
 
@@ -16,21 +14,24 @@ _COLUMNS = (Column("field", heads=True), Column("sent"), Column("must be"), Colu
 _BYTES_A_LINE = 16
 
 
-def frames_tables(scenario: ScenarioResult) -> Iterator[str]:
+def frames_part(scenario: ScenarioResult) -> ReportPart:
     """Each frame: its fields as they were sent, must be and came, and the bytes that came, those that differ marked."""
-    for one in scenario.details.frames:
-        sent, must_be, got = map(bytes.fromhex, (one.sent, one.must_be, one.got))
-        rows = [_row(field, sent, must_be, got) for field in fields(must_be)]
-        if len(must_be) != len(got):
-            texts = (f"{len(frame)} bytes" for frame in (sent, must_be, got))
-            rows.append([Cell("frame length"), *map(Cell, texts), Cell("differs")])
-        yield Table(f"A frame of {_whose(one)}: {'; '.join(one.differences)}", _COLUMNS, rows).html()
-        yield Markup("<pre>{}</pre>").format(Markup("\n").join(_lines(must_be, got)))
+    frames = scenario.details.frames
+    return ReportPart(
+        title="Wrong frames",
+        remarks=[f"a frame of {_whose(one)}: {'; '.join(one.differences)}" for one in frames],
+        whole=[block for one in frames for block in _blocks(one)],
+    )
 
 
-def frames_lines(scenario: ScenarioResult) -> list[str]:
-    """What a console has room for."""
-    return [f"a frame of {_whose(one)}: {'; '.join(one.differences)}" for one in scenario.details.frames]
+def _blocks(one: ForwardedFrameResult) -> Iterator[Block]:
+    sent, must_be, got = map(bytes.fromhex, (one.sent, one.must_be, one.got))
+    rows = [_row(field, sent, must_be, got) for field in fields(must_be)]
+    if len(must_be) != len(got):
+        texts = (f"{len(frame)} bytes" for frame in (sent, must_be, got))
+        rows.append([Cell("frame length"), *map(Cell, texts), Cell("differs")])
+    yield Table(f"A frame of {_whose(one)}: {'; '.join(one.differences)}", _COLUMNS, rows)
+    yield Preformatted(list(_lines(must_be, got)))
 
 
 def _whose(one: ForwardedFrameResult) -> str:
@@ -44,13 +45,8 @@ def _row(field: Field, sent: bytes, must_be: bytes, got: bytes) -> list[Cell]:
     return [Cell(field.name), *map(Cell, texts), Cell("differs" if differs else "")]
 
 
-def _lines(must_be: bytes, got: bytes) -> Iterator[Markup]:
+def _lines(must_be: bytes, got: bytes) -> Iterator[list[tuple[str, bool]]]:
     for at in range(0, len(got), _BYTES_A_LINE):
         pairs = zip_longest(got[at : at + _BYTES_A_LINE], must_be[at : at + _BYTES_A_LINE])
-        told = (_byte(came, wanted) for came, wanted in pairs if came is not None)
-        yield Markup("{:04x}  ").format(at) + Markup(" ").join(told)
-
-
-def _byte(came: int, wanted: int | None) -> Markup:
-    text = Markup(f"{came:02x}")
-    return text if came == wanted else Markup("<mark>{}</mark>").format(text)
+        pieces = [(f"{came:02x}", came != wanted) for came, wanted in pairs if came is not None]
+        yield [(f"{at:04x} ", False), *(piece for one in pieces for piece in ((" ", False), one))]

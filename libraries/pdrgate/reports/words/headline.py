@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pdrgate.gate.run.slower_paths import decisive_scenario
 from pdrgate.measurands import described, told_once
+from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines

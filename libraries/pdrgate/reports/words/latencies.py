@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pdrgate.measurands import Cost
+from pdrgate.reports.tree import Cell, Column, ReportPart, Table, begun
 from pdrgate.reports.words.builds import lines_by_build, of_builds
+from pdrgate.results.losses import thousands
 from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.values.units import Duration, Rate
 
@@ -14,9 +17,34 @@ def latency_by_build(scenario: ScenarioResult) -> Iterator[tuple[str, Sequence[L
     return of_builds(scenario, lambda one: one.findings.latency)
 
 
-def latency_lines(scenario: ScenarioResult) -> list[str]:
-    """A sentence for each build: ``latency, median and 99 %: 120 µs, 310 µs at 50 % of the PDR (9.3 kpps); …``."""
-    return lines_by_build(scenario, lambda one: one.findings.latency, _sentence)
+def latency_part(scenario: ScenarioResult) -> ReportPart:
+    """Latency at each share of the PDR, and what a packet costs there; in a sentence ``latency, median and 99 %: 120
+    µs, 310 µs at 50 % of the PDR (9.3 kpps); …``."""
+    tables = [_table(latency, label) for label, latency in latency_by_build(scenario)]
+    lines = lines_by_build(scenario, lambda one: one.findings.latency, _sentence)
+    return ReportPart(title="Latency", lines=lines, brief=tables, whole=tables)
+
+
+def _table(latency: Sequence[LatencyResult], of: str) -> Table:
+    counted = any(one.instructions is not None for one in latency)
+    columns = (
+        Column("latency at", heads=True), Column("load", True), Column("median", True), Column("90 %", True),
+        Column("99 %", True), Column("longest", True), Column("probes", True), Column("trials", True),
+        *((Column(Cost.unit, True), Column("packets a poll", True)) if counted else ()),
+    )  # fmt: skip
+    rows = [
+        [
+            Cell(share_in_words(one)), Cell(str(Rate(one.load))), *map(Cell, latency_cells(one)),
+            Cell(thousands(one.probes)), Cell(str(one.trials)),
+            *((Cell(_number(one.instructions, ".0f")), Cell(_number(one.batch, ".3g"))) if counted else ()),
+        ]
+        for one in latency
+    ]  # fmt: skip
+    return Table(begun(of, "one-way latency of probes, medians over the trials"), columns, rows)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def latency_cells(one: LatencyResult) -> tuple[str, str, str, str]:

@@ -38,7 +38,6 @@ class MeasurandLine:
     """A measurand in words; what is not known is empty."""
 
     name: str
-    value: str
     interval: str
     baseline: str
     change: str
@@ -52,7 +51,7 @@ class MeasurandLine:
     resolves: str = ""
     """The least tolerance that as many such pairs decide."""
     number: str = ""
-    """The value where its unit is known, or there is no room for it; that of a rate is part of it."""
+    """The value without its unit; that of a rate is part of it."""
     unit: str = ""
     """The unit of both numbers, where it is no part of them."""
     where: str = ""
@@ -66,18 +65,8 @@ class MeasurandLine:
         return verdict_in_words(self.verdict) if self.verdict is not None else ""
 
     @property
-    def marked(self) -> str:
-        """The same, and why there is none: *not judged: noise hides it*."""
-        return f"{self.word}: {self.why}" if self.why else self.word
-
-    @property
-    def changed(self) -> str:
-        """The change with its interval, and where it is."""
-        return f"{self.change} {self.where}".rstrip()
-
-    @property
     def title(self) -> str:
-        """The same with its unit, without what both have: *shared lines (per packet)*."""
+        """The name with its unit, without what both have: *shared lines (per packet)*."""
         rest = self.unit.removeprefix(self.name)
         unit = f"per {rest[1:]}" if rest.startswith("/") else self.unit
         return f"{self.name} ({unit})" if unit else self.name
@@ -179,17 +168,16 @@ def _row(
     baseline: str,
     change: ChangeResult | None,
 ) -> MeasurandLine:
-    value = number = interval = ""
+    number = interval = ""
     unit = unit_of(one.unit if one is not None else change.unit if change is not None else "")
     if one is not None and not (change and change.parts):
-        value, number = value_in_words(one.value, one.unit), _number(one.value, one.unit)
+        number = _number(one.value, one.unit)
         if one.lower is not None and one.upper is not None:
             interval = f"{_number(one.lower, one.unit)} .. {_number(one.upper, one.unit)}"
     elif change is not None:
-        value, number = value_in_words(change.candidate, change.unit), _number(change.candidate, change.unit)
+        number = _number(change.candidate, change.unit)
     return MeasurandLine(
         name=name,
-        value=value,
         interval=interval,
         baseline=baseline,
         change=change_told(change) if change else "",

@@ -1,15 +1,11 @@
-"""What changed by function in words: who touches more memory and what lines these are, and which thunks a packet takes.
-
-It is the same for all reports.
-"""
+"""What changed by function: who touches more memory and what lines these are, and which thunks a packet takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pdrgate.measurands.functions.line_kinds import kinds_changed
-from pdrgate.reports.markup.columns import aligned
-from pdrgate.reports.words.costs import ChangesTable
+from pdrgate.reports.tree import Cell, Column, ReportPart, Table
 from pdrgate.results.model import ChangeResult, PartChange, ScenarioResult
 
 MEMORY_CAPTION = "Memory and thunks by function: what surely changed for a packet"
@@ -18,41 +14,45 @@ _LARGEST = 4
 _KINDS = 3
 
 
-def memory_table(scenario: ScenarioResult) -> ChangesTable | None:
-    """Functions that surely have more or less of what is counted so, and the whole; None where none surely has."""
+def memory_part(scenario: ScenarioResult) -> ReportPart:
+    """Functions that surely have more or less of what is counted so, and the whole; nothing where none surely has."""
+    table = _table(scenario)
+    blocks = [table] if table is not None else []
+    return ReportPart(title="Memory that changed", brief=blocks, whole=blocks, on_screen=True)
+
+
+def _table(scenario: ScenarioResult) -> Table | None:
     changes = scenario.comparison.changes if scenario.comparison is not None else ()
-    found = [one for one in changes if one.parts]
-    if not found:
+    rows = [row for one in changes if one.parts for row in _rows(one)]
+    if not rows:
         return None
-    rows = [row for one in found for row in _rows(one)]
-    told = any(row[-1] for row in rows)
-    head = ("measurand", "function", "before", "after", "change", "lines of")
-    return ChangesTable(head if told else head[:-1], tuple(row if told else row[:-1] for row in rows))
+    columns = [
+        Column("measurand"), Column("function", heads=True), Column("before", True), Column("after", True),
+        Column("change", True), Column("lines of", wraps=True),
+    ]  # fmt: skip
+    shown = len(columns) if any(row[-1].text for row in rows) else len(columns) - 1
+    return Table(MEMORY_CAPTION, columns[:shown], [row[:shown] for row in rows])
 
 
-def memory_lines(scenario: ScenarioResult) -> list[str]:
-    """The table on the console; empty where nothing surely changed."""
-    table = memory_table(scenario)
-    if table is None:
-        return []
-    rows = [tuple(name.upper() for name in table.head), *table.rows]
-    return ["surely changed for a packet:", *aligned(rows, frozenset({2, 3, 4}), indent="  ")]
-
-
-def _rows(change: ChangeResult) -> list[tuple[str, ...]]:
+def _rows(change: ChangeResult) -> list[list[Cell]]:
     """The largest changes of a measurand, what the others and all together come to, and a packet's whole."""
     shown, others = change.parts[:_LARGEST], change.parts[_LARGEST:]
-    rows = [("", one.label, *_values(one), f"{one.change:+z.1f}", _of(one)) for one in shown]
+    rows = [[one.label, *_values(one), f"{one.change:+z.1f}", _of(one)] for one in shown]
     if others:
         name = f"{len(others)} other functions" if len(others) > 1 else "another function"
-        rows.append(("", name, "", "", f"{sum(one.change for one in others):+z.1f}", _kinds(others)))
+        rows.append([name, "", "", f"{sum(one.change for one in others):+z.1f}", _kinds(others)])
     if len(change.parts) > 1:
         # A packet's whole holds what did not surely change, too.
         together = sum(one.change for one in change.parts)
-        rows.append(("", "these together", "", "", f"{together:+z.1f}", _kinds(change.parts)))
+        rows.append(["these together", "", "", f"{together:+z.1f}", _kinds(change.parts)])
     whole = change.candidate - change.baseline
-    rows.append(("", "a packet", f"{change.baseline:z.1f}", f"{change.candidate:z.1f}", f"{whole:+z.1f}", ""))
-    return [(change.measurand, *rows[0][1:]), *rows[1:]]
+    rows.append(["a packet", f"{change.baseline:z.1f}", f"{change.candidate:z.1f}", f"{whole:+z.1f}", ""])
+    return [
+        [
+            Cell("" if at else change.measurand), Cell(function, is_name=at < len(shown)), *map(Cell, values),
+        ]
+        for at, (function, *values) in enumerate(rows)
+    ]  # fmt: skip
 
 
 def _values(one: PartChange) -> tuple[str, str]:

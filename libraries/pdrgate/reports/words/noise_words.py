@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from pdrgate.gate.verdicts.change_verdict import CHANGE_CONFIDENCE
 from pdrgate.replication import MeasurandNoise, NoiseFloor, PairsRule
 from pdrgate.replication.noise import DAYS
-from pdrgate.reports.markup.columns import aligned
+from pdrgate.reports.markup.columns import table_lines
+from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.stats.intervals import t_quantile
 from pdrgate.stats.pooled import Deviation
 
 PAIRS = (4, 8, 16, 48)
 """Numbers of pairs whose resolution is told."""
-_HEAD = ("MEASURAND", "PAIRS", "BOOTS", "WITHIN A BOOT", "DRIFT", "DIPS", *(f"{pairs} PAIRS" for pairs in PAIRS))
+_NUMBERS = ("pairs", "boots", "within a boot", "drift", "dips", *(f"{pairs} pairs" for pairs in PAIRS))
+_COLUMNS = (Column("measurand"), *(Column(name, True) for name in _NUMBERS))
 _UNKNOWN = "-"
 
 
@@ -26,7 +28,7 @@ def noise_lines(floor: NoiseFloor, tolerances: Mapping[str, float]) -> list[str]
     """
     known = [floor.of(name) for name in tolerances if name in floor.measurands]
     title = f"{floor.pairs} pairs, {floor.boots} boots; what they deviate by, and the tolerance that pairs resolve"
-    lines = aligned([_HEAD, *map(_row, known)], indent="  ")
+    lines = table_lines(Table("", _COLUMNS, [_row(one) for one in known]))
     return [title, *lines, *(f"  {_needed(one, tolerances[one.measurand])}" for one in known)]
 
 
@@ -42,12 +44,13 @@ def one_boot_resolves(noise: MeasurandNoise, measurands: int) -> float | None:
     return noise.as_tolerance(quantile * math.sqrt(2) * boots.value)
 
 
-def _row(one: MeasurandNoise) -> tuple[str, ...]:
+def _row(one: MeasurandNoise) -> list[Cell]:
     drift = _UNKNOWN if one.drift is None else f"{one.drift:+z.2%}"
     dips = f"{one.dips} of {one.seen}" if one.seen else _UNKNOWN
     resolved = [one.resolves(pairs) for pairs in PAIRS]
     told = (_UNKNOWN if least is None else f"{least:.2%}" for least in resolved)
-    return (one.measurand, _percent(one.pairs), _percent(one.boots), _percent(one.within), drift, dips, *told)
+    known = map(_percent, (one.pairs, one.boots, one.within))
+    return [*map(Cell, (one.measurand, *known, drift, dips, *told))]
 
 
 def _needed(one: MeasurandNoise, tolerance: float) -> str:

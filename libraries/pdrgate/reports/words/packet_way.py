@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pdrgate.measurands.functions.renamed import renamed
+from pdrgate.reports.tree import Figure, ReportPart
 from pdrgate.results.model import CostResult, FrameResult, ScenarioResult
 from pdrgate.values.printable import printable
 
@@ -13,7 +14,7 @@ _CHANGED = 1.0, 0.02
 """A frame has changed where it is by so many instructions, and by such a part of itself: single functions repeat to a
 few tenths, the allocator's to more."""
 _STRONG = 0.25
-"""Part of a frame that has changed, to be called strong."""
+"""ReportPart of a frame that has changed, to be called strong."""
 _LEAST = 0.03
 """A share of all instructions: a function of less that has not changed, and calls none that has, is no line of text."""
 _LINES, _NAME, _BAR = 40, 52, 20
@@ -55,6 +56,14 @@ class WayNode:
         return self.has_changed and abs(self.after - self.before) >= _STRONG * max(self.before, self.after)
 
 
+@dataclass(frozen=True)
+class Way(Figure):
+    """The way of a packet as a figure."""
+
+    root: WayNode
+    is_compared: bool
+
+
 def tree_of(after: CostResult, before: CostResult | None = None) -> WayNode:
     """The frames of one build, or of two in one tree; its root calls what nobody called."""
     root = WayNode("")
@@ -79,12 +88,21 @@ def costs_with_ways(scenario: ScenarioResult) -> tuple[CostResult, CostResult | 
     return after, before if before is not None and before.path else None
 
 
-def packet_way(scenario: ScenarioResult) -> list[str]:
-    """The tree of two builds as lines of text, with a bar as long as each change; empty where none was compared."""
+def way_part(scenario: ScenarioResult) -> ReportPart:
+    """The way of a packet of the candidate against the baseline, else of the only build."""
     found = costs_with_ways(scenario)
-    if found is None or found[1] is None:
-        return []
-    root = tree_of(*found)
+    if found is None:
+        return ReportPart()
+    way = Way(tree_of(*found), is_compared=found[1] is not None)
+    # The tree of one build alone shows nothing that its table of functions does not.
+    return ReportPart(
+        title="The way of a packet, base against candidate", brief=[way] if way.is_compared else (), whole=[way]
+    )  # fmt: skip
+
+
+def way_lines(way: Way) -> list[str]:
+    """The tree of two builds as lines of text, with a bar as long as each change."""
+    root = way.root
     shown = list(_shown(root, 0, _LEAST * root.width))[:_LINES]
     longest = max((abs(one.after - one.before) for _, one in shown), default=0.0) or 1.0
     lines = [f"{'':{_NAME}}{'base':>7}{'candidate':>11}{'change':>8}"]

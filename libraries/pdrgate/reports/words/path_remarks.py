@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from pdrgate.gate.run.slower_paths import searched_besides
+from pdrgate.measurands.slower_paths import searched_besides
 from pdrgate.reports.words.build_words import nameless_lines
 from pdrgate.reports.words.headline import scenario_headline
 from pdrgate.reports.words.path_table import paths_of

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdrgate.gate.run.slower_paths import searched_besides
 from pdrgate.measurands import DESCRIPTIONS, Cost, PartialDropRate, Rule, SaturationThroughput, described
+from pdrgate.measurands.slower_paths import searched_besides
 from pdrgate.replication.samples import gravest_change
+from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.reports.words.costs import total_change
-from pdrgate.reports.words.measurands import change_told, tolerance_told
+from pdrgate.reports.words.measurand_tables import change_cell
+from pdrgate.reports.words.measurands import change_told, intervals_in_words, tolerance_told, verdict_in_words
 from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict, by_gravity
 
-PATH_HEAD = ("path", "base", "candidate", "change", "verdict")
-"""Base and candidate are instructions per packet, or have their unit."""
-NUMBERS = frozenset({1, 2, 3})
-"""Columns of numbers."""
-
+_COLUMNS = (
+    Column("path", heads=True, wraps=True), Column("base", True, wraps=True), Column("candidate", True, wraps=True),
+    Column("change", True, wraps=True),
+)  # fmt: skip
 _OF_LIVING_BOOTS = {one.name for one in DESCRIPTIONS} - {PartialDropRate.name, SaturationThroughput.name}
 """All but what takes several loads: boots that stay up are counted."""
 
@@ -33,10 +35,18 @@ class PathLine:
     number: int
     """Of its scenario in the result, from 0."""
 
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The line as a row below `PATH_HEAD`."""
-        return (self.path, self.base, self.candidate, self.change, self.verdict)
+
+def paths_table(lines: Sequence[PathLine], result: RunResult) -> Table:
+    """A row for each of the lines; its note says what stands in brackets."""
+    rows = [
+        [
+            Cell(one.path), Cell(one.base), Cell(one.candidate),
+            change_cell(one.change, one.verdict, verdict_in_words(one.verdict)),
+        ]
+        for one in lines
+    ]  # fmt: skip
+    note = intervals_in_words(*(one.comparison for one in result.scenarios))
+    return Table("The worst first; instructions per packet, where no unit is said", _COLUMNS, rows, note)
 
 
 def is_portfolio(result: RunResult) -> bool:

@@ -6,16 +6,18 @@ import time
 from collections.abc import Sequence
 
 from pdrgate.history.database.queries import ListedScenario
-from pdrgate.reports.markup.columns import aligned
+from pdrgate.reports.markup.columns import table_lines
+from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.values.units import Rate
 
-_HEAD = ("STARTED", "RUN", "SCENARIO", "BUILD", "VERDICT", "PDR OR TCP", "CHANGE")
-_NUMBERS = (5, 6)
+_COLUMNS = (
+    *map(Column, ("started", "run", "scenario", "build", "verdict")), Column("PDR or TCP", True), Column("change", True)
+)  # fmt: skip
 
 
 def entries_table(entries: Sequence[ListedScenario]) -> list[str]:
     """A line for each scenario of a run."""
-    return aligned([_HEAD, *map(_cells, entries)], numeric=_NUMBERS)
+    return table_lines(Table("", _COLUMNS, [[*map(Cell, _cells(one))] for one in entries]), indent="")
 
 
 def moment(seconds: float) -> str:

@@ -1,24 +1,24 @@
-"""A soak in words and as a table, the same for all reports."""
+"""What is said of a soak."""
 
 from __future__ import annotations
 
-from pdrgate.reports.markup.html import Cell, Column, Table
+from pdrgate.reports.tree import Cell, Column, ReportPart, Table
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.soak import SoakResult
 from pdrgate.values.units import Duration, Rate
 
 
-def soak_lines(scenario: ScenarioResult) -> list[str]:
-    """What is to be said of a soak where the verdict's reason does not say it."""
+def soak_part(scenario: ScenarioResult) -> ReportPart:
+    """A soak's numbers; its remarks where the verdict's reason does not say them."""
     found = scenario.details.soak
-    if found is None or found.sentence() in scenario.reason:
-        return []
-    return [found.sentence(), *found.remarks()]
+    if found is None:
+        return ReportPart()
+    said = found.sentence() in scenario.reason
+    return ReportPart(title="Soak", remarks=() if said else (found.sentence(), *found.remarks()), whole=[_table(found)])
 
 
-def soak_table(found: SoakResult) -> str:
-    """A table of the soak's numbers."""
+def _table(found: SoakResult) -> Table:
     facts = (
         ("load", str(Rate(found.load))),
         ("slices", f"{found.slices} of {Duration(found.slice)}"),
@@ -32,4 +32,4 @@ def soak_table(found: SoakResult) -> str:
         ("latency, 99 %", "" if found.tail is None else str(Duration(found.tail))),
     )
     rows = [[Cell(name), Cell(value)] for name, value in facts if value]
-    return Table(found.sentence(), (Column("soak", heads=True), Column("", True)), rows).html()
+    return Table(found.sentence(), (Column("soak", heads=True), Column("", True)), rows)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from pdrgate.reports.markup.gfm import block, code, cut, markdown_table, markdown_text
+from pdrgate.reports.markup.gfm import block, markdown_text, table_markdown
+from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.trend import MOVE_CONFIDENCE, Move, Point, Series
 from pdrgate.values.units import change_in_words
 
-_NUMERIC = frozenset({"change (interval)"})
+_COLUMNS = (
+    Column(""), Column("measurand"), Column("scenario"), Column("testbed"), Column("change (interval)", True),
+    Column("last build before"), Column("first build after"),
+)  # fmt: skip
 _TOLD = ("scenario", "testbed", "fingerprint", "measurand", "unit", "better")
 _BISECT = "docs/bisect.md says how to find it among them"
 
@@ -27,12 +31,11 @@ def trend_markdown(found: Sequence[Move]) -> str:
     """A table of all, and what to type for what got worse; empty where nothing moved."""
     if not found:
         return ""
-    head = ("", "measurand", "scenario", "testbed", "change (interval)", "last build before", "first build after")
     rows = [
         [
-            _word(move), markdown_text(move.series.measurand), markdown_text(cut(move.series.title)),
-            code(cut(move.series.testbed)),
-            f"{'creeping, ' if move.creeps else ''}{change_in_words(move.change, move.lower, move.upper)}",
+            Cell(_word(move)), Cell(move.series.measurand), Cell(move.series.title),
+            Cell(move.series.testbed, is_name=True),
+            Cell(f"{'creeping, ' if move.creeps else ''}{change_in_words(move.change, move.lower, move.upper)}"),
             _build(move.before), _build(move.after),
         ]
         for move in found
@@ -40,7 +43,7 @@ def trend_markdown(found: Sequence[Move]) -> str:
     within = dict.fromkeys(markdown_text(f"{move.series.title}: {move.sentence}") for move in found if move.within)
     blocks = [
         f"**{what_moved(found)}**, {sum(not move.worse for move in found)} got better.",
-        markdown_table(head, rows, _NUMERIC),
+        table_markdown(Table("", _COLUMNS, rows)),
     ]
     return "\n\n".join([*blocks, *within, *map(block, measuring_again(found))]) + "\n"
 
@@ -105,8 +108,8 @@ def _next(move: Move) -> str:
     return f"{move.command}   ({_BISECT})" if len(move.builds) > 2 else move.command
 
 
-def _build(point: Point) -> str:
-    return f"{code(cut(point.build))}, {day(point)}"
+def _build(point: Point) -> Cell:
+    return Cell(point.build, is_name=True, detail=day(point))
 
 
 def day(point: Point) -> str:

@@ -1,17 +1,16 @@
-"""What programs did with the packets of a capture: in lines for a console, and in a table."""
+"""What programs did with the packets of a capture."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pdrgate.reports.markup.columns import aligned
-from pdrgate.reports.markup.html import Cell, Column, Table
+from pdrgate.reports.tree import Cell, Column, ReportPart, Table
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.vectors import VectorResult, VectorsResult
 
 _SHOWN = 5
-"""Packets that a console has room for."""
+"""Packets of a brief table."""
 _LISTED = 200
 """Packets that a page lists."""
 _NEGLIGIBLE = 5e-4
@@ -20,32 +19,34 @@ _HEAD = ("vector", "bytes", "copies", "returns", "cost", "baseline", "change", "
 _TIMED = ("vector", "bytes", "copies", "returns", "ns", "baseline", "change", "")
 
 
-def vectors_lines(scenario: ScenarioResult) -> list[str]:
-    """How many packets were run, what became of them, and the worst of them in a table."""
+def vectors_part(scenario: ScenarioResult) -> ReportPart:
+    """How many packets were run, what became of them, and a row for each, the worst first."""
     found = scenario.details.vectors
     if found is None:
-        return []
-    lines = [_sentence(found), *found.remarks]
-    lines += [
+        return ReportPart()
+    remarks = [_sentence(found), *found.remarks]
+    remarks += [
         f"vector {one.number}: {one.difference} ({one.packet})" for one in found.vectors[:_SHOWN] if one.difference
     ]
+    brief = []
     if shown := [one for one in found.vectors if _told(one)][:_SHOWN]:
-        head = _TIMED if shown[0].cost is None else _HEAD
-        rows = [tuple(name.upper() for name in head), *(_cells(one) for one in shown)]
-        what = "some of them, by the kernel's clock:" if shown[0].cost is None else "the worst of them:"
-        lines += [what, *aligned(rows, indent="  ")]
-    return lines
+        timed = shown[0].cost is None
+        caption = "Some packets, by the kernel's clock" if timed else "The worst packets"
+        brief = [Table(caption, _columns(_TIMED if timed else _HEAD), [[*map(Cell, _cells(one))] for one in shown])]
+    return ReportPart(title="Packets", remarks=remarks, brief=brief, whole=[_table(found)], on_screen=True)
 
 
-def vectors_table(found: VectorsResult) -> str:
-    """A row for each packet, the worst first."""
+def _table(found: VectorsResult) -> Table:
     head = _HEAD if any(one.cost is not None for one in found.vectors) else _TIMED
-    columns = [Column(name, heads=not at) for at, name in enumerate((*head, "packet"))]
     rows = [
         [*(Cell(text, "fail" if one.difference or one.worse else "") for text in _cells(one)), Cell(one.packet)]
         for one in found.vectors[:_LISTED]
     ]
-    return Table(_sentence(found), columns, rows).html()
+    return Table(_sentence(found), (*_columns(head), Column("packet")), rows)
+
+
+def _columns(head: Sequence[str]) -> list[Column]:
+    return [Column(name, numeric=at > 0, heads=not at) for at, name in enumerate(head)]
 
 
 def loads_in_words(scenario: ScenarioResult) -> str:

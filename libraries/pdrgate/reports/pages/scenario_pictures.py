@@ -1,4 +1,4 @@
-"""A scenario's result becomes pictures and tables, the same wherever it is shown."""
+"""A scenario's result becomes pictures, the same wherever it is shown."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pdrgate.gate.run.slower_paths import by_cost_alone
+from pdrgate.measurands.slower_paths import by_cost_alone
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
-from pdrgate.reports.pages import html_tables
-from pdrgate.reports.pages.icicle import icicles
-from pdrgate.reports.words.arrival_words import arrivals_by_build
-from pdrgate.reports.words.build_words import builds_table
-from pdrgate.reports.words.builds import of_builds
-from pdrgate.reports.words.drop_words import drops_tables
-from pdrgate.reports.words.frame_words import frames_tables
+from pdrgate.reports.words.assessment_words import assessed_builds
+from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.latencies import latency_by_build
 from pdrgate.reports.words.loss_words import by_build
-from pdrgate.reports.words.memory_words import memory_table
-from pdrgate.reports.words.soak_words import soak_table
-from pdrgate.reports.words.spike_in_words import spike_in_table
-from pdrgate.reports.words.vector_words import vectors_table
 from pdrgate.results.file_name import file_name
 from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.results.verdict import STABLE, Verdict
@@ -163,89 +154,15 @@ def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, *
     return found
 
 
-def fragments(scenario: ScenarioResult) -> Iterator[str]:
-    """All tables as HTML: measurands with their changes, boots, and of each build checks, loads and search bounds."""
-    if scenario.findings.measurands or scenario.pdr or scenario.comparison:
-        yield html_tables.measurands_table(scenario)
-    yield from details(scenario)
-
-
-def details(scenario: ScenarioResult) -> Iterator[str]:
-    """The tables that the measurands' one rests on."""
-    yield from key_tables(scenario)
-    yield from further_tables(scenario)
-
-
-def key_tables(scenario: ScenarioResult) -> Iterator[str]:
-    """Tables that a reader wants first: wrong frames, which functions cost more, where packets were lost, whether to
-    trust it."""
-    yield from frames_tables(scenario)
-    if scenario.details.vectors is not None:
-        yield vectors_table(scenario.details.vectors)
-    if scenario.builds.spike_in is not None:
-        yield spike_in_table(scenario.builds.spike_in)
-    if scenario.details.soak is not None:
-        yield soak_table(scenario.details.soak)
-    if scenario.comparison is not None and scenario.comparison.build_differences:
-        yield builds_table(scenario.comparison)
-    if scenario.comparison is not None and scenario.comparison.functions:
-        yield html_tables.function_changes_table(scenario.comparison)
-    if (memory := memory_table(scenario)) is not None:
-        yield html_tables.memory_changes_table(memory)
-    yield from icicles(scenario)
-    for label, latency in latency_by_build(scenario):
-        yield html_tables.latency_table(latency, label)
-    for label, losses in by_build(scenario):
-        if losses.lost:
-            yield html_tables.losses_table(losses, label)
-    if scenario.details.drops is not None:
-        yield from drops_tables(scenario.details.drops)
-    if scenario.details.transfers is not None and scenario.details.transfers.checks:
-        yield html_tables.transfer_checks_table(scenario.details.transfers)
-    for part in _parts(scenario, (), ""):
-        if part.assessment is not None:
-            yield html_tables.checks_table(part.assessment, part.label)
-
-
-def further_tables(scenario: ScenarioResult) -> Iterator[str]:
-    """All others: each transfer, function, load, search and boot."""
-    if scenario.details.transfers is not None and scenario.details.transfers.transfers:
-        yield html_tables.transfers_table(scenario.details.transfers)
-    for label, found in arrivals_by_build(scenario):
-        yield html_tables.arrivals_table(found, label)
-    for label, cost in of_builds(scenario, lambda one: one.findings.cost):
-        yield html_tables.cost_table(cost, label)
-    for part in _parts(scenario, (), ""):
-        if part.assessment is not None:
-            yield html_tables.loads_table(part.assessment, part.label)
-        if part.search is not None:
-            yield html_tables.bounds_table(part.search, part.label)
-    if scenario.origin.set_up:
-        yield html_tables.facts_table("The scenario's own set-up", scenario.origin.set_up)
-    if scenario.builds.boots:
-        yield html_tables.boots_table(scenario.builds.boots, scenario.findings.measurands)
-
-
-def kernel_release(scenario: ScenarioResult) -> str:
-    """The release of the SUT's kernel; empty when nobody told."""
-    told = scenario.findings.environment.get("kernel_release") or scenario.findings.fingerprint.get("kernel") or ""
-    return str(told)
-
-
 def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:
     searched = [
         trial for trial in trials if trial.belonging.scenario == scenario.name and trial.occasion.phase == Phase.SEARCH
     ]
-    if not scenario.builds.sides:
-        release = kernel_release(scenario)
-        own = [trial for trial in searched if trial.belonging.boot == scenario.origin.boot]
-        yield _Part(
-            "", begin, f"kernel {release}" if release else "", scenario.findings.assessment, scenario.findings.search,
-            own,
-        )  # fmt: skip
-    for side in scenario.builds.sides:
-        assessment, search = side.findings.assessment, side.findings.search
-        if side.side == "candidate":  # what stands in the scenario is the candidate's
-            assessment, search = assessment or scenario.findings.assessment, search or scenario.findings.search
-        own = [trial for trial in searched if trial.belonging.side == side.side]
-        yield _Part(side.side, f"{begin}-{side.side}", side.build, assessment, search, own)
+    release = kernel_release(scenario)
+    for name, assessment, search in assessed_builds(scenario):
+        if side := scenario.builds.side(name) if name else None:
+            mine = [trial for trial in searched if trial.belonging.side == name]
+            yield _Part(side.side, f"{begin}-{name}", side.build, assessment, search, mine)
+        else:
+            mine = [trial for trial in searched if trial.belonging.boot == scenario.origin.boot]
+            yield _Part("", begin, f"kernel {release}" if release else "", assessment, search, mine)

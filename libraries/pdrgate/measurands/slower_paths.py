@@ -1,6 +1,6 @@
 """Paths that were compared by what a packet costs: which are worth a search by pairs of boots, and which had it.
 
-A search of the same scenario tells PDR and saturation throughput besides. It takes as long as ten paths.
+A search of the same scenario shows PDR and saturation throughput besides. It takes as long as ten paths.
 """
 
 from __future__ import annotations
