@@ -61,7 +61,7 @@ def test_a_history_that_cannot_take_it_costs_nothing(
     history = tmp_path / "runs.db"
     assert main(["history", "import", str(written(tmp_path / "earlier", scenario())), "--history", str(history)]) == 0
     with sqlite3.connect(history) as connection:
-        connection.execute("UPDATE pdrgate_schema SET version_num = '0999'")
+        connection.execute("UPDATE pdrgate_schema SET schema = 999")
     ended = simulated_gate(*SMOKE, "--history", str(history))
     assert (ended.result["verdict"], ended.code) == ("NO_BASELINE", 0)
     assert f"\n\n{ended.headline}\n" in ended.stdout
@@ -70,7 +70,7 @@ def test_a_history_that_cannot_take_it_costs_nothing(
     said, _, rest = line.partition("; put it in later: pdrgate ")
     assert said == "pdrgate: the run is complete in its folder and not in the history"
     command, _, why = rest.partition(" (the history ")
-    assert why.endswith("; use that version)")
+    assert why.endswith("'pdrgate history import')")
     history.unlink()
     assert main(shlex.split(command)) == 0
     (line,) = listed(history, capsys)
