@@ -40,6 +40,8 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.run.session import Session
+from pdrgate.measurands import Ask
+from pdrgate.record.phase import Phase
 from pdrgate.testbeds import load_testbed
 
 class Teller:
@@ -61,7 +63,7 @@ def main(folder, state, load):
             subject.prepare()
             for _ in range({TRIALS}):
                 subject.sut.measure(Ask(20e3, 0.1, Phase.LOAD))
-            print("worker", subject.sut._generator.pid, flush=True)
+            print("worker", subject.sut._traffic.generator.pid, flush=True)
             subject.sut.measure(Ask(float(load), 60.0, Phase.LOAD))
         finally:
             subject.finish()
