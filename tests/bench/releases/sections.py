@@ -71,7 +71,7 @@ def _table(step: Step, result: RunResult, causes: Causes) -> Iterator[str]:
             f"{'**dearer**' if first.worse else 'cheaper'}: {_by(changes)}",
             ", ".join(f"{name} {by:+.3g}" for name, by in first.functions[:_NAMED]),
             _paths(changes),
-            causes.of(step.label, names),
+            causes.of(step.label, names[:_NAMED]),
         )
         yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
