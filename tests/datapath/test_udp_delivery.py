@@ -130,7 +130,7 @@ def test_what_a_small_socket_buffer_has_no_room_for(testbed: NetnsTestbed) -> No
     assert trial.steady_loss_ratio > 0.1
 
 
-TOLD_TWICE = r"tell of (\d+) packets in a trial that put (\d+) in front of it: that is not true"
+TOLD_TWICE = r"report (\d+) packets in a trial that put (\d+) in front of it: that is not true"
 """A generator that others keep from its CPU sends fewer than were asked for."""
 
 
