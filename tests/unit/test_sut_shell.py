@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 
 from pdrgate.hosts.host import ShellHost
-from pdrgate.hosts.shell import Exchange, Shell, ShellError, ShellStreams
+from pdrgate.hosts.shell import Exchange, ProcessStreams, Shell, ShellError, ShellStreams
 
 
 class ScriptedStreams:
@@ -122,3 +123,12 @@ def test_a_mark_without_an_exit_code_is_the_hosts_fault_and_the_shell_is_ended(a
     with pytest.raises(ShellError, match=r"^got an answer without an exit code and was killed; "):
         shell.execute("true", 1.0)
     assert not shell.in_step
+
+
+def test_a_shell_that_another_thread_ends_has_ended_and_is_no_bad_descriptor() -> None:
+    streams = ProcessStreams(("sh",))
+    threading.Timer(0.2, streams.kill).start()
+    assert any(streams.exchange(b"", 0.5).ended for _ in range(20))
+    assert streams.exchange(b"true\n", 0.5).ended
+    streams.finish()
+    streams.kill()

@@ -169,6 +169,15 @@ class ProcessStreams:
         return False
 
     def exchange(self, pending: bytes, timeout: float) -> Exchange:
+        try:
+            return self._exchange(pending, timeout)
+        except (OSError, ValueError, KeyError):
+            if not self._closed:
+                raise
+            # An interruption had another thread end the shell meanwhile, and its descriptors are gone.
+            return Exchange(ended=True)
+
+    def _exchange(self, pending: bytes, timeout: float) -> Exchange:
         deadline = time.monotonic() + timeout
         heard = Exchange()
         # Streams that have ended say so once and wake nobody again: the shell's own end then does.
@@ -199,11 +208,13 @@ class ProcessStreams:
 
     def finish(self) -> None:
         if not self._closed and self._process.stdin is not None:
-            self._process.stdin.close()
-            # Wait without reaping: the process group's number then stays taken.
-            exited = select.poll()
-            exited.register(self._pidfd, select.POLLIN)
-            exited.poll(_CLOSE_TIMEOUT * 1000)
+            # Another thread may end the shell meanwhile.
+            with contextlib.suppress(OSError, ValueError):
+                self._process.stdin.close()
+                # Wait without reaping: the process group's number then stays taken.
+                exited = select.poll()
+                exited.register(self._pidfd, select.POLLIN)
+                exited.poll(_CLOSE_TIMEOUT * 1000)
 
     def kill(self) -> None:
         if not self._closed:
