@@ -117,7 +117,7 @@ def test_what_retis_sees_on_a_host_is_told_wherever_a_run_is_told(
     assert (drops["failure"], drops["seen"]) == ("", 200), ended.stdout
     assert (ended.folder / drops["file"]).read_text().count(f'"inum":{inode}}}') == 200
     assert "200 by dst_discard_out (NOT_SPECIFIED)" in ended.stdout
-    table = "| `dst_discard_out` | `NOT_SPECIFIED` | 200 | 128: `… → ipv6_list_rcv → "
+    table = "| `dst_discard_out` | `NOT_SPECIFIED` | 200 | 128 | `… → ipv6_list_rcv → "
     assert table in (ended.folder / "summary.md").read_text()
     for page in ("summary.html", "output.xml"):  # log.html is made of this one
         assert "ip6_sublist_rcv_finish → dst_discard_out" in (ended.folder / page).read_text(), page
