@@ -348,6 +348,8 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.run.session import Session
+from pdrgate.measurands import Ask
+from pdrgate.record.phase import Phase
 from pdrgate.testbeds import load_testbed
 
 class Teller:
