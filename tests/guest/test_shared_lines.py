@@ -70,7 +70,7 @@ def test_a_counter_of_all_cpus_is_shared_and_one_of_each_cpu_is_no_ones(cloud: K
     assert change.parts[0].kinds == {"map touched": pytest.approx(1, abs=0.1)}
     # What was measured is on disk, and not among the trials of pairs.
     phases = Counter(one.occasion.phase for one in read_trials(tmp_path / "run" / "several-cpus.jsonl"))
-    assert phases.keys() == {Phase.MEMORY, *LOCKSTEP_TRIALS}
+    assert {Phase.MEMORY, *LOCKSTEP_TRIALS} <= phases.keys()
     assert phases[Phase.MEMORY] >= 2 * len(SIDES)
     assert not (tmp_path / "run" / "trials.jsonl").stat().st_size
 
