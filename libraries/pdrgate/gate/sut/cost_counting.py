@@ -26,8 +26,9 @@ def watching_during(testbed: Testbed) -> Mapping[Phase, tuple[Observer, ...]]:
     executed = testbed.executed
     if executed is None:
         return {}
-    in_turn = executed.in_lockstep() if isinstance(executed, ExecutesInTurn) else {}
-    return {Phase.PATH: tuple(executed.tracing()), Phase.MEMORY: tuple(executed.memory()), **in_turn}
+    alone = {Phase.PATH: tuple(executed.tracing()), Phase.MEMORY: tuple(executed.memory())}
+    # Only now: its observers go by the names that `memory` has read.
+    return {**alone, **executed.in_lockstep()} if isinstance(executed, ExecutesInTurn) else alone
 
 
 def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> float | None:
