@@ -13,8 +13,8 @@ _MODULE = CodeDifference("function", "nf_tables", "nft_do_chain", "new")
 _VARIABLE = CodeDifference("variable", "", "ip6_forward", "changed")
 
 
-def differences(*differ: CodeDifference, functions: int = 100) -> CodeDifferences:
-    return CodeDifferences(functions, 50, 3, differ, ("module tun: one build has it",))
+def differences(*differ: CodeDifference, functions: int = 100, missing: tuple[str, ...] = ()) -> CodeDifferences:
+    return CodeDifferences(functions, 50, 3, differ, missing)
 
 
 def test_a_path_is_affected_by_what_its_packets_execute() -> None:
@@ -28,6 +28,18 @@ def test_a_path_is_affected_by_what_its_packets_execute() -> None:
     assert not untouched.is_affected
 
 
+def test_a_part_of_a_function_is_that_function() -> None:
+    part = CodeDifference("function", "", "ip6_forward.constprop", "changed")
+    (path,) = affected_paths(differences(part), result(compared()))
+    assert path.functions == ("ip6_forward",)
+
+
+def test_a_module_that_could_not_be_read_leaves_no_path_unaffected() -> None:
+    (path,) = affected_paths(differences(missing=("module tun: is the file damaged?",)), result(compared()))
+    assert path.is_affected
+    assert not path.is_known
+
+
 def test_the_lines_say_how_much_differs_and_which_paths_run_it() -> None:
     found = differences(_FORWARD, _MODULE)
     lines = list(affected_lines(found, affected_paths(found, result(compared(), scenario()))))
@@ -37,11 +49,14 @@ def test_the_lines_say_how_much_differs_and_which_paths_run_it() -> None:
         "  nf_tables: nft_do_chain (new)",
         "0 of 50 variables differ, 0 are gone, 0 are new",
         "3 modules compared",
-        "  not compared: module tun: one build has it",
         "2 of 2 paths run code that differs",
         "  IPv6 routing: ip6_forward",
-        "  IPv6 routing: what it runs was not counted",
+        "  IPv6 routing: what it runs is not known",
     ]
+
+
+def test_what_was_not_compared_is_said() -> None:
+    assert "  not compared: module tun: damaged" in affected_lines(differences(missing=("module tun: damaged",)), ())
 
 
 def test_builds_that_differ_everywhere_are_said_to_have_another_compiler() -> None:

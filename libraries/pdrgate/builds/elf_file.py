@@ -103,18 +103,19 @@ class ElfFile:
 
     def symbols(self, info: int) -> Iterator[ElfSymbol]:
         """The symbols of one binding and type (st_info); a file has one table of them."""
-        return (symbol for its_info, symbol in self._symbols() if its_info == info)
+        return (symbol for symbol in self.all_symbols() if symbol.info == info)
 
     def code_symbols(self) -> Iterator[ElfSymbol]:
         """The symbols that have a name and stand in code."""
         code = {number for number, section in enumerate(self.sections) if section.flags & EXECUTABLE}
-        return (symbol for _, symbol in self._symbols() if symbol.section in code and symbol.name)
+        return (symbol for symbol in self.all_symbols() if symbol.section in code and symbol.name)
 
     def data_symbols(self) -> Iterator[ElfSymbol]:
         """The symbols that are variables and have a name."""
-        return (symbol for info, symbol in self._symbols() if info & 0xF == OBJECT and symbol.name)
+        return (symbol for symbol in self.all_symbols() if symbol.info & 0xF == OBJECT and symbol.name)
 
-    def _symbols(self) -> Iterator[tuple[int, ElfSymbol]]:
+    def all_symbols(self) -> Iterator[ElfSymbol]:
+        """The symbols in the order of the table, as relocations count them."""
         table = next((one for one in self.sections if one.kind == SYMBOLS), None)
         if table is None:
             return
@@ -124,11 +125,7 @@ class ElfFile:
         content = self.content(table, _MOST_SYMBOLS)
         entries = struct.iter_unpack(f"{self._order}IBBHQQ", content[: len(content) // 24 * 24])
         for name, info, _, section, value, size in entries:
-            yield info, ElfSymbol(_name(names, name), section, value, size, info)
-
-    def all_symbols(self) -> tuple[ElfSymbol, ...]:
-        """The symbols in the order of the table, as relocations count them."""
-        return tuple(symbol for _, symbol in self._symbols())
+            yield ElfSymbol(_name(names, name), section, value, size, info)
 
     def relocations(self) -> Iterator[tuple[int, Relocation]]:
         """The relocations with addends, each with the number of the section that it is for."""

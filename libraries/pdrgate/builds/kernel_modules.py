@@ -29,6 +29,11 @@ _LARGEST_UNPACKED = 192 << 20
 _LARGEST_LIST = 16 << 20
 _LARGEST_INFO = 4 << 20
 
+OF_THE_NETWORK = re.compile(
+    r"(^|/)(net|crypto|arch/\w+/crypto|lib/crypto|drivers/net/([^/]+\.ko|(vxlan|wireguard|bonding|team|ipvlan|geneve|ovpn)/))"
+)
+"""Folders of the modules that a path of packets may need; no guest needs those of network cards."""
+
 _FILE = re.compile(r"(.+)\.ko(\.xz|\.zst|\.gz|\.bz2|\.lz4)?", re.DOTALL)
 _PLACE = re.compile(r"[\w.+,@%=~-]+(/[\w.+,@%=~-]+)*", re.ASCII)
 """The path of a module, as kernels have them."""

@@ -16,7 +16,7 @@ class PathRuns:
     path: str
     functions: tuple[str, ...]
     is_known: bool = True
-    """Whether functions of this path were counted in the run."""
+    """Whether functions of this path were counted in the run, and all that it may run was compared."""
 
     @property
     def is_affected(self) -> bool:
@@ -30,11 +30,12 @@ def affected_paths(differences: CodeDifferences, run: RunResult) -> tuple[PathRu
     Functions are those that packets executed in any build of the run. Set-up, timers and values that boot code
     computes are not looked at.
     """
-    differ = differences.names()
+    differ = differences.functions_that_differ()
     found = []
     for scenario in run.scenarios:
         executed = {name for findings in _findings(scenario) for name in _executed(findings)}
-        found.append(PathRuns(scenario.origin.test or scenario.title, tuple(sorted(executed & differ)), bool(executed)))
+        known = bool(executed) and not differences.missing
+        found.append(PathRuns(scenario.origin.test or scenario.title, tuple(sorted(executed & differ)), known))
     return tuple(found)
 
 

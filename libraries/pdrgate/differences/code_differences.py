@@ -11,20 +11,19 @@ from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.builds.kernel_modules import module_content, module_places
+from pdrgate.builds.kernel_modules import OF_THE_NETWORK, module_content, module_places
 from pdrgate.differences.kernel_image import CodePlace, KernelImage, linked_kernel
 from pdrgate.differences.module_objects import ModuleObjects, module_objects
 from pdrgate.differences.same_bytes import SameBytes
+from pdrgate.observers.function_names import function_name
 
 ObjectKind = Literal["function", "variable"]
 How = Literal["changed", "gone", "new"]
 _Found = TypeVar("_Found")
 _Key = tuple[str, int]
 
-_LOADED_BY_PATHS = re.compile(
-    r"(^|/)(net|crypto|lib|arch/\w+/crypto|drivers/(virtio|net/([^/]+\.ko|(vxlan|wireguard|bonding|geneve|team|ipvlan)/)))"
-)
-"""Where the modules lie that guests load; drivers of hardware are none of them."""
+_OF_GUESTS = re.compile(r"(^|/)(lib|drivers/virtio)/")
+"""Where further modules lie that guests load."""
 _MOST = 0.5
 """The share of all functions that differ where builds have another compiler, configuration or layout."""
 
@@ -51,7 +50,7 @@ class CodeDifferences:
     """Modules that both builds have."""
     differ: tuple[CodeDifference, ...]
     missing: tuple[str, ...] = field(default=())
-    """What could not be compared, and counts as different."""
+    """Modules that could not be read, and why: whatever they have counts as different."""
 
     @property
     def everywhere(self) -> bool:
@@ -59,9 +58,9 @@ class CodeDifferences:
         changed = sum(one.kind == "function" and one.how == "changed" for one in self.differ)
         return changed > _MOST * self.functions
 
-    def names(self) -> frozenset[str]:
-        """The names of all functions that differ."""
-        return frozenset(one.name for one in self.differ if one.kind == "function")
+    def functions_that_differ(self) -> frozenset[str]:
+        """Their names as reports have them: without what a compiler adds to the parts of a function."""
+        return frozenset(function_name(one.name) for one in self.differ if one.kind == "function")
 
 
 def code_differences(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
@@ -75,20 +74,28 @@ def code_differences(before: KernelBuild, after: KernelBuild) -> CodeDifferences
     functions = len(images[0].functions.keys() & images[1].functions.keys())
     variables = len(images[0].variables.keys() & images[1].variables.keys())
     missing: list[str] = []
-    places = [{name for name, place in module_places(one).items() if _LOADED_BY_PATHS.search(place)}
-              for one in (before, after)]  # fmt: skip
-    both = sorted(places[0] & places[1])
-    for name in both:
+    names = [_modules_of(one) for one in (before, after)]
+    for name in sorted(names[0] | names[1]):
         try:
-            old, new = (module_objects(module_content(one, name)) for one in (before, after))
+            old, new = (
+                module_objects(module_content(build, name)) if name in own else ModuleObjects({}, {})
+                for build, own in zip((before, after), names, strict=True)
+            )
         except (BuildError, MissingToolError, ValueError) as error:
             missing.append(f"module {name}: {error}")
             continue
         differ += _of_modules(name, old, new)
         functions += len(old.functions.keys() & new.functions.keys())
         variables += len(old.variables.keys() & new.variables.keys())
-    missing += [f"module {name}: one build has it" for name in sorted(places[0] ^ places[1])]
-    return CodeDifferences(functions, variables, len(both), tuple(sorted(set(differ))), tuple(missing))
+    modules = len(names[0] & names[1])
+    return CodeDifferences(functions, variables, modules, tuple(sorted(set(differ))), tuple(missing))
+
+
+def _modules_of(build: KernelBuild) -> frozenset[str]:
+    """The modules that a path may load."""
+    return frozenset(
+        name for name, place in module_places(build).items() if OF_THE_NETWORK.search(place) or _OF_GUESTS.search(place)
+    )
 
 
 def _image(build: KernelBuild) -> KernelImage:

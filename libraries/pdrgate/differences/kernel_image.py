@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,14 @@ from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
 SymbolAddresses = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
 
+_Found = TypeVar("_Found")
 _BITS = 1
 """SHT_PROGBITS: a section whose bytes are in the file."""
 _ALLOCATED = 2
 """SHF_ALLOC."""
 _CODE: Final = frozenset("tTwW")
-_DATA: Final = frozenset("dDrRvV")
+_DATA: Final = _CODE | frozenset("dDrRvV")
+"""Types of variables. Those in a section that is executable have types of code."""
 _COMPILERS_NUMBER = re.compile(r"(?:\.\d+)+$")
 """The number by which a compiler keeps names apart, which depends on what stands before it."""
 _PREFIX = "__pfx_"
@@ -126,8 +128,8 @@ def linked_kernel(image: Path) -> KernelImage | None:
     return KernelImage(
         content=content, sections=sections, addresses=np.array(ordered, np.uint64),
         names=tuple(plain_name(first[address].name) for address in ordered),
-        functions=dict(_numbered(_places(symbols, ordered, sections, _CODE))),
-        variables=dict(_numbered(_places(symbols, ordered, sections, _DATA))),
+        functions=dict(which_of_its_name(_places(symbols, ordered, sections, _CODE))),
+        variables=dict(which_of_its_name(_places(symbols, ordered, sections, _DATA))),
     )  # fmt: skip
 
 
@@ -156,18 +158,16 @@ def _places(
         if one.kind == _BITS and one.size and (_OF_CODE if code else _OF_DATA).match(one.name)
     ]  # fmt: skip
     begins = [one.address for one in mine]
-    seen: set[int] = set()
     for symbol in symbols:
-        if symbol.kind not in kinds and not (not code and symbol.kind in _CODE):
+        if symbol.kind not in kinds:
             continue
         at = int(np.searchsorted(begins, symbol.address, "right")) - 1
-        if at < 0 or symbol.address in seen or not says_something(symbol.name):
+        if at < 0 or not says_something(symbol.name):
             continue
         section = mine[at]
         end = section.address + section.size
         if symbol.address >= end:
             continue
-        seen.add(symbol.address)
         size = min(follows.get(symbol.address, end), end) - symbol.address
         size = size if code else min(size, _LONGEST)
         yield (
@@ -176,10 +176,10 @@ def _places(
         )
 
 
-def _numbered(places: Iterable[tuple[str, CodePlace]]) -> Iterator[tuple[tuple[str, int], CodePlace]]:
-    """Places by name and which one of that name: static functions share names."""
+def which_of_its_name(named: Iterable[tuple[str, _Found]]) -> Iterator[tuple[tuple[str, int], _Found]]:
+    """What has a name, by the name and which one of that name it is: static functions share names."""
     counts: dict[str, int] = {}
-    for name, place in places:
+    for name, found in named:
         number = counts.get(name, 0)
         counts[name] = number + 1
-        yield (name, number), place
+        yield (name, number), found

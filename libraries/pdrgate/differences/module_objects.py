@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pdrgate.builds.elf_file import FUNCTION, OBJECT, ElfFile, ElfSymbol, Relocation
-from pdrgate.differences.kernel_image import plain_name, says_something
+from pdrgate.differences.kernel_image import plain_name, says_something, which_of_its_name
 
 _SECTION_SYMBOL = 3
 """STT_SECTION."""
@@ -33,7 +33,9 @@ def module_objects(content: bytes) -> ModuleObjects:
     """Read a module. Raises ValueError where it is damaged."""
     elf = ElfFile(io.BytesIO(content))
     reader = _Reader(elf)
-    return ModuleObjects(dict(reader.objects(FUNCTION)), dict(reader.objects(OBJECT)))
+    return ModuleObjects(
+        dict(which_of_its_name(reader.objects(FUNCTION))), dict(which_of_its_name(reader.objects(OBJECT)))
+    )
 
 
 class _Reader:
@@ -41,7 +43,7 @@ class _Reader:
 
     def __init__(self, elf: ElfFile) -> None:
         self._elf = elf
-        self._symbols = elf.all_symbols()
+        self._symbols = tuple(elf.all_symbols())
         self._contents: dict[int, bytes] = {}
         self._relocations: dict[int, list[Relocation]] = {}
         for section, relocation in elf.relocations():
@@ -55,18 +57,14 @@ class _Reader:
         for names in self._named.values():
             names.sort()
 
-    def objects(self, kind: int) -> Iterator[tuple[tuple[str, int], bytes]]:
-        """The digest of each function, or of each variable, by name and which one of that name."""
-        counts: dict[str, int] = {}
+    def objects(self, kind: int) -> Iterator[tuple[str, bytes]]:
+        """The name and digest of each function, or of each variable."""
         for symbol in self._symbols:
             if symbol.info & 0xF != kind or not 0 < symbol.section < len(self._elf.sections) or not symbol.size:
                 continue
             if not says_something(symbol.name) or self._elf.sections[symbol.section].name in _OF_THE_BUILD:
                 continue
-            name = plain_name(symbol.name)
-            number = counts.get(name, 0)
-            counts[name] = number + 1
-            yield (name, number), self._digest(symbol)
+            yield plain_name(symbol.name), self._digest(symbol)
 
     def _digest(self, symbol: ElfSymbol) -> bytes:
         end = symbol.value + symbol.size

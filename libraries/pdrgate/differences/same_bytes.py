@@ -19,8 +19,6 @@ from pdrgate.differences.kernel_image import CodePlace, KernelImage, Numbers, Sy
 _FIELD = 4
 _BEHIND: Final = (0, 1, 2, 4)
 """Bytes of an instruction that may stand behind a distance: an immediate."""
-_IMAGE: Final = 0xFFFFFFFF00000000
-"""What the upper half of a kernel's address is."""
 _AT_ONCE = 1 << 21
 """Bytes that are compared together."""
 _A_TEXT = 4
@@ -51,7 +49,7 @@ class SameBytes:
                 continue
             if old.size == new.size:
                 same_size.append(number)
-            elif not self._code or not self._same_but_for_padding(one, other, old, new):
+            elif not self._same(one, other, old.address, new.address):
                 yield number
         for chunk in _chunks(same_size, [pairs[number][0].size for number in same_size]):
             yield from self._of_chunk(chunk, pairs)
@@ -98,18 +96,13 @@ class SameBytes:
         same: npt.NDArray[np.bool_] = (id_before == id_after) & (off_before == off_after) & in_before & in_after
         return same
 
-    def _same_but_for_padding(self, one: bytes, other: bytes, old: CodePlace, new: CodePlace) -> bool:
-        one, other = _PADDING.sub(b"", one), _PADDING.sub(b"", other)
-        return len(one) == len(other) and self._same(one, other, old.address, new.address)
-
     def _same(self, one: bytes, other: bytes, old: int, new: int) -> bool:
-        """Whether each byte that differs belongs to a field that names the same thing."""
-        if (
-            self._code
-            and (stripped := (_PADDING.sub(b"", one), _PADDING.sub(b"", other)))
-            and (len(stripped[0]) == len(stripped[1]))
-        ):
-            one, other = stripped
+        """Whether each byte that differs belongs to a field that names the same thing; padding is left out."""
+        if self._code:
+            stripped = _PADDING.sub(b"", one), _PADDING.sub(b"", other)
+            one, other = stripped if len(stripped[0]) == len(stripped[1]) else (one, other)
+        if len(one) != len(other):
+            return False
         at = 0
         while at < len(one):
             if one[at] == other[at]:

@@ -3,7 +3,6 @@ name."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import threading
 from collections.abc import Collection, Iterator, Mapping
@@ -11,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.builds.kernel_modules import Module, module_places, select_modules
+from pdrgate.builds.kernel_modules import OF_THE_NETWORK, Module, module_places, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
 from pdrgate.guests.initramfs import (
     MORE_MODULES,
@@ -26,10 +25,6 @@ from pdrgate.hosts.host import CommandError, Host
 
 _TIMEOUT = 60.0
 _ARCHIVE = "/tmp/pdrgate-furnishing.cpio"
-_NETWORK = re.compile(
-    r"(^|/)(net|crypto|arch/\w+/crypto|lib/crypto|drivers/net/([^/]+\.ko|(vxlan|wireguard|bonding|team|ipvlan|geneve|ovpn)/))"
-)
-"""Folders of the modules that a path of packets may need; no guest needs those of network cards."""
 _CHECKSUM = "crc32c_generic"
 """Module that nf_tables and connection tracking need by libcrc32c, which asks for it by no symbol of it."""
 _FAMILIES = {
@@ -104,7 +99,7 @@ def modules_for(build: KernelBuild, words: frozenset[str]) -> tuple[Module, ...]
     """The modules that words name, by a family, by their own name or by an alias for a kind of device, with those that
     a guest has from the start; none if it need not have more."""
     begin = tuple(prefix for word in words for prefix in _FAMILIES.get(word, ()))
-    places = {name: place for name, place in module_places(build).items() if _NETWORK.search(place)}
+    places = {name: place for name, place in module_places(build).items() if OF_THE_NETWORK.search(place)}
     by_name = [name for name in places if name in words or (begin and name.startswith(begin))]
     wanted = dict.fromkeys([*by_name, *_by_alias(build, tuple(places), words)])
     if not set(wanted) - set(GUEST_MODULES) - set(MORE_MODULES):

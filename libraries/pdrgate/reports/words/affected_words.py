@@ -57,6 +57,6 @@ def _named(one: CodeDifference) -> str:
 
 def _functions(path: PathRuns) -> str:
     if not path.is_known:
-        return "what it runs was not counted"
+        return "what it runs is not known"
     more = len(path.functions) - _NAMED
     return printable(", ".join(path.functions[:_NAMED])) + (f" and {more} more" if more > 0 else "")
