@@ -66,6 +66,7 @@ MEASURED = {
         "--profile": _REAL, "--testbed": _REAL, "--output": _REAL,
         "--scenario": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
         "--measure": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
+        "--shard": "guest/test_comparison_cli.py::test_a_part_of_the_paths_is_measured_by_itself",
         "--paths": "guest/test_comparison_cli.py::test_builds_that_differ_in_nothing_pass_without_a_guest",
         "--baseline": "acceptance/test_verdicts.py::test_against_a_baseline",
         "--require-baseline": "acceptance/test_verdicts.py::test_a_required_baseline_that_there_is_not",

@@ -14,6 +14,7 @@ from pdrgate.differences.code_differences import CodeDifference, code_difference
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.address import Address
 from pdrgate.launch.described import described_tests
+from pdrgate.launch.shard import shard_of
 from pdrgate.record.path_code import PathCode
 from pdrgate.results.selection import Reason, SelectedPath, Selection
 from pdrgate.values.errors import PdrGateError
@@ -43,7 +44,8 @@ def selected_paths(
     except BuildError as error:
         report(f"all paths are measured, for what differs is not known: {error}")
         return None
-    tests = {one.scenario.name: one.name for one in described_tests(options.suites, options.patterns)}
+    asked, mine = described_tests(options.suites, options.patterns), shard_of(options)
+    tests = {one.scenario.name: one.name for one in asked if one.longname in mine}
     known = _known(options.history, before)
     names = {name: known.get(name, None if found.differ else PathCode()) for name in tests}
     paths = affected_paths(found, names)

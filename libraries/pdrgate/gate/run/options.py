@@ -397,6 +397,16 @@ class RunOptions(Options):
             of=("cost",),
         ),
     ] = None
+    shard: Annotated[
+        str,
+        Said(
+            "Measure one of several parts of the chosen paths, such as 2/4; 'pdrgate merge' joins them.",
+            "measure one of several parts of the chosen paths, such as `2/4`: [several jobs](ci.md#several-jobs) "
+            "measure them together",
+            EVERYBODY,
+            "K/N",
+        ),
+    ] = ""
     order: Annotated[
         int | None,
         Said(
