@@ -89,10 +89,13 @@ class SeveralCpuSuts:
         self._cpus = 0
         """How many each has; 0 where the testbed has none."""
         self._begun: _Begun | None = None
+        self._given_up = False
         self._going_on: list[Future[None]] = []
 
     def begin(self, task: ComparisonTask) -> None:
         """Have both come up and be set up for a scenario while other things are done; `told` waits for them."""
+        if self._given_up:
+            return
         with contextlib.suppress(PdrGateError):  # it is tried again, and told, when its turn comes
             self._begin(task)
 
@@ -106,6 +109,10 @@ class SeveralCpuSuts:
         self._end()
         again, lost = self._made(task, lambda seen: True)
         return seen_of_both({side: [*made[side], *again[side]] for side in SIDES} if again else {}, self._trials, lost)
+
+    def give_up(self) -> None:
+        """Begin nothing from now on before it is asked for: one of the builds does not come up."""
+        self._given_up = True
 
     def close(self) -> None:
         """End both, and what sets them up; may be called twice."""
