@@ -15,11 +15,7 @@ A beat that is late while packet work itself runs is none of these.
 from __future__ import annotations
 
 import bisect
-import contextlib
-import json
 import math
-import select
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -29,10 +25,10 @@ import msgspec
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
 from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.this_process.asked_program import AskedProgram, LostProgramError
 from pdrgate.this_process.checkout import BUILT_ANEW
-from pdrgate.this_process.child_environment import child_environment
 from pdrgate.traffic import native
-from pdrgate.values.errors import TestbedError
+from pdrgate.values.errors import TestbedError, closed_on_error
 
 PERIOD = "2 ms"
 """The program's, for people."""
@@ -196,45 +192,24 @@ class Heartbeat:
 
     def __init__(self, cpu: int) -> None:
         self.cpu = cpu
-        program = native.build().heartbeat
-        self._process = subprocess.Popen(
-            (str(program), str(cpu)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env=child_environment(),
-            start_new_session=True,  # Ctrl-C reaches us, and we end it
-        )  # fmt: skip
-        try:
+        self._program = AskedProgram((str(native.build().heartbeat), str(cpu)))
+        with closed_on_error(self.close):
             self._answer()
-        except BaseException:
-            self.close()
-            raise
 
     def turn(self) -> dict[str, Any]:
         """Begin a watch, or end the one that is on; what was seen, when one was. Raises TestbedError when it died."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(b"\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError) as error:
-            raise TestbedError(f"the heartbeat on CPU {self.cpu} has ended; run again") from error
-        return self._answer()
+        return self._answer(b"\n")
 
     def close(self) -> None:
         """End it. Calling it twice is harmless."""
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._process.kill()
-        self._process.wait()
+        self._program.kill()
 
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], _PATIENCE)
-        line = self._process.stdout.readline() if ready else b""
-        if not line:
-            self._process.kill()
-            raise TestbedError(f"the heartbeat on CPU {self.cpu} does not answer; run again")
-        answer: dict[str, Any] = json.loads(line)
+    def _answer(self, asked: bytes = b"") -> dict[str, Any]:
+        try:
+            self._program.write(asked)
+            answer = self._program.answer(_PATIENCE)
+        except LostProgramError as lost:
+            raise TestbedError(f"the heartbeat on CPU {self.cpu} {lost}; run again") from lost
         if "error" in answer:
             raise TestbedError(f"no heartbeat on CPU {self.cpu}: {answer['error']}")
         return answer
