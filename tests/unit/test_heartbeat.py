@@ -187,5 +187,5 @@ def test_a_machine_without_real_time_threads_says_so(program: Path) -> None:
 
 def test_a_program_that_ends_at_once_is_told(program: Path) -> None:
     script(program, "exit 3\n")
-    with pytest.raises(TestbedError, match="the heartbeat on CPU 1 has ended .exit code 3.; run again"):
+    with pytest.raises(TestbedError, match=r"the heartbeat on CPU 1 has ended \(exit code 3\); run again"):
         Heartbeat(1)
