@@ -23,15 +23,13 @@ from typing import Any, Self
 import msgspec
 
 from pdrgate.observers.reading import Counter, Place, Reading
-from pdrgate.observers.watching import Observation
+from pdrgate.observers.watching import Observation, Observer
 from pdrgate.record.cause import Cause, CauseKind
 from pdrgate.this_process.asked_program import AskedProgram, LostProgramError
 from pdrgate.this_process.checkout import BUILT_ANEW
 from pdrgate.traffic import native
 from pdrgate.values.errors import TestbedError, closed_on_error
 
-PERIOD = "2 ms"
-"""The program's, for people."""
 MOST_WITHHELD = 0.01
 """A share of a trial's time: twice the loss ratio that a PDR usually accepts."""
 LONGEST_WITHHELD = 5e-3
@@ -242,3 +240,35 @@ class HeartbeatObserver:
             causes = disturbance(watched, one.cpu, self._paces[one.cpu].slowdown(watched), shared=self._shared)
             observation |= Observation(dict.fromkeys(after, 0), after, disturbed=causes)
         return observation
+
+
+class HeartbeatWatch:
+    """A testbed's heartbeats: begun on a CPU when it first forwards; those of CPUs that no longer do stay, and wait."""
+
+    def __init__(self) -> None:
+        self._heartbeats: dict[int, Heartbeat] = {}
+        self.missing = ""
+        """Why there are none, in a sentence; empty while there may be."""
+
+    def observers(self, cpus: Sequence[int], *, shared: bool = False) -> tuple[Observer, ...]:
+        """Observers of a trial on these CPUs; empty if no heartbeat can be: a container may have no real-time
+        threads."""
+        try:
+            for cpu in () if self.missing else cpus:
+                if cpu not in self._heartbeats:
+                    self._heartbeats[cpu] = Heartbeat(cpu)
+        except TestbedError as error:
+            self.missing = f"{error}; whether the machine disturbs a trial is not seen"
+        if self.missing:
+            return ()
+        return (HeartbeatObserver([self._heartbeats[cpu] for cpu in cpus], shared=shared),)
+
+    def describe(self) -> dict[str, str]:
+        """Properties that results need in common to be comparable: a heartbeat takes its share of the CPU, little as
+        that is."""
+        return {} if self.missing else {"heartbeat": "2 ms"}
+
+    def close(self) -> None:
+        """End the heartbeats. Calling it twice is harmless."""
+        for heartbeat in self._heartbeats.values():
+            heartbeat.close()
