@@ -136,7 +136,7 @@ def test_few_beats_tell_no_pace() -> None:
 
 def test_what_was_seen_are_counters_of_the_cpus_heartbeat() -> None:
     reading = QUIET.reading(1)
-    assert reading[Counter(Place.heartbeat(1), "arithmetic_median")] == 820
+    assert reading[Counter(Place("heartbeat", "1"), "arithmetic_median")] == 820
     assert nested(reading)["cpu1/heartbeat"]["packets_ran"] == 380 * MS
 
 

@@ -114,7 +114,7 @@ class Watched:
     def reading(self, cpu: int) -> Reading:
         """The counters of a trial that begin at 0."""
         record: dict[str, int] = msgspec.to_builtins(self)
-        return {Counter(Place.heartbeat(cpu), name): value for name, value in record.items()}
+        return {Counter(Place("heartbeat", str(cpu)), name): value for name, value in record.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class ProcessorCounts:
     def __init__(self, machine: Host, cpus: Sequence[int]) -> None:
         self.machine = machine
         self.cpus = ",".join(map(str, cpus))
-        self.place = Place.cpu(cpus[0])
+        self.place = Place("cpu", str(cpus[0]))
         self.profiles = machine.run("sh", "-c", "command -v perf && perf --version", check=False).exit_code == 0
         """Whether perf is there to distinguish functions."""
         self._program = self._start()

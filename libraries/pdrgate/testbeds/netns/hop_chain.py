@@ -131,10 +131,10 @@ class HopChain:
     def _wires(self, counters: Reading) -> dict[Counter, int]:
         """Packets that the peer of each receiving port could not hand over: skbs, and frames of XDP
         (`veth_get_stats64`)."""
-        ends = [Place.interface(_TG_PORTS[0]).of("tg")]
+        ends = [Place("interface", _TG_PORTS[0]).of("tg")]
         for node in self.nodes[1:]:
-            ends += (Place.interface(port).of(node) for port in SUT_PORTS)
-        ends.append(Place.interface(_TG_PORTS[1]).of("tg"))
+            ends += (Place("interface", port).of(node) for port in SUT_PORTS)
+        ends.append(Place("interface", _TG_PORTS[1]).of("tg"))
         errors: dict[Place, int] = defaultdict(int)
         for counter, value in counters.items():
             if counter.name.endswith(_XMIT_ERRORS):
@@ -142,8 +142,8 @@ class HopChain:
         found: dict[Counter, int] = {}
         for at, receiver in enumerate(ends):
             sender = ends[at ^ 1]
-            frames = errors[Place.driver(sender.name).of(sender.node)]
-            wire = Place.wire(receiver.name).of(receiver.node)
+            frames = errors[Place("driver", sender.name).of(sender.node)]
+            wire = Place("wire", receiver.name).of(receiver.node)
             found[Counter(wire, "frames")] = frames
             found[Counter(wire, "skbs")] = counters[Counter(sender, "tx_dropped")] - frames
         return found

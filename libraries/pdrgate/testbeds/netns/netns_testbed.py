@@ -159,7 +159,7 @@ class NetnsTestbed:
         found = self.chain.counters()
         for steering in self._steerings:
             for cpu, ticks in steering.ticks().items():
-                found[Counter(Place.cpu(cpu), "process_ticks")] -= ticks  # a thread's, but the SUT's own work
+                found[Counter(Place("cpu", str(cpu)), "process_ticks")] -= ticks  # a thread's, but the SUT's own work
         return found
 
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:

@@ -86,7 +86,8 @@ def taken_in_time(taken: npt.NDArray[np.void], cpus: int, by_programs: int) -> R
         return {}
     took = np.bincount(taken["cpu"][_WARM:last].astype(np.int64), minlength=cpus)
     reading: dict[Counter, int] = {}
-    for place, cpu in ((Place.vcpu(cpu), cpu) for cpu in range(cpus)):
+    for cpu in range(cpus):
+        place = Place("vcpu", str(cpu))
         reading |= {
             Counter(place, "packets"): int(took[cpu]),
             Counter(place, "turn_instructions"): int(passed["time"][cpu]),
