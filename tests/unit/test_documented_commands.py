@@ -59,7 +59,8 @@ _AFRESH = "unit/test_build_comparison.py::test_a_retry_of_what_is_plain_takes_tw
 MEASURED = {
     "affected": {
         "": "guest/test_affected.py::test_the_command_prints_values",
-        "--run": "unit/test_affected_paths.py::test_a_path_is_affected_by_what_its_packets_execute",
+        "--history": "guest/test_affected.py::test_the_command_prints_values",
+        "--format": "guest/test_affected.py::test_the_command_prints_values",
     },
     "gate": {
         "": "acceptance/test_real_gate.py::test_without_options_it_is_a_guest_of_constant_speed",

@@ -46,7 +46,7 @@ def selected_paths(
         return None
     asked, mine = described_tests(options.suites, options.patterns), shard_of(options)
     tests = {one.scenario.name: one.name for one in asked if one.longname in mine}
-    known = _known(options.history, before)
+    known = known_codes(options.history, before)
     names = {name: known.get(name, None if found.differ else PathCode()) for name in tests}
     paths = affected_paths(found, names)
     drawn = [one.path for one in _drawn(paths, draw)] if found.differ else []
@@ -69,7 +69,7 @@ def measured_first(selection: Selection) -> Mapping[str, int]:
 _ORDER: tuple[Reason, ...] = ("affected", "unknown", "audit", "same")
 
 
-def _known(history: Address | None, build: KernelBuild) -> Mapping[str, PathCode]:
+def known_codes(history: Address | None, build: KernelBuild) -> Mapping[str, PathCode]:
     """What the build's kernel runs on each path, as far as an earlier run has seen it."""
     if history is None:
         return {}
