@@ -43,7 +43,7 @@ def test_one_changed_instruction_is_one_function_and_nothing_else_differs(
         file.write(bytes([byte[0] ^ 0x40]))
     other = replace(matrix_kernel, image=changed)
     monkeypatch.setattr(comparing, "linked_image", lambda of: changed if of == changed else linked_image(of))
-    found = code_differences(matrix_kernel, other)
+    found = comparing.code_differences(matrix_kernel, other)
     assert found.differ == (CodeDifference("function", "", "ip_forward", "changed"),)
     assert found.functions > 30_000
     assert found.variables > 15_000
