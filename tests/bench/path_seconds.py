@@ -2,9 +2,8 @@
 
     sudo .venv/bin/python tests/bench/path_seconds.py BUILD BASELINE [TAG…]
 
-    sudo .venv/bin/python tests/bench/path_seconds.py BUILD BASELINE [TAG…]
-each part: seconds of the main thread, for a path on average, and their share. What another part waits for counts there
-alone. The first path's guests are booted apart.
+gates BUILD against BASELINE on the paths of these tags (all of the portfolio, where none is named). A row for each part
+has the seconds of the main thread, for a path on average, and their share. Waiting for another part counts there.
 """
 
 from __future__ import annotations
