@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,20 @@ def test_a_run_that_is_resumed_has_its_trials_and_their_fingerprints(tmp_path: P
     resumed.note_fingerprint("def", {"kernel": "6.2"})
     assert json.loads((tmp_path / FINGERPRINTS_FILE).read_text()).keys() == {"abc", "def"}
     resumed.close()
+
+
+def test_suts_that_are_set_up_side_by_side_note_their_fingerprints_at_once(tmp_path: Path) -> None:
+    """One once failed by "dictionary changed size during iteration", and its path was an ERROR."""
+    record = RunRecord(tmp_path, "quick")
+
+    def note(sut: int) -> None:
+        for number in range(40):
+            record.note_fingerprint(f"{sut}-{number}", {f"entry {at}": "value" for at in range(40)})
+
+    with ThreadPoolExecutor(4) as suts:
+        list(suts.map(note, range(4)))
+    record.close()
+    assert len(json.loads((tmp_path / FINGERPRINTS_FILE).read_text())) == 160
 
 
 def test_nothing_to_resume_is_no_fault(tmp_path: Path) -> None:

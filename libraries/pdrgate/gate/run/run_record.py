@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import shlex
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,6 +78,7 @@ class RunRecord:
         self._pairs: PairsFile | None = None
         self._measure_into(TRIALS_FILE, PAIRS_FILE)
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
+        self._noting = threading.Lock()
         self._spike_in: Self | None = None
         self.selection = read_selection(folder)
         """The paths that are measured because their code differs; None: all that were asked for."""
@@ -154,11 +156,15 @@ class RunRecord:
             self._testbed = testbed
 
     def note_fingerprint(self, digest: str, fingerprint: Mapping[str, str]) -> None:
-        """Put a fingerprint on disk before the first trial that it made. Raises StorageError."""
-        if digest in self._fingerprints:
-            return
-        self._fingerprints[digest] = dict(fingerprint)
-        write_whole(self.folder / FINGERPRINTS_FILE, f"{json.dumps(self._fingerprints, indent=1)}\n".encode())
+        """Put a fingerprint on disk before the first trial that it made. Raises StorageError.
+
+        SUTs that are measured side by side may ask at once.
+        """
+        with self._noting:
+            if digest in self._fingerprints:
+                return
+            self._fingerprints[digest] = dict(fingerprint)
+            write_whole(self.folder / FINGERPRINTS_FILE, f"{json.dumps(self._fingerprints, indent=1)}\n".encode())
 
     def fingerprint(self, digest: str) -> Mapping[str, str]:
         """The fingerprint of that digest; empty when it was never noted."""

@@ -14,9 +14,6 @@ from pdrgate.record.trial import Trial, by_boot
 from pdrgate.results.model import BootResult, Side
 from pdrgate.values.errors import DataError
 
-_TOLD_BY = (Phase.REPEAT, Phase.SATURATION)
-"""A boot's values are told by such trials: cold boots by the first kind, living ones by the second."""
-
 
 @dataclass(frozen=True, slots=True)
 class ResumedPairs:
@@ -70,7 +67,7 @@ def resumed_pairs(
     ours_of_all = [one for one in known if one.belonging.test == test or one.occasion.phase == Phase.IDLE]
     measured, boots = by_boot(ours_of_all), [boot for step in steps if not step.failed for boot in step.boots]
     for boot in boots:
-        if not any(one.occasion.phase in _TOLD_BY for one in measured.get(boot.boot, ())):
+        if all(one.occasion.phase == Phase.IDLE for one in measured.get(boot.boot, ())):
             raise DataError(
                 f"cannot resume {folder}: what was measured in boot {boot.pair} of the "
                 f"{boot.side} ({boot.boot}) is not there any more; start a new run"
