@@ -5,7 +5,8 @@
 Builds are handed over by `pdrgate gate`, with Debian's kernel beside them as the baseline; results, tries and consoles
 by the commands that read them. Meanwhile the environment and a file that only root reads hold a secret. A line for each
 attack: verdict or exit code, seconds, the largest process, and the first words of the answer; at its end LEAK where the
-secret stands in anything that was printed or written, and CHANGED where the machine is not as it was.
+secret stands in anything that was printed or written, CHANGED where the machine is not as it was, WRITTEN where a file
+was made that only the attack names, and HTML where a page has some of the attack's.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "libraries"), str(ROOT / "tests/fakes")]
 
 import hostile_kernel as hostile  # noqa: E402
+import robot  # noqa: E402
 from hostile_driver import hostile_driver  # noqa: E402
 from made_results import compared, result  # noqa: E402
 from tree_attacks import TREES  # noqa: E402
@@ -50,6 +52,7 @@ LINE = "mov $0x42, %al; mov $0x400000, %ecx; one: outb %al, %dx; loop one"
 LONGEST = 900.0
 """Seconds that an attack may keep the gate."""
 
+HTML = "<img src=x onerror=attack()>"
 VERDICT = re.compile(rf"({'|'.join(Verdict)}): ")
 PORTFOLIO = "portfolio"
 
@@ -255,12 +258,12 @@ def boots(says: bytes, then: str, scenario: str = "path-ipv6-routing") -> Attack
     return made
 
 
-def drives(source: str) -> Attack:
+def drives(source: str, *words: str) -> Attack:
     """The baseline with a driver of an attacker's, on one path; see ``tests/fakes/hostile_drivers``."""
 
     def made(folder: Path, secret: Path) -> Sequence[str]:
         build = hostile_driver(folder, kernel_build(BASELINE), source)
-        return (*against(build), "--afresh")
+        return (*against(build), "--afresh", *words)
 
     return made
 
@@ -268,6 +271,7 @@ def drives(source: str) -> Attack:
 DRIVERS: dict[str, Attack] = {
     "the kernel hides what packets cost as idle work": drives("busy_when_idle"),
     "the kernel sends packets twice for those it drops": drives("twice_and_never"),
+    "the kernel dies where it has several CPUs": drives("dies_on_several_cpus", "--profile", "quick"),
     "the kernel is slow where there is no hypervisor": drives("slow_on_hardware"),
     "the kernel is slow when traffic is steady": drives("slow_when_steady"),
 }
@@ -537,6 +541,14 @@ def resumed(folder: Path, secret: Path, **named: object) -> Sequence[str]:
     return ("gate", "--resume", str(run))
 
 
+def logged(folder: Path, secret: Path) -> Sequence[str]:
+    """A run whose Robot has logged HTML of a stranger's."""
+    run = kept_run(folder)
+    (folder / "evil.robot").write_text(f"*** Test Cases ***\nOne\n    Log    {HTML}    html=True\n")
+    robot.run(str(folder / "evil.robot"), outputdir=str(run), log=None, report=None, console="none", stdout=None)
+    return ("report", str(run))
+
+
 def workspace(folder: Path, secret: Path) -> Sequence[str]:
     """A checkout of a change that brings suites where pdrgate has its own."""
     (folder / "robot/gate").mkdir(parents=True)
@@ -571,6 +583,7 @@ HANDED_OVER: dict[str, Attack] = {
     "a run that is resumed names a file to append to": lambda folder, secret: resumed(
         folder, secret, noise="FOLDER/written"
     ),
+    "a run's log holds HTML": logged,
     "a workspace brings suites of pdrgate's names": workspace,
     "a result has 78 MiB": of_size(26),
     "a result's reason has 12 MiB": of_size(4),
@@ -665,6 +678,7 @@ def main() -> None:
             found = [f"LEAK {path}" for path in leaked(folder, word, secret)]
             found += [f"CHANGED {line}" for what in before for line in changed(before[what], after[what])]
             found += ["WRITTEN"] if (folder / "written").exists() else []
+            found += [f"HTML {path.name}" for path in folder.rglob("*.html") if HTML in path.read_text()]
         verdict = answer.first.partition(": ")[0] if VERDICT.match(answer.first) else f"exit {answer.code}"
         print(
             f"{number:>3}  {name:<52}{verdict:<14}{answer.code:>3}{answer.seconds:>7.1f} s{answer.memory:>6} MiB  "

@@ -1,7 +1,8 @@
-"""Kernels that want to pass: work that is hidden as idle work, and packets that stand in for lost ones."""
+"""Kernels that want to pass: work that is hidden as idle work, packets that stand in for lost ones, guests that die."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,19 +22,23 @@ from pdrgate.results.verdict import Judgement, Verdict
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("booting", "nothing_left")]
 
 
-def judged_against(cloud: KernelBuild, source: str, tmp_path: Path) -> tuple[PairsComparison, Judgement]:
+def judged_against(
+    cloud: KernelBuild, source: str, tmp_path: Path, *, several_cpus: bool = False
+) -> tuple[PairsComparison, Judgement]:
     """The distribution's kernel with a driver of an attacker's, beside the same kernel as it is."""
     try:
         hostile = kernel_build(str(hostile_driver(tmp_path, cloud, source)))
     except NoHeadersError as error:
         pytest.skip(str(error))
     with vm_session(tmp_path) as session:
+        session.profile = replace(session.profile, several_cpus=several_cpus)
         builds = {
             "baseline": Build("baseline", "as it is", partial(session.boot, cloud, counted=True)),
             "candidate": Build("candidate", source, partial(session.boot, hostile, counted=True)),
         }
         # The tolerance of the cost is the run's.
-        made = living_comparison_of(session, Scenario("ip-routing"), LivingSuts(session, builds), Plan(2, 600, 0.5))  # type: ignore[arg-type]
+        plan = Plan(2, 600, 0.5, several_cpus=several_cpus)
+        made = living_comparison_of(session, Scenario("ip-routing"), LivingSuts(session, builds), plan)  # type: ignore[arg-type]
         return made, made.run()
 
 
@@ -59,3 +64,14 @@ def test_a_packet_that_is_sent_twice_does_not_stand_in_for_one_that_is_dropped(
     assert made.samples("packets twice", "candidate") == pytest.approx((0.1, 0.1), rel=0.2)
     assert made.samples("packets never", "candidate") == pytest.approx((0.1, 0.1), rel=0.2)
     assert made.samples("packets twice", "baseline") == made.samples("packets never", "baseline") == ()
+
+
+def test_a_kernel_does_not_hide_what_its_cpus_do_to_each_other_by_dying_where_it_has_several(
+    cloud: KernelBuild, tmp_path: Path
+) -> None:
+    made, found = judged_against(cloud, "dies_on_several_cpus", tmp_path, several_cpus=True)
+    assert found.verdict is Verdict.CRASH
+    assert found.reason.startswith("with ")
+    assert "Kernel panic - not syncing: several CPUs" in found.reason
+    assert "2 boots of the candidate" in found.reason
+    assert len(made.samples("cost", "candidate")) == 2

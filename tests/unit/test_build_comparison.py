@@ -108,6 +108,8 @@ class Machine:
         """Whether its generator looks while it sends."""
         self.comes_up = False
         """Whether its boots come up after they were made, and can stand back until they are measured."""
+        self.fatal = ""
+        """A build whose kernel dies of its first packet."""
         self.told: list[tuple[str, str]] = []
         """Boots that were told how to come up, and what."""
         self._crashes = crashes
@@ -176,7 +178,14 @@ class _Booted(FakeTestbed):
         machine.up += 1
         machine.most_up = max(machine.most_up, machine.up)
 
+    def generator(self, family: int) -> Any:
+        if self.kernel == self._machine.fatal:
+            raise TestbedError("the traffic generator: sending failed: Network is down")
+        return super().generator(family)
+
     def check(self) -> tuple[str, ...]:
+        if self.kernel == self._machine.fatal:
+            raise GuestError(f"{self.kernel} crashed: {PANIC.sentence()}", Path("console.log"), PANIC)
         if self._dies and len(self.calls) > 8:
             raise GuestError(f"{self.kernel} crashed: BUG: soft lockup", Path("console.log"))
         return ("WARNING: at net/core/dev.c:1",) if self.kernel == "warns" else ()
@@ -295,6 +304,18 @@ def test_a_slower_build_is_a_regression_told_by_the_fewest_pairs(tmp_path: Path)
     assert entry.comparison.pairs == 4
     assert entry.findings.search is not None
     assert entry.findings.search.trials > 3
+
+
+def test_a_kernel_that_dies_of_its_first_packet_is_a_crash_whatever_the_generator_fails_with(tmp_path: Path) -> None:
+    machine = Machine()
+    machine.fatal = "b"
+    _, result, _ = compared(tmp_path, STEADY, STEADY, machine)
+    assert result.verdict is Verdict.CRASH
+    assert result.reason.startswith(f"b crashed: {PANIC.sentence()}; 2 boots of the candidate linux-b failed")
+    machine = Machine()
+    machine.fatal = "a"
+    _, result, _ = compared(tmp_path / "baseline", STEADY, STEADY, machine)
+    assert result.verdict is Verdict.ERROR
 
 
 def test_boots_of_constant_speed_overlap(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class Measurer:
         phase = ask.phase
         more = self._counting if self._traffic.counts(phase, max(self._belonging.pair, repeat)) else ()
         watchers = (*self._observers, *more, *self._during.get(phase, ()))
-        with self._blamed():
+        with sut_blamed(self._check):
             with self._traffic.led_in(ask), watching(watchers) as watch:
                 trial = self._traffic.trial(ask)
             observation = watch.observation
@@ -117,19 +117,24 @@ class Measurer:
         first = not any(one.occasion.phase == Phase.SATURATION for one in self.made)
         return phase == Phase.SATURATION and self._belonging.pair <= 1 and first
 
-    @contextlib.contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """What fails within may have failed because the SUT has died, which takes its ports along: that says more."""
-        try:
-            yield
-        except PdrGateError:
-            self._check()
-            raise
-
     def _keep(self, made: Trial) -> Trial:
         self._file.append(made)
         self._check()
         return made
+
+
+@contextlib.contextmanager
+def sut_blamed(check: Callable[[], None]) -> Iterator[None]:
+    """What fails within may have failed because the SUT has died, which takes its ports along: that says more.
+
+    Args:
+        check: raises when the SUT has died.
+    """
+    try:
+        yield
+    except PdrGateError:
+        check()
+        raise
 
 
 def _seen(observed: Observation, by_traffic: Seen, phase: Phase) -> Seen:

@@ -22,7 +22,7 @@ from pdrgate.gate.sut.closed_loop_traffic import ClosedLoopTraffic
 from pdrgate.gate.sut.cost_counting import counting_of, uncounted_reason, watching_during
 from pdrgate.gate.sut.fingerprinting import fingerprint, fingerprint_differences
 from pdrgate.gate.sut.known_state import KnownState, kernel_log_of
-from pdrgate.gate.sut.measurer import Measurer
+from pdrgate.gate.sut.measurer import Measurer, sut_blamed
 from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.hosts.answers import understood
 from pdrgate.knobs import KnobSet, batching
@@ -200,15 +200,20 @@ class PreparedSut:
             self._during = watching_during(testbed)
             if isinstance(self._path, Replaces):
                 self._during = {**self._during, Phase.REPLACEMENT: (ReplacingObserver(self._path.replace),)}
+        with sut_blamed(self._look_for_faults):
+            self._begin_traffic(self._path)
+        self._is_set_up = True
+
+    def _begin_traffic(self, path: DataPath) -> None:
+        scenario, testbed = self.scenario, self.testbed
         # Traffic is to be closed, also when nobody carries it.
         if scenario.streams is not None:
-            assert self._path.loop is not None
-            closed = self._traffic = ClosedLoopTraffic(self._path.loop)
+            assert path.loop is not None
+            closed = self._traffic = ClosedLoopTraffic(path.loop)
             closed.see_it_pass(scenario, testbed, self._counting)
         else:
-            opened = self._traffic = OpenLoopTraffic.of(scenario, testbed, self._path, self._kept)
-            opened.see_it_pass(scenario, testbed, self._path, self._check)
-        self._is_set_up = True
+            opened = self._traffic = OpenLoopTraffic.of(scenario, testbed, path, self._kept)
+            opened.see_it_pass(scenario, testbed, path, self._check)
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario where it is not yet, so that trials can be measured. Raises TestbedError."""
@@ -353,10 +358,14 @@ class PreparedSut:
             f"({'; '.join(told) or 'for another build'}); start a new run"
         )
 
-    def _check(self) -> None:
-        """Raises SutError where frames are wrong and there is no other build to tell whose fault that is."""
+    def _look_for_faults(self) -> None:
+        """Raises SutError where the SUT has died."""
         for sentence in self.testbed.check():
             self._complained(sentence)
+
+    def _check(self) -> None:
+        """Raises SutError where frames are wrong and there is no other build to tell whose fault that is."""
+        self._look_for_faults()
         if self.identity.side is None and (fault := self.frames.fault):
             for line in self.frames.in_lines():
                 self.session.observer.said(line)
