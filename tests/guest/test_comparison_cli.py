@@ -18,6 +18,7 @@ from tools_folder import tools_but
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.history.results import read_result
 from pdrgate.results.model import RunResult
+from pdrgate.results.verdict import Verdict
 from pdrgate.safety.locks import Lease, whole_machine
 
 CHECKOUT = Path(__file__).parents[2]
@@ -174,3 +175,33 @@ def test_a_missing_qemu_is_told_in_one_line(cloud: KernelBuild, tmp_path: Path) 
     told = result_of(tmp_path / "out")
     assert told.verdict == "ERROR"
     assert "qemu-system-x86_64 is not installed" in told.reason
+
+
+def test_builds_that_differ_in_nothing_pass_without_a_guest(cloud: KernelBuild, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PDRGATE, "gate", "--kernel", cloud.source, "--against", cloud.source, "--paths", "affected", "--wait",
+         "900 s", "--output", str(tmp_path)],
+        env=environment(), capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASS: the builds differ in nothing that a path may run; all 7" in done.stdout
+    assert "living boot" not in done.stdout
+    result = result_of(tmp_path)
+    assert result.scenarios == ()
+    assert result.selection is not None
+    assert len(result.selection.because("same")) == len(result.selection.paths) > 60
+    assert result.selection.differ == ()
+    for page in ("summary.html", "summary.md", "report.html"):
+        (found,) = tmp_path.glob(f"2*/{page}")
+        assert "run the same code" in found.read_text()
+
+
+def test_a_part_of_the_paths_is_measured_by_itself(cloud: KernelBuild, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PDRGATE, "gate", "--kernel", cloud.source, "--against", cloud.source, "--scenario", "path-nat", "--scenario",
+         "path-bridge", "--shard", "2/2", "--wait", "900 s", "--output", str(tmp_path)],
+        env=environment(), capture_output=True, text=True, timeout=1500, check=False,
+    )  # fmt: skip
+    (only,) = result_of(tmp_path).scenarios
+    assert only.origin.test == "NAT"
+    assert only.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), done.stdout + done.stderr

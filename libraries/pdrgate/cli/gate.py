@@ -67,7 +67,9 @@ def gate(
     CRASH, UNSTABLE, ASSERTION_FAILED, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED,
     GENERATOR_LIMITED, ERROR).
     """
+    from pdrgate.gate.run.selection_file import write_selection
     from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, resumed_options, run_gate
+    from pdrgate.launch.selected_paths import selected_paths
 
     telling = Telling(form, quiet)
     given = {
@@ -93,8 +95,11 @@ def gate(
         asked["testbed"], why = default_testbed(asked["kernel"] is not None and asked["bpf"] is None)
     options = _asked(**asked)
     check(options, note)
+    selection = selected_paths(options, note)
     folder = new_folder(output)
     options.keep(folder)
+    if selection is not None:
+        write_selection(folder, selection)
     return run_gate(options, folder, why, telling=telling)
 
 
@@ -195,6 +200,7 @@ def _asked(**given: Any) -> RunOptions:
     Raises:
         UsageError: options that do not go together.
     """
+    from pdrgate.builds.named_build import is_revision
     from pdrgate.gate.run.scenario_file import scenario_of
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.launch.described import tag_named
@@ -251,6 +257,8 @@ def _asked(**given: Any) -> RunOptions:
         options = dataclasses.replace(options, scenarios=(_default_tag(options),))
     tags = (tag_named(one, options.suites) for one in options.scenarios)
     options = dataclasses.replace(options, scenarios=tuple(tags))
+    if options.paths is None and options.measure == "cost" and is_revision(options.kernel):
+        options = dataclasses.replace(options, paths="affected")
     if PORTFOLIO in options.scenarios and options.order is None:
         options = dataclasses.replace(options, order=new_order())
     return options

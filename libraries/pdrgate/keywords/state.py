@@ -146,6 +146,12 @@ class State:
         takes_latency = options.latency and not scenario.ends_at_sut and scenario.counts not in INSIDE
         return dataclasses.replace(scenario, latency=True) if takes_latency else scenario
 
+    @property
+    def to_measure(self) -> int:
+        """How many tests of the run measure: some are left out whose path runs the same code in both builds."""
+        selection = None if self.record is None else self.record.selection
+        return self.tests if selection is None else max(1, self.tests - len(selection.because("same")))
+
     def begun(self) -> ScenarioRun:
         """The measurement of the scenario by trials; the first call sets the SUT up."""
         return self._begun(ScenarioRun)

@@ -98,6 +98,10 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
     tests = listed(options.suites, options.patterns)
     check_paths(options.measure, tests)
+    if options.shard:
+        from pdrgate.launch.shard import Shard
+
+        Shard.parse(options.shard).tests(tests)
     if options.baseline is not None:
         from pdrgate.gate.verdicts.baseline import baselines
 

@@ -386,6 +386,27 @@ class RunOptions(Options):
         tuple[Path, ...],
         Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite", commands=True),
     ] = (Path("robot/gate"),)
+    paths: Annotated[
+        Literal["affected", "all"] | None,
+        Said(
+            "Measure the chosen paths whose code differs between both kernels, or all of them.",
+            "`affected`: of the chosen paths, measure those that run [code that differs](affected.md) between both "
+            "kernels, and two more as an audit; `all`: measure each",
+            EVERYBODY,
+            default="affected for --kernel TREE@REV, else all",
+            of=("cost",),
+        ),
+    ] = None
+    shard: Annotated[
+        str,
+        Said(
+            "Measure one of several parts of the chosen paths, such as 2/4; 'pdrgate merge' joins them.",
+            "measure one of several parts of the chosen paths, such as `2/4`: [several jobs](ci.md#several-jobs) "
+            "measure them together",
+            EVERYBODY,
+            "K/N",
+        ),
+    ] = ""
     order: Annotated[
         int | None,
         Said(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pdrgate.differences.affected_paths import PathRuns
+from pdrgate.differences.affected_paths import PathDifference
 from pdrgate.differences.code_differences import CodeDifference, CodeDifferences, ObjectKind
 from pdrgate.values.printable import printable
 
@@ -14,7 +14,7 @@ _NAMED = 4
 """Functions that are named of a path."""
 
 
-def affected_lines(found: CodeDifferences, paths: Sequence[PathRuns]) -> Iterator[str]:
+def affected_lines(found: CodeDifferences, paths: Sequence[PathDifference]) -> Iterator[str]:
     """Lines of text: how much differs, what, and on which paths."""
     kinds: tuple[tuple[ObjectKind, int], ...] = (("function", found.functions), ("variable", found.variables))
     for kind, number in kinds:
@@ -30,14 +30,18 @@ def affected_lines(found: CodeDifferences, paths: Sequence[PathRuns]) -> Iterato
     yield f"{found.modules} modules compared"
     for why in found.missing:
         yield f"  not compared: {printable(why)}"
-    if paths:
+    if not paths:
+        yield "what paths run on the baseline is not known: compare it once by pdrgate gate, or name --history"
+    else:
         affected = [one for one in paths if one.is_affected]
         yield f"{len(affected)} of {len(paths)} paths run code that differs"
         for path in affected:
             yield f"  {printable(path.path)}: {_functions(path)}"
+        if set_up := sorted({name for one in paths for name in one.set_up}):
+            yield f"the set-up of {sum(bool(one.set_up) for one in paths)} of them runs {_some(set_up)}"
 
 
-def affected_values(found: CodeDifferences, paths: Sequence[PathRuns]) -> Mapping[str, object]:
+def affected_values(found: CodeDifferences, paths: Sequence[PathDifference]) -> Mapping[str, object]:
     """The same as values of JSON."""
     return {
         "compared": {"functions": found.functions, "variables": found.variables, "modules": found.modules},
@@ -45,7 +49,14 @@ def affected_values(found: CodeDifferences, paths: Sequence[PathRuns]) -> Mappin
         "everywhere": found.everywhere,
         "missing": list(found.missing),
         "paths": [
-            {"path": one.path, "affected": one.is_affected, "known": one.is_known, "functions": list(one.functions)}
+            {
+                "path": one.path,
+                "affected": one.is_affected,
+                "known": one.is_known,
+                "functions": list(one.functions),
+                "variables": list(one.variables),
+                "set_up": list(one.set_up),
+            }
             for one in paths
         ],
     }
@@ -55,8 +66,12 @@ def _named(one: CodeDifference) -> str:
     return printable(f"{one.module}: {one.name}" if one.module else one.name)
 
 
-def _functions(path: PathRuns) -> str:
+def _functions(path: PathDifference) -> str:
     if not path.is_known:
         return "what it runs is not known"
-    more = len(path.functions) - _NAMED
-    return printable(", ".join(path.functions[:_NAMED])) + (f" and {more} more" if more > 0 else "")
+    return _some(path.functions + path.variables)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return printable(", ".join(names[:_NAMED])) + (f" and {more} more" if more > 0 else "")
