@@ -139,12 +139,15 @@ def test_a_flow_without_statistics_is_not_one_of_zero_packets() -> None:
         outcome(message(groups_after={}))
 
 
-def arrivals(*points: tuple[float, int, int], took: float = 0.001) -> list[Any]:
+def arrivals(*points: tuple[float, int, int], took: float = 0.001) -> list[dict[str, Any]]:
     """Readings of the flow statistics: when, packets sent, packets back."""
     return [
-        [at - took / 2, at + took / 2, {str(GROUP): {"tx": {"0": sent}, "rx": {"0": 0, "1": back}}}]
+        {
+            "asked": at - took / 2, "answered": at + took / 2,
+            "groups": {str(GROUP): {"tx": {"0": sent}, "rx": {"0": 0, "1": back}}},
+        }
         for at, sent, back in points
-    ]
+    ]  # fmt: skip
 
 
 def queue(capacity: float, buffer: int, at: float) -> tuple[float, int, int]:
@@ -214,17 +217,17 @@ def test_looks_are_those_of_both_directions_and_of_probes() -> None:
     counts = {stream.group: (stream.port, stream.count) for stream in sent}
     returned = {0: 1.0, 1: 0.9}
 
-    def read(at: float) -> list[Any]:
+    def read(at: float) -> dict[str, Any]:
         flows = {}
         for group, (port, count) in counts.items():
             share = min(1.0, max(0.0, at - 0.02 * port))
             back = count * returned[port] * min(1.0, max(0.0, at - 0.02 * port))
             flows[str(group)] = {"tx": {str(port): round(count * share)}, "rx": {str(1 - port): round(back)}}
-        return [at, at, flows]
+        return {"asked": at, "answered": at, "groups": flows}
 
     told = message(arrivals=[read(step / 16) for step in range(1, 18)])
     told["after"] |= {f"port{port}.{name}": 500_010 for port in (0, 1) for name in ("opackets", "ipackets")}
-    told["groups_after"] = read(2.0)[2]
+    told["groups_after"] = read(2.0)["groups"]
     told["sendings"]["1"] = {"started": [0.02, 0.022], "ended": [1.02, 1.03]}
     found = trial(1e6, 1.0, sent, (0, 1), WorkerObservation.from_message(told))
     assert (found.offered, found.forwarded, found.drained) == (1_000_000, 950_000, 0)
@@ -241,9 +244,12 @@ def test_the_slower_port_counts() -> None:
     }
     told["sendings"]["1"] = {"started": [0.0, 0.002], "ended": [1.2, 1.21]}
     told["arrivals"] = [
-        [at, at + 0.001, {groups[0]: {"tx": {"0": first}}, groups[1]: {"tx": {"1": second}}}]
+        {
+            "asked": at, "answered": at + 0.001,
+            "groups": {groups[0]: {"tx": {"0": first}}, groups[1]: {"tx": {"1": second}}},
+        }
         for at, first, second in ((0.1, 50_000, 45_000), (0.9, 450_000, 405_000))
-    ]
+    ]  # fmt: skip
     found = trial(1e6, 1.0, sent, (0, 1), WorkerObservation.from_message(told))
     assert found.forwarded == 1_000_000
     assert found.sending_time == pytest.approx(0.8 / 0.72, rel=1e-2)

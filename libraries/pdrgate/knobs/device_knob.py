@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdrgate.hosts.host import Host
+from pdrgate.hosts.host import CommandError, Completed, Host
 from pdrgate.knobs.set_knob import SetKnob
 
 
@@ -18,6 +18,13 @@ class DeviceKnob(SetKnob):
 
     def gone(self, host: Host) -> bool:
         return not host.exists(f"/sys/class/net/{self.device}")
+
+    def _ethtool(self, host: Host, option: str, *words: str) -> Completed:
+        """Ask ethtool about the device. Raises CommandError if the host has none; other failures are the answer."""
+        shown = host.run("ethtool", option, self.device, *words, check=False)
+        if shown.exit_code == 127:
+            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
+        return shown
 
     def _lacking(self, host: Host) -> str | None:
         """Reason why a device that is there lacks the knob, as `Knob.lacking`."""

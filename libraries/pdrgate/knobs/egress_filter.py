@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
-from pdrgate.values.errors import TestbedError
 
 MOST_INSTRUCTIONS = 1500
 """Instructions that a filter has at most: tc puts no longer program into its message to the kernel."""
@@ -65,11 +64,8 @@ class EgressFilter(DeviceKnob):
             )
         if (now["clsact"], parts["clsact"]) == ("yes", "no"):
             host.run("tc", "qdisc", "delete", "dev", self.device, "clsact")
-        if not includes(back := self._read(host), parts):
-            raise TestbedError(
-                f"set the filter at the egress of {self.device} on {host.name} to {wanted}, but it reads back "
-                f"{state_text(back)}; does a service there set tc filters?"
-            )
+        what = f"the filter at the egress of {self.device}"
+        self._read_back(host, wanted, what, "does a service there set tc filters?")
 
 
 def egress_filter(device: str, instructions: int) -> EgressFilter:

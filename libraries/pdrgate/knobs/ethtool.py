@@ -41,7 +41,7 @@ class EthtoolSettings(DeviceKnob):
         return f"{_WORDS[self.family]} of {self.device}: {self.value}"
 
     def _lacking(self, host: Host) -> str | None:
-        shown = self._ask(host)
+        shown = self._ethtool(host, f"-{_FLAGS[self.family]}")
         if shown.exit_code != 0:
             return f"{self.device} on {host.name} has no {_WORDS[self.family]} that can be set ({_reason(shown)})"
         have, most = _settings(shown.stdout), _maxima(shown.stdout)
@@ -54,7 +54,7 @@ class EthtoolSettings(DeviceKnob):
         return None
 
     def read(self, host: Host) -> str:
-        shown = self._ask(host)
+        shown = self._ethtool(host, f"-{_FLAGS[self.family]}")
         if shown.exit_code != 0:
             raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
         return state_text(_settings(shown.stdout))
@@ -84,12 +84,6 @@ class EthtoolSettings(DeviceKnob):
                     f"set {name} of the {_WORDS[self.family]} of {self.device} on {host.name} to {value}, but it reads "
                     f"back {back.get(name, 'nothing')}; {remedy}"
                 )
-
-    def _ask(self, host: Host) -> Completed:
-        shown = host.run("ethtool", f"-{_FLAGS[self.family]}", self.device, check=False)
-        if shown.exit_code == 127:
-            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
-        return shown
 
 
 def rings(device: str, sizes: Mapping[str, int]) -> EthtoolSettings:

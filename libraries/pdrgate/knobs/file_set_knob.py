@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pdrgate.hosts.host import Host, read_files
 from pdrgate.knobs.knob import ANY
@@ -33,7 +33,17 @@ class FileSetKnob(SetKnob):
 
     def _set(self, host: Host, wanted: str) -> None:
         paths = self._paths(host)
-        write_set(host, paths, self._parts(wanted, paths), what=self._what(), means=self._means, kernel=self._kernel)
+        parts = {name: value for name, value in self._parts(wanted, paths).items() if name in paths}
+        concerned = {name: paths[name] for name in parts}
+        others = [name for name, text in read_set(host, concerned).items() if self._means(text) != parts[name]]
+        for name in others:
+            host.write(concerned[name], f"{self._kernel(parts[name])}\n")
+        for name, text in read_set(host, concerned).items() if others else ():
+            if (back := self._means(text)) != parts[name]:
+                raise TestbedError(
+                    f"wrote {self._kernel(parts[name])} to {concerned[name]} on {host.name}, but it reads back {back}; "
+                    f"does the kernel or the driver bound {self._what()}, or does a service set it?"
+                )
 
     @abstractmethod
     def _paths(self, host: Host) -> dict[str, str]:
@@ -63,35 +73,3 @@ def read_set(host: Host, paths: Mapping[str, str]) -> dict[str, str]:
     texts = read_files(host, paths.values())
     # Empty is what tail shows of a file that can be opened and not read, as xps_cpus of a device with one queue.
     return {name: texts[path].strip() for name, path in paths.items() if texts.get(path, "").strip()}
-
-
-def write_set(
-    host: Host,
-    paths: Mapping[str, str],
-    wanted: Mapping[str, str],
-    *,
-    what: str,
-    means: Callable[[str], str],
-    kernel: Callable[[str], str] = str,
-) -> None:
-    """Write the files whose contents differ from what is wanted, and if there were any, read all of them back.
-
-    Args:
-        wanted: values by name; names without a path are left out.
-        what: the setting in words, for errors.
-        means: the value that a file's text stands for.
-        kernel: the text to write for a value.
-
-    Raises:
-        TestbedError: the kernel refuses one, or keeps another value.
-    """
-    concerned = {name: path for name, path in paths.items() if name in wanted}
-    others = [name for name, text in read_set(host, concerned).items() if means(text) != wanted[name]]
-    for name in others:
-        host.write(concerned[name], f"{kernel(wanted[name])}\n")
-    for name, text in read_set(host, concerned).items() if others else ():
-        if (back := means(text)) != wanted[name]:
-            raise TestbedError(
-                f"wrote {kernel(wanted[name])} to {concerned[name]} on {host.name}, but it reads back {back}; does the "
-                f"kernel or the driver bound {what}, or does a service set it?"
-            )

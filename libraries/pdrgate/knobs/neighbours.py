@@ -9,7 +9,6 @@ from ipaddress import ip_address
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
-from pdrgate.values.errors import TestbedError
 
 _NONE = "none"
 
@@ -48,13 +47,8 @@ class StaticNeighbours(DeviceKnob):
                 host.run("ip", "neighbour", "delete", *entry)
             elif mac not in (_NONE, known.get(address)):
                 host.run("ip", "neighbour", "replace", *entry, "lladdr", mac, "nud", "permanent")
-        back = static_neighbours(host, self.device)
-        for address, mac in parse_state(wanted).items():
-            if (read := back.get(address, _NONE)) != mac:
-                raise TestbedError(
-                    f"set the neighbour {address} of {self.device} on {host.name} to {mac}, but it reads back {read}; "
-                    "is the device up, and does a service there remove static neighbours?"
-                )
+        remedy = "is the device up, and does a service there remove static neighbours?"
+        self._read_back(host, wanted, f"the neighbours of {self.device}", remedy)
 
 
 def static_neighbours(host: Host, device: str) -> dict[str, str]:

@@ -69,11 +69,7 @@ class RootQdisc(DeviceKnob):
             host.run("tc", "qdisc", "delete", "dev", self.device, "root")
         if not wanted.startswith(_DEFAULT):
             host.run("tc", "qdisc", "replace", "dev", self.device, "root", *wanted.split())
-        if not self.holds(back := self.read(host), wanted):
-            raise TestbedError(
-                f"set the qdisc of {self.device} on {host.name} to {wanted}, but it reads back {back}; look with "
-                "tc qdisc show"
-            )
+        self._read_back(host, wanted, f"the qdisc of {self.device}", "look with tc qdisc show")
 
     def _tree(self, host: Host) -> list[dict[str, Any]]:
         tree: list[dict[str, Any]] = host.run_json("tc", "-j", "qdisc", "show", "dev", self.device)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pdrgate.hosts.host import CommandError, Completed, Host
+from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.states import includes, parse_state, state_text
 from pdrgate.values.errors import TestbedError
@@ -40,7 +40,7 @@ class IndirectionTable(DeviceKnob):
         return f"RSS table of {self.device}: {self.value}"
 
     def _lacking(self, host: Host) -> str | None:
-        shown = self._ask(host)
+        shown = self._ethtool(host, "-x")
         if (table := _Table.parse(shown.stdout)) is None:
             return f"{self.device} on {host.name} has no RSS indirection table"
         if table.spread().startswith("table="):
@@ -53,7 +53,7 @@ class IndirectionTable(DeviceKnob):
         return None
 
     def read(self, host: Host) -> str:
-        table = _Table.parse(self._ask(host).stdout)
+        table = _Table.parse(self._ethtool(host, "-x").stdout)
         if table is None:
             raise TestbedError(f"{self.device} on {host.name} has no RSS indirection table any more; see ethtool -x")
         return f"{table.spread()} rings={table.rings} entries={len(table.entries)}"
@@ -82,17 +82,7 @@ class IndirectionTable(DeviceKnob):
     def _set(self, host: Host, wanted: str) -> None:
         how, _, numbers = wanted.split()[0].partition("=")
         host.run("ethtool", "-X", self.device, how, *numbers.split(",") if numbers else ())
-        if not self.holds(back := self.read(host), wanted):
-            raise TestbedError(
-                f"set the RSS table of {self.device} on {host.name} to {wanted}, but it reads back {back}; does the "
-                "driver bound it?"
-            )
-
-    def _ask(self, host: Host) -> Completed:
-        shown = host.run("ethtool", "-x", self.device, check=False)
-        if shown.exit_code == 127:
-            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
-        return shown
+        self._read_back(host, wanted, f"the RSS table of {self.device}", "does the driver bound it?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +150,7 @@ class FlowHash(DeviceKnob):
 
     def _lacking(self, host: Host) -> str | None:
         for flow in parse_state(self.value):
-            shown = self._ask(host, flow)
+            shown = self._ethtool(host, "-n", "rx-flow-hash", flow)
             if shown.exit_code != 0:
                 reason = (shown.stderr.strip().splitlines() or ["ethtool does not say why"])[-1]
                 return f"{self.device} on {host.name} has no RSS hash of {flow} ({reason})"
@@ -169,7 +159,7 @@ class FlowHash(DeviceKnob):
     def read(self, host: Host) -> str:
         found = {}
         for flow in parse_state(self.value):
-            shown = self._ask(host, flow)
+            shown = self._ethtool(host, "-n", "rx-flow-hash", flow)
             if shown.exit_code != 0:
                 raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
             found[flow] = _letters(shown.stdout)
@@ -189,17 +179,8 @@ class FlowHash(DeviceKnob):
             if sorted(have.get(flow, "")) != sorted(fields):
                 letters = _DISCARD if fields == _NO_FIELDS else fields
                 host.run("ethtool", "-N", self.device, "rx-flow-hash", flow, letters)
-        if not self.holds(back := self.read(host), wanted):
-            raise TestbedError(
-                f"set the RSS hash of {self.device} on {host.name} to {wanted}, but it reads back {back}; does the "
-                "driver tie the two kinds of traffic together?"
-            )
-
-    def _ask(self, host: Host, flow: str) -> Completed:
-        shown = host.run("ethtool", "-n", self.device, "rx-flow-hash", flow, check=False)
-        if shown.exit_code == 127:
-            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
-        return shown
+        remedy = "does the driver tie the two kinds of traffic together?"
+        self._read_back(host, wanted, f"the RSS hash of {self.device}", remedy)
 
 
 def flow_hash(device: str, fields: Mapping[str, str]) -> FlowHash:

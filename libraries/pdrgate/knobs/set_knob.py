@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, cast
 
 from pdrgate.hosts.host import Host
+from pdrgate.values.errors import TestbedError
 
 
 class SetKnob(ABC):
@@ -18,6 +19,10 @@ class SetKnob(ABC):
     kind: ClassVar[str]
     """The knob's word in journals."""
     value: str
+
+    @abstractmethod
+    def read(self, host: Host) -> str:
+        """See `Knob.read`."""
 
     def gone(self, host: Host) -> bool:
         return False
@@ -37,6 +42,11 @@ class SetKnob(ABC):
     def to_record(self) -> dict[str, str]:
         names = [field.name for field in dataclasses.fields(cast(Any, self)) if field.name != "value"]
         return {"kind": self.kind, **{name: getattr(self, name) for name in names}}
+
+    def _read_back(self, host: Host, wanted: str, what: str, remedy: str) -> None:
+        """Look whether it is set. Raises TestbedError, with the setting in words and a remedy, if it is not."""
+        if not self.holds(back := self.read(host), wanted):
+            raise TestbedError(f"set {what} on {host.name} to {wanted}, but it reads back {back}; {remedy}")
 
     @abstractmethod
     def _set(self, host: Host, wanted: str) -> None:

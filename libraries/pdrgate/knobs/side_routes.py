@@ -7,7 +7,6 @@ from ipaddress import IPv6Address, IPv6Network, ip_network
 
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.set_knob import SetKnob
-from pdrgate.values.errors import TestbedError
 
 _PROTOCOL = ("proto", "211")
 """Protocol number that marks these routes as ours. No routing daemon has that number."""
@@ -54,11 +53,8 @@ class SideRoutes(SetKnob):
             host.run("ip", self._family, "route", "add", "unreachable", *route, *_PROTOCOL)
         for route in reversed(routes[count:now]):
             host.run("ip", self._family, "route", "delete", "unreachable", *route, *_PROTOCOL)
-        if (back := self.read(host)) != wanted:
-            raise TestbedError(
-                f"set {wanted} routes beside those to {self.network} on {host.name}, but it reads back {back}; does a "
-                "routing daemon there remove routes?"
-            )
+        what = f"the number of routes beside those to {self.network}"
+        self._read_back(host, wanted, what, "does a routing daemon there remove routes?")
 
 
 def side_routes(network: str, count: int) -> SideRoutes:

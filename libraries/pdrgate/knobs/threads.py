@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.set_knob import SetKnob
-from pdrgate.values.errors import TestbedError
 
 _NICE = 16
 """Behind the name, which may itself hold blanks, nice is the 17th field (proc(5): the 19th of all)."""
@@ -40,8 +39,5 @@ class KernelThreadNice(SetKnob):
     def _set(self, host: Host, wanted: str) -> None:
         # Without -n, which busybox adds to the present value.
         host.run("renice", wanted, "-p", self._folder(host).removeprefix("/proc/"))
-        if (back := self.read(host)) != wanted:
-            raise TestbedError(
-                f"set the nice value of {self.thread} on {host.name} to {wanted}, but it reads back {back}; "
-                "set isolate: false in the testbed file to do without"
-            )
+        remedy = "set isolate: false in the testbed file to do without"
+        self._read_back(host, wanted, f"the nice value of {self.thread}", remedy)

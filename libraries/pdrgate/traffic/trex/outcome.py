@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from pdrgate.record.cause import Cause, CauseKind
 from pdrgate.record.stretch import Latency, Occasion, Seen, placed
 from pdrgate.record.trial import Aside, Trial
@@ -77,27 +79,7 @@ class WorkerObservation:
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> WorkerObservation:
         """The worker's answer; names of ports and ids are text there, for JSON has no other keys."""
-        return cls(
-            started=message["started"],
-            before=message["before"],
-            after=message["after"],
-            groups_before=_groups(message["groups_before"]),
-            groups_after=_groups(message["groups_after"]),
-            sendings={
-                int(port): Sending(
-                    started=tuple(sending["started"]),
-                    ended=tuple(sending["ended"]),
-                )
-                for port, sending in message["sendings"].items()
-            },
-            histograms=tuple(
-                {int(bucket): count for bucket, count in histogram.items()} for histogram in message["histograms"]
-            ),
-            arrivals=tuple(
-                FlowStatistics(asked, answered, _groups(groups)) for asked, answered, groups in message["arrivals"]
-            ),
-            stopped=message["stopped"],
-        )
+        return msgspec.convert(message, cls, str_keys=True)
 
 
 def trial(
@@ -306,10 +288,3 @@ def _check_monotonic(before: Mapping[str, int], after: Mapping[str, int], whose:
     for name, value in before.items():
         if after.get(name, 0) < value and not name.endswith("_permille"):
             raise UntrustedCountersError(f"{whose} counted {name} {value} before and {after.get(name, 0)} after")
-
-
-def _groups(message: Mapping[str, Any]) -> dict[int, dict[str, dict[int, int]]]:
-    return {
-        int(group): {way: {int(port): count for port, count in ports.items()} for way, ports in ways.items()}
-        for group, ways in message.items()
-    }

@@ -40,7 +40,7 @@ class WorkerSession:
         self._username: str = message["username"]
         self._pause = pause
         self._acquired = False
-        self._arrivals: list[list[Any]] = []
+        self._arrivals: list[dict[str, Any]] = []
         """Flow statistics of the trial, each with our clock before its request and after its answer."""
         self._client = Client(
             message["client"], message["server"], message["sync_port"], message["async_port"], message["username"]
@@ -251,7 +251,7 @@ class WorkerSession:
     def _arrived(self, groups: list[int]) -> dict[int, Any]:
         asked = time.monotonic()
         flows = _flows(self._client.request("get_pgid_stats", pgids=groups))
-        self._arrivals.append([asked, time.monotonic(), flows])
+        self._arrivals.append({"asked": asked, "answered": time.monotonic(), "groups": flows})
         return flows
 
     def _still_ours(self) -> None:
