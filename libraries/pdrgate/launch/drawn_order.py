@@ -30,4 +30,4 @@ class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot tells no types of
         below = sorted(suite.suites, key=lambda one: str(one.name))
         random.Random(self._order).shuffle(below)
         suite.suites = below
-        suite.metadata["Order"] = f"drawn; once more by --order {self._order}"
+        suite.metadata["Order"] = f"drawn; once more by --set order={self._order}"
