@@ -11,6 +11,7 @@ from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.progress import Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
+from pdrgate.history.database.experience import Experience
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
@@ -29,14 +30,16 @@ class _Printing:
 
 
 @contextmanager
-def vm_session(folder: Path, *, resume: bool = False, sharing_vcpus: int = 2) -> Iterator[Session]:
+def vm_session(
+    folder: Path, *, resume: bool = False, sharing_vcpus: int = 2, experience: Experience | None = None
+) -> Iterator[Session]:
     """A session whose run is kept in the folder, or goes on with the one that is there."""
     testbed = load_testbed(_VM_FILE)
     assert isinstance(testbed, LocalVm)
     testbed = replace(testbed, sharing_vcpus=sharing_vcpus)
     record = RunRecord(folder / "run", "smoke", resume=resume)
     state = folder / ("again" if resume else "state")
-    session = Session(testbed, Options(profile="smoke"), record, _Printing(), state=state)
+    session = Session(testbed, Options(profile="smoke"), record, _Printing(), experience=experience, state=state)
     session.take()
     try:
         yield session

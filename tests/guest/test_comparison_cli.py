@@ -174,3 +174,22 @@ def test_a_missing_qemu_is_told_in_one_line(cloud: KernelBuild, tmp_path: Path) 
     told = result_of(tmp_path / "out")
     assert told.verdict == "ERROR"
     assert "qemu-system-x86_64 is not installed" in told.reason
+
+
+def test_builds_that_differ_in_nothing_pass_without_a_guest(cloud: KernelBuild, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PDRGATE, "gate", "--kernel", cloud.source, "--against", cloud.source, "--paths", "affected", "--wait",
+         "900 s", "--output", str(tmp_path)],
+        env=environment(), capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASS: the builds differ in nothing that a path may run; all 7" in done.stdout
+    assert "living boot" not in done.stdout
+    result = result_of(tmp_path)
+    assert result.scenarios == ()
+    assert result.selection is not None
+    assert len(result.selection.because("same")) == len(result.selection.paths) > 60
+    assert result.selection.differ == ()
+    for page in ("summary.html", "summary.md", "report.html"):
+        (found,) = tmp_path.glob(f"2*/{page}")
+        assert "run the same code" in found.read_text()

@@ -14,7 +14,8 @@ from pdrgate.guests import guest_console
 from pdrgate.guests.guest import Guest, GuestError
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.meter import Executed
-from pdrgate.guests.metering.symbols import UNNAMED, KernelSymbols
+from pdrgate.guests.metering.symbols import KernelSymbols
+from pdrgate.observers.function_names import UNNAMED
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.safety.journal import Journal
 

@@ -22,6 +22,9 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
+from pdrgate.history.address import Address
+from pdrgate.history.database.experience import Experience
+from pdrgate.record.path_code import EVERY_PATH
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds.vm.standing_guest import StandingGuest
 
@@ -120,3 +123,30 @@ def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: K
         assert made.judgement.reason.startswith("the candidate's program does not load, and the baseline's does: ")
         assert "the verifier says: " in made.judgement.reason
         assert (made.unable, made.boots, made.trials) == ("", [], ())
+
+
+def test_what_kernels_run_on_a_path_is_kept_and_what_boot_left_otherwise_is_seen(
+    cloud: KernelBuild, tmp_path: Path
+) -> None:
+    experience = Experience(Address(file=tmp_path / "history.db"))
+    with vm_session(tmp_path, experience=experience) as session:
+        builds = {
+            side: Build(side, side, partial(session.boot, cloud, counted=True), identity=f"digest of the {side}")
+            for side in SIDES
+        }
+        suts = LivingSuts(session, builds)
+        living_comparison_of(session, PLAIN, suts, Plan(2, 600, 0.5)).run()
+        for side in SIDES:
+            codes = experience.path_codes(f"digest of the {side}")
+            code, every = codes[PLAIN.name], codes[EVERY_PATH]
+            assert {"ip_forward", "ip_rcv_core"} <= code.packets
+            assert "inet_rtm_newaddr" in code.set_up
+            assert "init_net" in code.variables
+            assert "version_proc_show" in every.packets
+            assert not code.set_up & every.packets
+        assert suts.variables_that_differ(PLAIN.name) == ()
+        assert suts.variables_that_differ(NAT.name) is None
+        for (side, _), testbed in suts.pairs((1, 2)).items():
+            if side == "candidate":
+                testbed.hops[0].host.run("sysctl", "-w", "net.ipv4.ip_default_ttl=65")
+        assert suts.codes.boot_differences(suts.pairs((1, 2)))[PLAIN.name] == ("init_net",)

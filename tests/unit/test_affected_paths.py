@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from made_results import compared, result, scenario
 
-from pdrgate.differences.affected_paths import affected_paths
+from pdrgate.differences.affected_paths import affected_paths, codes_of_run
 from pdrgate.differences.code_differences import CodeDifference, CodeDifferences
+from pdrgate.record.path_code import PathCode
 from pdrgate.reports.words.affected_words import affected_lines, affected_values
 
 _FORWARD = CodeDifference("function", "", "ip6_forward", "changed")
@@ -18,31 +22,59 @@ def differences(*differ: CodeDifference, functions: int = 100, missing: tuple[st
 
 
 def test_a_path_is_affected_by_what_its_packets_execute() -> None:
-    run = result(compared(), scenario())
-    counted, unknown = affected_paths(differences(_FORWARD, _MODULE), run)
+    run = result(compared(), replace(scenario(), title="TCP"))
+    counted, unknown = affected_paths(differences(_FORWARD, _MODULE), codes_of_run(run))
     assert counted.functions == ("ip6_forward",)
     assert counted.is_affected
     assert unknown.is_affected
     assert not unknown.is_known
-    untouched, _ = affected_paths(differences(_MODULE, _VARIABLE), run)
+    untouched, _ = affected_paths(differences(_MODULE, _VARIABLE), codes_of_run(run))
     assert not untouched.is_affected
 
 
 def test_a_part_of_a_function_is_that_function() -> None:
     part = CodeDifference("function", "", "ip6_forward.constprop", "changed")
-    (path,) = affected_paths(differences(part), result(compared()))
+    (path,) = affected_paths(differences(part), codes_of_run(result(compared())))
     assert path.functions == ("ip6_forward",)
 
 
+@pytest.mark.parametrize(
+    ("code", "differs"),
+    [
+        (PathCode(packets=frozenset(("ip6_forward",))), "functions"),
+        (PathCode(set_up=frozenset(("ip6_forward",))), "set_up"),
+        (PathCode(packets=frozenset(("ip_rcv",)), variables=frozenset(("sysctl_max",))), "variables"),
+        (PathCode(packets=frozenset(("ip_rcv",)), set_up=frozenset(("ip_rcv",))), ""),
+    ],
+)
+def test_a_path_is_affected_by_packets_and_variables_and_not_by_its_set_up(code: PathCode, differs: str) -> None:
+    found = differences(_FORWARD, CodeDifference("variable", "", "sysctl_max", "changed"))
+    (path,) = affected_paths(found, {"NAT": code})
+    kinds = ("functions", "variables", "set_up")
+    assert [kind for kind in kinds if getattr(path, kind)] == ([differs] if differs else [])
+    assert path.is_affected is (differs in ("functions", "variables"))
+
+
+def test_a_function_that_packets_run_as_well_is_no_matter_of_set_up_alone() -> None:
+    code = PathCode(packets=frozenset(("ip6_forward",)), set_up=frozenset(("ip6_forward",)))
+    (path,) = affected_paths(differences(_FORWARD), {"NAT": code})
+    assert path.functions == ("ip6_forward",)
+    assert path.set_up == ()
+
+
 def test_a_module_that_could_not_be_read_leaves_no_path_unaffected() -> None:
-    (path,) = affected_paths(differences(missing=("module tun: is the file damaged?",)), result(compared()))
+    (path,) = affected_paths(
+        differences(missing=("module tun: is the file damaged?",)), codes_of_run(result(compared()))
+    )
     assert path.is_affected
     assert not path.is_known
 
 
 def test_the_lines_say_how_much_differs_and_which_paths_run_it() -> None:
     found = differences(_FORWARD, _MODULE)
-    lines = list(affected_lines(found, affected_paths(found, result(compared(), scenario()))))
+    lines = list(
+        affected_lines(found, affected_paths(found, codes_of_run(result(compared(), replace(scenario(), title="TCP")))))
+    )
     assert lines == [
         "1 of 100 functions differ, 0 are gone, 1 are new",
         "  ip6_forward",
@@ -51,7 +83,7 @@ def test_the_lines_say_how_much_differs_and_which_paths_run_it() -> None:
         "3 modules compared",
         "2 of 2 paths run code that differs",
         "  IPv6 routing: ip6_forward",
-        "  IPv6 routing: what it runs is not known",
+        "  TCP: what it runs is not known",
     ]
 
 
@@ -69,9 +101,14 @@ def test_builds_that_differ_everywhere_are_said_to_have_another_compiler() -> No
 
 def test_values_hold_all_that_the_lines_say() -> None:
     found = differences(_FORWARD, _MODULE)
-    values = affected_values(found, affected_paths(found, result(compared())))
+    values = affected_values(found, affected_paths(found, codes_of_run(result(compared()))))
     assert values["compared"] == {"functions": 100, "variables": 50, "modules": 3}
-    assert values["paths"] == [{"path": "IPv6 routing", "affected": True, "known": True, "functions": ["ip6_forward"]}]
+    assert values["paths"] == [
+        {
+            "path": "IPv6 routing", "affected": True, "known": True, "functions": ["ip6_forward"], "variables": [],
+            "set_up": [],
+        }
+    ]  # fmt: skip
 
 
 def test_a_strangers_name_controls_no_terminal() -> None:

@@ -68,6 +68,7 @@ MEASURED = {
         "--profile": _REAL, "--testbed": _REAL, "--output": _REAL,
         "--scenario": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
         "--measure": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
+        "--paths": "guest/test_comparison_cli.py::test_builds_that_differ_in_nothing_pass_without_a_guest",
         "--baseline": "acceptance/test_verdicts.py::test_against_a_baseline",
         "--require-baseline": "acceptance/test_verdicts.py::test_a_required_baseline_that_there_is_not",
         "--resume": "acceptance/test_real_gate.py::test_ctrl_c_puts_everything_back_and_can_be_resumed",

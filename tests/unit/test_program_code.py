@@ -13,7 +13,8 @@ from qemu_stubs import QEMU_STUBS, said_by
 
 from pdrgate.guests.metering.meter import VcpuMeter
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, VCPU_METER
-from pdrgate.guests.metering.symbols import UNNAMED, KernelSymbols
+from pdrgate.guests.metering.symbols import KernelSymbols
+from pdrgate.observers.function_names import UNNAMED
 from pdrgate.record.stretch import USER_SPACE
 
 DRIVER = Path(__file__).parents[1] / "fakes" / "plugin_driver.c"

@@ -44,8 +44,8 @@ class Made:
         )  # fmt: skip
         ordered = sorted(self.symbols)
         return KernelImage(
-            np.frombuffer(bytes(self.content), np.uint8), sections, np.array(ordered, np.uint64),
-            tuple(self.symbols[at] for at in ordered), {}, {},
+            np.frombuffer(bytes(self.content), np.uint8), sections, tuple(one.address for one in sections),
+            np.array(ordered, np.uint64), ordered, tuple(self.symbols[at] for at in ordered), {}, {},
         )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def test_what_lies_in_no_section_is_no_address() -> None:
     before, after = builds()
     assert before.image.named(0x1234) is None
     assert before.image.text(TEXT) is None
-    far = replace(after.image, sections=after.image.sections[:1])
+    far = replace(after.image, sections=after.image.sections[:1], begins=after.image.begins[:1])
     assert far.section_of(DATA) is None
 
 

@@ -27,14 +27,14 @@ def affected(baseline: str, candidate: str, folder: Path | None, form: str) -> i
     What boot code computes and what the kernel patches at run time is not seen.
     """
     from pdrgate.builds.named_build import named_build
-    from pdrgate.differences.affected_paths import affected_paths
+    from pdrgate.differences.affected_paths import affected_paths, codes_of_run
     from pdrgate.differences.code_differences import code_differences
     from pdrgate.history.results import read_result
     from pdrgate.reports.words.affected_words import affected_lines, affected_values
 
     run = None if folder is None else read_result(folder)
     found = code_differences(named_build(baseline, report=note), named_build(candidate, report=note))
-    paths = () if run is None else affected_paths(found, run)
+    paths = () if run is None else affected_paths(found, codes_of_run(run))
     if form == "json":
         echo_json(affected_values(found, paths))
     else:

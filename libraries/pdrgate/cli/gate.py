@@ -66,7 +66,9 @@ def gate(
 
     Exits with 0 when the gate passes, with 1 when the build fails it, with 2 when the testbed or a tool is at fault.
     """
+    from pdrgate.gate.run.selection_file import write_selection
     from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, resumed_options, run_gate
+    from pdrgate.launch.selected_paths import selected_paths
 
     telling = Telling(form, quiet)
     asked = said_options(asked.pop("changes"), asked, RunOptions)
@@ -93,8 +95,11 @@ def gate(
         asked["testbed"], why = default_testbed("kernel" in asked and "bpf" not in asked)
     options = _of_testbed(_asked(**asked), given)
     check(options, note)
+    selection = selected_paths(options, note)
     folder = new_folder(output)
     options.keep(folder)
+    if selection is not None:
+        write_selection(folder, selection)
     return run_gate(options, folder, why, telling=telling)
 
 
@@ -202,6 +207,7 @@ def _asked(**given: Any) -> RunOptions:
     Raises:
         UsageError: options that do not go together.
     """
+    from pdrgate.builds.named_build import is_revision
     from pdrgate.gate.run.scenario_file import described_by
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.launch.described import tag_named
@@ -251,4 +257,6 @@ def _asked(**given: Any) -> RunOptions:
         options = dataclasses.replace(options, scenarios=(_default_tag(options),))
     tags = (tag_named(one, options.suites) for one in options.scenarios)
     options = dataclasses.replace(options, scenarios=tuple(tags))
+    if options.paths is None and options.measure == "cost" and is_revision(options.kernel):
+        options = dataclasses.replace(options, paths="affected")
     return options

@@ -1,42 +1,63 @@
-"""Which paths are affected: those of a run whose packets execute functions that differ between two builds."""
+"""Which paths are affected: those whose packets run functions, or touch variables, that differ between two builds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pdrgate.differences.code_differences import CodeDifferences
+from pdrgate.record.path_code import PathCode
 from pdrgate.results.model import Findings, RunResult, ScenarioResult
 
 
 @dataclass(frozen=True, slots=True)
-class PathRuns:
-    """A path of a run, and which functions that differ its packets execute."""
+class PathDifference:
+    """What of the code of a path differs."""
 
     path: str
-    functions: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+    """Functions that packets run."""
+    variables: tuple[str, ...] = ()
+    """Variables that packets touch, and whose initial values differ."""
+    set_up: tuple[str, ...] = ()
+    """Functions that only set-up runs: what they leave behind may differ."""
     is_known: bool = True
-    """Whether functions of this path were counted in the run, and all that it may run was compared."""
+    """Whether it is known what the path runs, and all that it may run was compared."""
 
     @property
     def is_affected(self) -> bool:
-        """Whether it has to be measured: it executes other code, or what it executes is not known."""
-        return bool(self.functions) or not self.is_known
+        """Whether packets may cost something else on it, or nobody knows."""
+        return bool(self.functions or self.variables) or not self.is_known
 
 
-def affected_paths(differences: CodeDifferences, run: RunResult) -> tuple[PathRuns, ...]:
-    """Look at each path of a run.
+def affected_paths(differences: CodeDifferences, codes: Mapping[str, PathCode | None]) -> tuple[PathDifference, ...]:
+    """Look at each path.
 
-    Functions are those that packets executed in any build of the run. Set-up, timers and values that boot code
-    computes are not looked at.
+    Args:
+        codes: what each path runs; None where that is not known.
     """
-    differ = differences.functions_that_differ()
-    found = []
-    for scenario in run.scenarios:
-        executed = {name for findings in _findings(scenario) for name in _executed(findings)}
-        known = bool(executed) and not differences.missing
-        found.append(PathRuns(scenario.origin.test or scenario.title, tuple(sorted(executed & differ)), known))
-    return tuple(found)
+    functions, variables = differences.functions_that_differ(), differences.variables_that_differ()
+    whole = not differences.missing and not differences.everywhere
+
+    def look(path: str, code: PathCode | None) -> PathDifference:
+        if code is None:
+            return PathDifference(path, is_known=False)
+        return PathDifference(
+            path, tuple(sorted(code.packets & functions)), tuple(sorted(code.variables & variables)),
+            tuple(sorted((code.set_up - code.packets) & functions)), whole,
+        )  # fmt: skip
+
+    return tuple(look(path, code) for path, code in codes.items())
+
+
+def codes_of_run(run: RunResult) -> dict[str, PathCode | None]:
+    """What packets executed in a run, in any of its builds, by path; set-up is not in a result."""
+    return {scenario.origin.test or scenario.title: _code(scenario) for scenario in run.scenarios}
+
+
+def _code(scenario: ScenarioResult) -> PathCode | None:
+    executed = frozenset(name for findings in _findings(scenario) for name in _executed(findings))
+    return PathCode(executed) if executed else None
 
 
 def _findings(scenario: ScenarioResult) -> Iterator[Findings]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, TypeVar
 
 from pdrgate.builds.boot_image import linked_image
-from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.builds.kernel_modules import OF_THE_NETWORK, module_content, module_places
+from pdrgate.differences.kept_code import kept
 from pdrgate.differences.kernel_image import CodePlace, KernelImage, linked_kernel
-from pdrgate.differences.module_objects import ModuleObjects, module_objects
+from pdrgate.differences.module_code import module_code
+from pdrgate.differences.module_objects import ModuleObjects
 from pdrgate.differences.same_bytes import SameBytes
 from pdrgate.observers.function_names import function_name
 
@@ -22,8 +22,6 @@ How = Literal["changed", "gone", "new"]
 _Found = TypeVar("_Found")
 _Key = tuple[str, int]
 
-_OF_GUESTS = re.compile(r"(^|/)(lib|drivers/virtio)/")
-"""Where further modules lie that guests load."""
 _MOST = 0.5
 """The share of all functions that differ where builds have another compiler, configuration or layout."""
 
@@ -62,40 +60,37 @@ class CodeDifferences:
         """Their names as reports have them: without what a compiler adds to the parts of a function."""
         return frozenset(function_name(one.name) for one in self.differ if one.kind == "function")
 
+    def variables_that_differ(self) -> frozenset[str]:
+        """The names of variables whose initial values differ."""
+        return frozenset(one.name for one in self.differ if one.kind == "variable")
+
 
 def code_differences(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
-    """Compare two kernels, without booting either.
+    """Compare two kernels, without booting either; two that were compared before are remembered.
 
     Raises:
         BuildError: an image cannot be unpacked, or has no symbols (CONFIG_KALLSYMS).
     """
+    return kept("pair", (before, after), CodeDifferences, partial(_compared, before, after))
+
+
+def _compared(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
     images = _image(before), _image(after)
     differ = [*_of_images(*images, "function"), *_of_images(*images, "variable")]
     functions = len(images[0].functions.keys() & images[1].functions.keys())
     variables = len(images[0].variables.keys() & images[1].variables.keys())
     missing: list[str] = []
-    names = [_modules_of(one) for one in (before, after)]
-    for name in sorted(names[0] | names[1]):
-        try:
-            old, new = (
-                module_objects(module_content(build, name)) if name in own else ModuleObjects({}, {})
-                for build, own in zip((before, after), names, strict=True)
-            )
-        except (BuildError, MissingToolError, ValueError) as error:
-            missing.append(f"module {name}: {error}")
+    modules = module_code(before), module_code(after)
+    for name in sorted(modules[0].keys() | modules[1].keys()):
+        old, new = (one.get(name, ModuleObjects({}, {})) for one in modules)
+        if unread := old.unread or new.unread:
+            missing.append(f"module {name}: {unread}")
             continue
         differ += _of_modules(name, old, new)
         functions += len(old.functions.keys() & new.functions.keys())
         variables += len(old.variables.keys() & new.variables.keys())
-    modules = len(names[0] & names[1])
-    return CodeDifferences(functions, variables, modules, tuple(sorted(set(differ))), tuple(missing))
-
-
-def _modules_of(build: KernelBuild) -> frozenset[str]:
-    """The modules that a path may load."""
-    return frozenset(
-        name for name, place in module_places(build).items() if OF_THE_NETWORK.search(place) or _OF_GUESTS.search(place)
-    )
+    in_both = len(modules[0].keys() & modules[1].keys())
+    return CodeDifferences(functions, variables, in_both, tuple(sorted(set(differ))), tuple(missing))
 
 
 def _image(build: KernelBuild) -> KernelImage:

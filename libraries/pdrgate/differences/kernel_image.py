@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import mmap
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -68,8 +69,12 @@ class KernelImage:
     content: npt.NDArray[np.uint8]
     sections: tuple[Section, ...]
     """Those with an address, in the order of their addresses."""
+    begins: tuple[int, ...]
+    """The address of each section."""
     addresses: SymbolAddresses
     """The address of each symbol, rising."""
+    ordered: Sequence[int]
+    """The same numbers, for looking up a single address, which numpy does slowly."""
     names: tuple[str, ...]
     """The name of each, without the compiler's number."""
     functions: Mapping[tuple[str, int], CodePlace]
@@ -80,12 +85,13 @@ class KernelImage:
         """The symbol that an address lies behind, and the distance; None where no section has it."""
         if self.section_of(address) is None:
             return None
-        at = int(np.searchsorted(self.addresses, np.uint64(address), "right")) - 1
-        return (self.names[at], address - int(self.addresses[at])) if at >= 0 else None
+        at = bisect_right(self.ordered, address) - 1
+        return (self.names[at], address - self.ordered[at]) if at >= 0 else None
 
     def section_of(self, address: int) -> Section | None:
         """The section that an address lies in."""
-        return next((one for one in self.sections if one.address <= address < one.address + one.size), None)
+        section = self.sections[bisect_right(self.begins, address) - 1]
+        return section if section.address <= address < section.address + section.size else None
 
     def text(self, address: int) -> bytes | None:
         """The text that stands at an address of read-only or initialised data; None where none does."""
@@ -126,7 +132,8 @@ def linked_kernel(image: Path) -> KernelImage | None:
     first = {one.address: one for one in reversed(symbols)}
     ordered = sorted(first)
     return KernelImage(
-        content=content, sections=sections, addresses=np.array(ordered, np.uint64),
+        content=content, sections=sections, begins=tuple(one.address for one in sections),
+        addresses=np.array(ordered, np.uint64), ordered=ordered,
         names=tuple(plain_name(first[address].name) for address in ordered),
         functions=dict(which_of_its_name(_places(symbols, ordered, sections, _CODE))),
         variables=dict(which_of_its_name(_places(symbols, ordered, sections, _DATA))),
@@ -161,7 +168,7 @@ def _places(
     for symbol in symbols:
         if symbol.kind not in kinds:
             continue
-        at = int(np.searchsorted(begins, symbol.address, "right")) - 1
+        at = bisect_right(begins, symbol.address) - 1
         if at < 0 or not says_something(symbol.name):
             continue
         section = mine[at]

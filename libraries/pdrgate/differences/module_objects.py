@@ -27,6 +27,8 @@ class ModuleObjects:
 
     functions: Mapping[tuple[str, int], bytes]
     variables: Mapping[tuple[str, int], bytes]
+    unread: str = ""
+    """Why the module could not be read; empty where it was."""
 
 
 def module_objects(content: bytes) -> ModuleObjects:

@@ -20,6 +20,7 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
+from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -110,6 +111,7 @@ class BuildKeywords:
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """
         session = self._state.current.session
+        self._skip_equal(session, None)
 
         def comparison(builds: Mapping[Side, Build], plan: Plan) -> PairsComparison:
             living = self._state.living.get(session)
@@ -117,6 +119,7 @@ class BuildKeywords:
                 if living is not None:
                     living.close()
                 living = self._state.living[session] = LivingSuts(session, builds)
+            self._skip_equal(session, living)
             test, plan = self._state.test, replace(plan, several_cpus=several_cpus)
             return living_comparison_of(
                 session, self._state.asked, living, plan, test=test.name, longname=test.longname
@@ -125,6 +128,27 @@ class BuildKeywords:
         self._compare(
             self._named_build, partial(self._of_kernel, session), (baseline, candidate), boots, None, budget, comparison
         )
+
+    def _skip_equal(self, session: Session, living: LivingSuts | None) -> None:
+        """Skip the test where its packets run the same code on the same values in both builds.
+
+        Args:
+            living: shows the values; None: before any guest is booted, which builds without a difference need not be.
+        """
+        record, scenario = session.record, self._state.asked.name
+        if not record.leaves_out(scenario) or record.selection is None:
+            return
+        if record.selection.differ:
+            if living is None:
+                return
+            try:
+                variables = living.variables_that_differ(scenario)
+            except BootError:
+                variables = None  # the comparison finds out whose fault that is
+            if variables is None or variables:
+                record.note_affected(scenario, variables)
+                return
+        raise SkipExecution("packets run the same code in both builds")
 
     @keyword(name="Compare EBPF Builds")
     def compare_ebpf_builds(
@@ -201,7 +225,7 @@ class BuildKeywords:
         session.leave()
         seconds = None if budget is None else float(budget)
         accepted = float(options.tolerance if tolerance is None else tolerance)
-        plan = Plan(boots, seconds, accepted, session.config.side_by_side, self._state.tests)
+        plan = Plan(boots, seconds, accepted, session.config.side_by_side, self._state.to_measure)
         if made is not None:
             comparison = made(builds, plan)
         else:
@@ -217,7 +241,7 @@ class BuildKeywords:
         if options.spike_in:
             comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.
-        if self._state.tests > 1 and comparison.judgement is not None:  # of one alone the run's end says it
+        if self._state.to_measure > 1 and comparison.judgement is not None:  # of one alone the run's end says it
             session.observer.said(f"{test.name}: {comparison.judgement}")
         session.observer.said(_DRAWING)
         show_scenario(comparison, comparison.trials, searched=made is None)

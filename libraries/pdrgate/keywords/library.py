@@ -167,8 +167,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         if not self._state.by_gate:
             screen.line(f"  {title}")
             screen.line(f"  {judgement}")
-        elif ended < self._state.tests:
-            screen.line(Text.assemble(f"  {ended} of {self._state.tests}: ", verdict_text(judgement.verdict)))
+        elif ended < self._state.to_measure:
+            screen.line(Text.assemble(f"  {ended} of {self._state.to_measure}: ", verdict_text(judgement.verdict)))
 
     def start_suite(self, data: Any, result: Any) -> None:
         """Testbeds are opened by suites, and a run has as many chances to err as tests."""

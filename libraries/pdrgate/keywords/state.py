@@ -137,6 +137,12 @@ class State:
         """The test's scenario, with what the run changes of each path that can have it."""
         return with_changes(self.test.scenario, self.current.session.options.changes)[0]
 
+    @property
+    def to_measure(self) -> int:
+        """How many tests of the run measure: some are left out whose path runs the same code in both builds."""
+        selection = None if self.record is None else self.record.selection
+        return self.tests if selection is None else max(1, self.tests - len(selection.because("same")))
+
     def begun(self) -> ScenarioRun:
         """The measurement of the scenario by trials; the first call sets the SUT up."""
         return self._begun(ScenarioRun)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Mapping
 
 from robot.api import SuiteVisitor, TestSuite
 
@@ -18,10 +19,15 @@ def new_order() -> int:
 
 
 class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot tells no types of it
-    """Puts the suites of the portfolio into the order that a number draws; all others stay where they are."""
+    """Puts the suites of the portfolio into the order that a number draws; all others stay where they are.
 
-    def __init__(self, order: int) -> None:
+    Args:
+        first: the place of a path, by the name of its test, where some go before others; paths of one place are drawn.
+    """
+
+    def __init__(self, order: int, first: Mapping[str, int] | None = None) -> None:
         self._order = order
+        self._first = first or {}
 
     def start_suite(self, suite: TestSuite) -> None:
         """Called by Robot for each suite, before the suites below it."""
@@ -29,5 +35,6 @@ class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot tells no types of
             return
         below = sorted(suite.suites, key=lambda one: str(one.name))
         random.Random(self._order).shuffle(below)
+        below.sort(key=lambda one: min((self._first.get(str(test.name), 0) for test in one.tests), default=0))
         suite.suites = below
         suite.metadata["Order"] = f"drawn; once more by --set order={self._order}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from pdrgate.record.stretch import CALLER, Stacks
+from pdrgate.record.stretch import CALLER, USER_SPACE, Stacks
 
 OTHERS = "all others"
 """Functions that have hardly any instructions, reported as one."""
+
+UNNAMED = "code without a name"
+"""Kernel code that has no name."""
+_NO_FUNCTION = frozenset((OTHERS, UNNAMED, USER_SPACE))
 
 PROGRAM = "bpf:"
 """The name of a BPF program, or of a part of one, begins with it."""
@@ -28,6 +32,11 @@ def function_name(symbol: str) -> str:
     if (program := _BPF.match(name)) is not None:
         return f"{PROGRAM}{name[program.end() :] or 'program'}"
     return name
+
+
+def kernel_functions(names: Iterable[str]) -> frozenset[str]:
+    """The names among them that functions of the kernel and of its modules have."""
+    return frozenset(one for one in names if one not in _NO_FUNCTION and not one.startswith(PROGRAM))
 
 
 def is_thunk(name: str) -> bool:

@@ -7,8 +7,10 @@ from pdrgate.testbeds.protocol import (
     ExecutesInTurn,
     Furnishing,
     KeepsGenerator,
+    NamesCode,
     Paced,
     Pinning,
+    ShowsVariables,
     Stands,
     Testbed,
 )
@@ -16,6 +18,6 @@ from pdrgate.testbeds.testbed_file import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
 __all__ = [
-    "Booting", "ExecutesInTurn", "Furnishing", "KeepsGenerator", "LocalVm", "Paced", "Pinning", "Stands", "Testbed",
-    "TestbedConfig", "load_testbed", "open_testbed",
+    "Booting", "ExecutesInTurn", "Furnishing", "KeepsGenerator", "LocalVm", "NamesCode", "Paced", "Pinning",
+    "ShowsVariables", "Stands", "Testbed", "TestbedConfig", "load_testbed", "open_testbed",
 ]  # fmt: skip

@@ -137,6 +137,25 @@ class Counting(Protocol):
 
 
 @runtime_checkable
+class NamesCode(Protocol):
+    """Counting that names all that a SUT's kernel executes, also between trials."""
+
+    def begin_naming(self) -> None:
+        """Begin anew. Raises TestbedError."""
+
+    def named(self) -> frozenset[str]:
+        """The functions of the kernel and its modules that ran since then. Raises TestbedError."""
+
+
+@runtime_checkable
+class ShowsVariables(Protocol):
+    """Counting that shows what the variables of a SUT's kernel hold, without a word of the SUT."""
+
+    def values(self, names: Collection[str]) -> Mapping[str, bytes]:
+        """The content of static variables, and of per-CPU variables of the first CPU, as far as they are found."""
+
+
+@runtime_checkable
 class ExecutesInTurn(Protocol):
     """Testbed that can have the CPUs of a SUT execute in turn."""
 

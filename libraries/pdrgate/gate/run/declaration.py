@@ -14,6 +14,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -85,14 +86,8 @@ class Said:
     of: tuple[str, ...] = ()
 
 
-def testbed_key(words: str, **more: Any) -> Said:
-    """What a key of testbed files says of itself; ``more`` is as `Said` has it."""
-    return Said(words, by=OF_TESTBED, **more)
-
-
-def path_key(words: str, **more: Any) -> Said:
-    """What a key of scenario files says of itself; ``more`` is as `Said` has it."""
-    return Said(words, by=OF_PATH, **more)
+testbed_key, path_key = partial(Said, by=OF_TESTBED), partial(Said, by=OF_PATH)
+"""What keys of testbed files and of scenario files say of themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,10 +76,10 @@ class Options:
     cost_tolerance: Annotated[
         Ratio | None,
         Said(
-            "the accepted growth of the instructions per packet. Instructions that the processor counts are judged "
-            "only with this option",
+            "the accepted growth of the instructions per packet. Those that a processor counts are judged only with "
+            "this option",
             _EVERYWHERE,
-            default=f"{COST_TOLERANCE.text} in emulated guests, elsewhere not judged",
+            default=f"{COST_TOLERANCE.text} in emulated guests",
         ),
     ] = None
     """None: the least is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
@@ -162,12 +162,13 @@ class Options:
         ),
     ] = None
     afresh: Annotated[
-        bool, Said("forget [earlier tries](method-builds.md#tried-again) of the same two builds, whose pairs count too")
+        bool,
+        Said("forget [earlier tries](method-builds.md#tried-again) of the same two builds. Else their pairs count too"),
     ] = False
     spike_in: Annotated[
         bool,
         Said(
-            "after a PASS, plant a slowdown and show that it is found. It is of twice the tolerance, in the baseline: "
+            "after a PASS, show that a slowdown is found. It is planted into the baseline, of twice the tolerance: "
             "[could it have failed?](comparing.md#could-it-have-failed)",
             EVERYBODY,
             of=_IN_PAIRS,
@@ -325,13 +326,24 @@ class RunOptions(Options):
     suites: Annotated[
         tuple[Path, ...], Said("suites to run; may be repeated", By.COMMAND, "PATH", option="suite", commands=True)
     ] = (Path("robot/gate"),)
+    paths: Annotated[
+        Literal["affected", "all"] | None,
+        Said(
+            "measure those of the paths that run [code that differs](affected.md) between both kernels, or all. With "
+            "`affected`, two more are measured as an audit",
+            EVERYBODY,
+            "WHICH",
+            "affected for --kernel TREE@REV, else all",
+            of=("cost",),
+        ),
+    ] = None
     bisect: Annotated[
         bool, Said("exit for [git bisect run](bisect.md): 0 good, 1 bad, 125 cannot be told", By.COMMAND)
     ] = False
     commit: Annotated[
         str,
         Said(
-            "the commit of the judged change; `pdrgate merge` takes no other",
+            "the commit of the judged change. `pdrgate merge` takes no other",
             By.COMMAND,
             "COMMIT",
             "PDRGATE_COMMIT",

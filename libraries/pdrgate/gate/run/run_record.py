@@ -15,6 +15,7 @@ from typing import Self
 from pdrgate import __version__
 from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
 from pdrgate.gate.run.resumed_run import EarlierTrials
+from pdrgate.gate.run.selection_file import read_selection
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, GrowingResult
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
@@ -77,6 +78,24 @@ class RunRecord:
         self._measure_into(TRIALS_FILE, PAIRS_FILE)
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
         self._spike_in: Self | None = None
+        self.selection = read_selection(folder)
+        """The paths that are measured because their code differs; None: all that were asked for."""
+
+    def leaves_out(self, scenario: str) -> bool:
+        """Whether the scenario's path runs the same code in both builds, and nothing shows that the selection erred."""
+        chosen = None if self.selection is None else self.selection.of(scenario)
+        return chosen is not None and not chosen.is_measured and not self._audit_failed
+
+    def note_affected(self, scenario: str, variables: tuple[str, ...] | None) -> None:
+        """Note that a path is to be measured after all: variables have other values, or nobody knows (None)."""
+        if self.selection is not None:
+            self.selection = self.selection.with_affected(scenario, variables)
+
+    @property
+    def _audit_failed(self) -> bool:
+        """Whether a path did not pass that was measured though it runs the same code in both builds."""
+        drawn = () if self.selection is None else self.selection.because("audit")
+        return any(one.name in {path.scenario for path in drawn} and not one.verdict.passes for one in self._scenarios)
 
     @property
     def spike_in(self) -> Self:
@@ -164,6 +183,9 @@ class RunRecord:
         """What is known by now."""
         found = [(one.verdict, one.reason) for one in self._scenarios]
         found += [(Verdict.ERROR, reason) for reason in self._failures]
+        chosen = self.selection
+        if chosen is not None and not found and finished and not any(one.is_measured for one in chosen.paths):
+            found = [(Verdict.PASS, f"all {len(chosen.paths)} paths run the same code in both builds")]
         verdict = gravest_verdict(each for each, _ in found)
         decisive = decisive_scenario(self._scenarios)
         first = [decisive.reason] if decisive is not None and decisive.verdict is verdict else []
@@ -183,6 +205,7 @@ class RunRecord:
             command=self._command,
             commit=self._commit,
             held=self._held,
+            selection=chosen,
         )
 
     def write(self, finished: bool = False) -> None:

@@ -25,17 +25,20 @@ Gro = Literal["", "on", "off"]
 _USUAL = Receivers()
 _USUAL_STREAMS = TcpStreams()
 _OF_OPEN_LOOPS = (
-    "frame_size",
-    "flows",
-    "directions",
-    "probe_rate",
-    "traffic",
-    "fate",
-    "alike",
-    "overload",
-    "loss_ratio",
-    "width",
-)
+    "frame_size", "flows", "directions", "probe_rate", "traffic", "fate", "alike", "overload", "loss_ratio", "width",
+)  # fmt: skip
+_IN_NAMES = {
+    "directions": "bidirectional", "flows": "{}flows", "probe_rate": "{:g}probes", "_other_fate": "{}",
+    "alike": "alike", "receivers": "{}receivers", "socket_buffer": "{}KiB", "call": "{}", "busy_poll": "{}usbusy",
+    "_shares": "shares{}", "background": "{}background", "overload": "overload{:g}", "latency": "latency",
+}  # fmt: skip
+"""The words of a name for what is not as usual, in their order."""
+_IN_NAMES_OF_STREAMS = {
+    "count": "{}streams", "direction": "{}", "congestion": "{}", "delay": "{:g}msdelay", "loss": "pathloss{:g}",
+    "buffers": "{}buffers", "request": "{}Brequests", "anew": "anew",
+}  # fmt: skip
+_SCALES = {"delay": 1e3, "loss": 100}
+"""Milliseconds, percent."""
 
 _NO_LETTER = re.compile(r"[^\w.]+", re.ASCII)
 _LONGEST_STEPS = 60
@@ -182,7 +185,7 @@ class Scenario:
 
     def _asks(self, name: str) -> bool:
         """Whether a field is not as usual."""
-        usual = next(field.default for field in fields(self) if field.name == name)
+        usual = next((field.default for field in fields(self) if field.name == name), "")
         return bool(getattr(self, name) != usual)
 
     @property
@@ -194,6 +197,10 @@ class Scenario:
     def _other_fate(self) -> str:
         """The fate, where it is not the data path's own: one question has one name."""
         return "" if self.counts == DATA_PATHS[self.data_path].fate else self.counts
+
+    @property
+    def _shares(self) -> str:
+        return ".".join(map(str, self.cpu_shares))
 
     @property
     def delivery(self) -> Receivers | None:
@@ -271,32 +278,7 @@ class Scenario:
         words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
         if self.traffic is not None:
             words.append(f"traffic_{self.traffic.digest}")
-        if self.directions == 2:
-            words.append("bidirectional")
-        if self.flows != DEFAULT_FLOWS:
-            words.append(f"{self.flows}flows")
-        if self.probe_rate:
-            words.append(f"{self.probe_rate:g}probes")
-        if self._other_fate:
-            words.append(self._other_fate)
-        if self.alike:
-            words.append("alike")
-        if self.receivers != _USUAL.count:
-            words.append(f"{self.receivers}receivers")
-        if self.socket_buffer != _USUAL.buffer:
-            words.append(f"{self.socket_buffer}KiB")
-        if self.call != _USUAL.call:
-            words.append(self.call)
-        if self.busy_poll != _USUAL.busy_poll:
-            words.append(f"{self.busy_poll}usbusy")
-        if self.cpu_shares:
-            words.append(f"shares{'.'.join(map(str, self.cpu_shares))}")
-        if self.background:
-            words.append(f"{self.background}background")
-        if self.overload:
-            words.append(f"overload{self.overload:g}")
-        if self.latency:
-            words.append("latency")
+        words += [word.format(getattr(self, name)) for name, word in _IN_NAMES.items() if self._asks(name)]
         words += self._batching
         if self.loss_ratio != DEFAULT_LOSS:
             words.append(f"loss{100 * self.loss_ratio:g}")
@@ -363,20 +345,7 @@ def _first(wanted: Callable[[PathDescription], bool]) -> str:
 
 def _words_of(streams: TcpStreams) -> list[str]:
     words = [f"{streams.window}KiBwindow"]
-    if streams.count != _USUAL_STREAMS.count:
-        words.append(f"{streams.count}streams")
-    if streams.direction != _USUAL_STREAMS.direction:
-        words.append(streams.direction)
-    if streams.congestion != _USUAL_STREAMS.congestion:
-        words.append(streams.congestion)
-    if streams.delay:
-        words.append(f"{1e3 * streams.delay:g}msdelay")
-    if streams.loss:
-        words.append(f"pathloss{100 * streams.loss:g}")
-    if streams.buffers != _USUAL_STREAMS.buffers:
-        words.append(f"{streams.buffers}buffers")
-    if streams.request:
-        words.append(f"{streams.request}Brequests")
-    if streams.anew:
-        words.append("anew")
+    for name, word in _IN_NAMES_OF_STREAMS.items():
+        if (value := getattr(streams, name)) != getattr(_USUAL_STREAMS, name):
+            words.append(word.format(value * _SCALES.get(name, 1)))
     return words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Self
 
 import numpy as np
@@ -24,6 +24,8 @@ FOUND_BY_NAME = (PAGE_TABLES, SLAB_CACHES, CPU_BEGIN, CPU_END, CPU_AREAS, MAPS)
 """Symbols that are looked for by their names: page tables, the list of slab caches, CPUs' areas, BPF maps."""
 _LARGEST = 64 << 20
 """Bytes of a variable at most."""
+_COMPARED = 64 << 10
+"""Bytes of a variable that are read: behind the last one of a section lies what has no name."""
 _MADE = re.compile(r"\.(?:\d+|\w+\.\d+|llvm\.\d+)$")
 """Suffix that a compiler adds to the names of static variables of functions."""
 _CONSTANT = re.compile(r"\.L")
@@ -72,6 +74,13 @@ class StaticData:
 
         marks = {name: new(at) for name, at in self.marks.items()}
         return StaticData({new(at): name for at, name in self._by_address().items()}, marks)
+
+    def places(self, names: Collection[str]) -> Iterator[tuple[str, int, int]]:
+        """The name, the address and the size of each variable that has one of these names."""
+        begins = self.addresses.tolist()
+        for number, name in enumerate(self.names[:-1]):
+            if name in names:
+                yield name, begins[number], min(begins[number + 1] - begins[number], _COMPARED)
 
     def _by_address(self) -> dict[int, str]:
         return dict(zip(self.addresses.tolist(), self.names, strict=True))

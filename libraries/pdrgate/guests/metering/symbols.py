@@ -27,13 +27,11 @@ from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.static_data import DATA, FOUND_BY_NAME, StaticData
 from pdrgate.hosts.host import Host
-from pdrgate.observers.function_names import PROGRAM, function_name
+from pdrgate.observers.function_names import PROGRAM, UNNAMED, function_name
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.this_process.cache import cache_folder
 from pdrgate.values.errors import StorageError, TestbedError
 from pdrgate.values.printable import printable_name
-
-UNNAMED = "code without a name"
 
 _TEXT = frozenset("tTwW")
 CODE_BEGIN = "_text"

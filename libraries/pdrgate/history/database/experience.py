@@ -1,12 +1,13 @@
 """Experience: what runs leave in a history for the next ones. From boots of a testbed its noise floor is computed, and
-pairs of earlier tries of two builds count for the next try."""
+pairs of earlier tries of two builds count for the next try, and what a kernel runs on a path shows whether a change
+touches it."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import msgspec
 from sqlalchemy import select
@@ -14,7 +15,8 @@ from sqlalchemy import select
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import LOCK_PATIENCE, Database
 from pdrgate.history.database.inserting import insert_new
-from pdrgate.history.database.tables import AttemptRow, NoiseRow
+from pdrgate.history.database.tables import AttemptRow, CodeRow, NoiseRow
+from pdrgate.record.path_code import PathCode
 from pdrgate.replication import NoiseObservation, ObservedBoot, Try
 
 NEWEST = 500
@@ -92,6 +94,37 @@ class Experience:
             "key": hashlib.sha256(compared.encode() + encoded).hexdigest(), "compared": compared, "ended": ended.when,
             "verdict": ended.verdict, "attempt": encoded.decode(),
         })  # fmt: skip
+
+    def path_codes(self, kernel: str) -> dict[str, PathCode]:
+        """What a kernel runs on each path that it was seen on, by scenario; the newest counts.
+
+        Args:
+            kernel: the digest of the build, see `pdrgate.builds.identity`.
+        """
+        if self._nothing_yet:
+            return {}
+        asked = (
+            select(CodeRow.scenario, CodeRow.code)
+            .where(CodeRow.kernel == kernel)
+            .order_by(CodeRow.seen, CodeRow.id)
+        )  # fmt: skip
+        found = {}
+        with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
+            for scenario, code in connection.execute(asked):
+                with contextlib.suppress(msgspec.MsgspecError):
+                    found[scenario] = msgspec.json.decode(code, type=PathCode)
+        return found
+
+    def add_path_codes(self, kernel: str, codes: Mapping[str, PathCode], seen: float) -> None:
+        """Keep what a kernel runs on some paths, by scenario; an equal one is kept once."""
+        opened = Database.open(self.where, create=True, patience=self.patience)
+        with opened as history, history.writing() as connection:
+            for scenario, code in codes.items():
+                words = {name: sorted(names) for name, names in asdict(code).items()}
+                encoded = msgspec.json.encode(words)
+                key = hashlib.sha256(b"\0".join((kernel.encode(), scenario.encode(), encoded))).hexdigest()
+                row = {"key": key, "kernel": kernel, "scenario": scenario, "seen": seen, "code": encoded.decode()}
+                insert_new(connection, CodeRow, "key", row)
 
     @property
     def _nothing_yet(self) -> bool:

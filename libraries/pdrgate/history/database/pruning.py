@@ -7,6 +7,7 @@ from sqlalchemy import Connection, delete, select
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.tables import (
     AttemptRow,
+    CodeRow,
     EnvironmentRow,
     FingerprintRow,
     NoiseRow,
@@ -32,6 +33,7 @@ def prune(connection: Connection, before: float, now: float) -> int:
         .where(SideRow.build.in_(select(PinRow.build)))
     )  # fmt: skip
     gone = connection.execute(delete(RunRow).where(RunRow.started < before, RunRow.id.not_in(pinned))).rowcount
+    connection.execute(delete(CodeRow).where(CodeRow.seen < before))
     connection.execute(delete(NoiseRow).where(NoiseRow.measured < before))
     connection.execute(delete(AttemptRow).where(AttemptRow.ended < min(before, now - LASTING)))
     for table, used in ((FingerprintRow, SideRow.fingerprint), (EnvironmentRow, SideRow.environment)):

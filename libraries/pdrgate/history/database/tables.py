@@ -291,6 +291,26 @@ class AttemptRow(Base):
     __table_args__ = (Index("tries_by_compared", "compared", "ended"),)
 
 
+class CodeRow(Base):
+    """What a kernel runs on a path: see `pdrgate.record.path_code.PathCode`."""
+
+    __tablename__ = "codes"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    """The digest of all of it: what is put in twice is there once."""
+    kernel: Mapped[str]
+    """The digest of the build, see `pdrgate.builds.identity`."""
+    scenario: Mapped[str]
+    """The name of the path's scenario; empty for what runs on every path."""
+    seen: Mapped[float]
+    """The time when it was measured, or taken over from a build of the same code."""
+    code: Mapped[str]
+    """The names, as one text of JSON."""
+
+    __table_args__ = (Index("codes_by_kernel", "kernel", "seen"),)
+
+
 class NoiseRow(Base):
     """What the boots of one comparison or run came to: see `pdrgate.replication.NoiseObservation`."""
 

@@ -19,13 +19,14 @@ from pdrgate.reports.markup.gfm import (
 from pdrgate.reports.tree import Block, ReportPart, Table
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import changes_table, total_change
-from pdrgate.reports.words.headline import fault_in_words, headline, left_out, scenario_headline
+from pdrgate.reports.words.headline import headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import comparison_table, evidence_tables, grounds_table, measurands_table
 from pdrgate.reports.words.measurands import change_rows, intervals_in_words, tolerance_told, verdict_in_words
 from pdrgate.reports.words.packet_way import Way, way_lines
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import heading, is_portfolio, path_lines, paths_table
 from pdrgate.reports.words.scenario_tree import else_seen, scenario_parts
+from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.values.units import Ratio
@@ -44,9 +45,11 @@ def run_markdown(result: RunResult, address: str = "") -> str:
     told = headline(result)
     blocks = [
         _verdict(result.verdict, told.removeprefix(f"{result.verdict}: ")),
-        fault_in_words(result),
+        "\n".join(map(markdown_text, lines_below(result))),
         _builds(result),
     ]
+    if (touched := selection_table(result)) is not None:
+        blocks.append(folded(touched.caption, table_markdown(touched)))
     blocks += [_paths(result)] if is_portfolio(result) else [_table(one, result) for one in result.scenarios]
     blocks.append(_link(address))
     shown = [one for one in result.scenarios if not (is_portfolio(result) and one.verdict.passes)]

@@ -12,11 +12,12 @@ from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.markup.columns import reasons_lines, table_lines
 from pdrgate.reports.tree import ReportPart, Table
 from pdrgate.reports.words.build_words import lines_beside
-from pdrgate.reports.words.headline import fault_in_words, headline, left_out, rests_on_a_change, scenario_headline
+from pdrgate.reports.words.headline import headline, left_out, lines_below, rests_on_a_change, scenario_headline
 from pdrgate.reports.words.measurand_tables import measurands_table
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import heading, is_portfolio, lines_that_tell, paths_table
 from pdrgate.reports.words.scenario_tree import scenario_parts
+from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.reports.words.vector_words import loads_in_words
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.values.printable import printable
@@ -31,10 +32,12 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
     """The headline, then the evidence: each thing once."""
     told = headline(result)
     screen.line(Text.assemble(verdict_text(result.verdict), told.removeprefix(str(result.verdict))))
-    for sentence in filter(
-        None, (fault_in_words(result), *(() if result.scenarios else left_out(told, result.reason)))
-    ):
+    more = () if result.scenarios or result.selection is not None else left_out(told, result.reason)
+    for sentence in (*lines_below(result), *more):
         screen.line(f"  {sentence}")
+    if (touched := selection_table(result)) is not None:
+        screen.line("")
+        _show_table(touched, screen)
     shown = result.scenarios
     if is_portfolio(result):
         _show_paths(result, screen)

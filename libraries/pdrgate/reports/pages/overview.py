@@ -15,12 +15,13 @@ from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.tree import Table
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.builds import kernel_release
-from pdrgate.reports.words.headline import fault_in_words, headline, left_out, scenario_headline
+from pdrgate.reports.words.headline import headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import measurands_table
 from pdrgate.reports.words.measurands import PDR_ABOUT, measurand_rows
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import is_portfolio, lines_that_tell, paths_table
 from pdrgate.reports.words.scenario_tree import scenario_parts
+from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.model import RunResult, ScenarioResult
 
 STATISTICS: Mapping[str, Any] = {"tagstatexclude": "path-*", "suitestatlevel": 1}
@@ -43,8 +44,9 @@ def overview(result: RunResult, main: Picture | None) -> Overview:
     decisive = decisive_scenario(result.scenarios)
     told = headline(result)
     blocks = [f"{bold(result.verdict)}: {robot_text(told.removeprefix(f'{result.verdict}: '))}"]
-    if fault := fault_in_words(result):
-        blocks.append(robot_text(fault))
+    blocks += [robot_text(line) for line in lines_below(result)]
+    if (touched := selection_table(result)) is not None:
+        blocks += captioned_table(touched)
     blocks += _paths(result) if is_portfolio(result) else _numbers(result)
     if main is not None:
         blocks.append(picture(_fitting(main.png), f"{result.verdict}: {main.title}"))

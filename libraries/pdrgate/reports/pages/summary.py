@@ -16,11 +16,12 @@ from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.builds import kernel_release
-from pdrgate.reports.words.headline import builds_compared, fault_in_words, headline, left_out, scenario_headline
+from pdrgate.reports.words.headline import builds_compared, headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import evidence_tables
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import heading, is_portfolio, path_lines, paths_table
 from pdrgate.reports.words.scenario_tree import else_seen, facts_table, facts_tables, scenario_parts
+from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import by_gravity
 from pdrgate.values.printable import printable
@@ -62,13 +63,15 @@ def summary_page(
         for number, scenario in sorted(enumerate(result.scenarios), key=lambda one: by_gravity(one[1].verdict))
     ]
     environment = block_html(facts_table("", result.environment)) if result.environment else None
+    touched = selection_table(result)
     return rendered(
         "summary.html.j2",
         run=result,
         tone=_tone(result.verdict.exit_code),
         headline=headline(result).removeprefix(f"{result.verdict}: "),
-        fault=fault_in_words(result),
-        left_out=left_out(headline(result), result.reason) if not result.scenarios else (),
+        below=[printable(line) for line in lines_below(result)],
+        touched=None if touched is None else block_html(touched),
+        left_out=() if result.scenarios or result.selection else left_out(headline(result), result.reason),
         builds=" against ".join(builds_compared(result)),
         sections=sections,
         paths=[_paths(result, passing=one) for one in (False, True)] if is_portfolio(result) else (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pdrgate.differences.affected_paths import PathRuns
+from pdrgate.differences.affected_paths import PathDifference
 from pdrgate.differences.code_differences import CodeDifference, CodeDifferences, ObjectKind
 from pdrgate.values.printable import printable
 
@@ -14,7 +14,7 @@ _NAMED = 4
 """Functions that are named of a path."""
 
 
-def affected_lines(found: CodeDifferences, paths: Sequence[PathRuns]) -> Iterator[str]:
+def affected_lines(found: CodeDifferences, paths: Sequence[PathDifference]) -> Iterator[str]:
     """Lines of text: how much differs, what, and on which paths."""
     kinds: tuple[tuple[ObjectKind, int], ...] = (("function", found.functions), ("variable", found.variables))
     for kind, number in kinds:
@@ -37,7 +37,7 @@ def affected_lines(found: CodeDifferences, paths: Sequence[PathRuns]) -> Iterato
             yield f"  {printable(path.path)}: {_functions(path)}"
 
 
-def affected_values(found: CodeDifferences, paths: Sequence[PathRuns]) -> Mapping[str, object]:
+def affected_values(found: CodeDifferences, paths: Sequence[PathDifference]) -> Mapping[str, object]:
     """The same as values of JSON."""
     return {
         "compared": {"functions": found.functions, "variables": found.variables, "modules": found.modules},
@@ -45,7 +45,14 @@ def affected_values(found: CodeDifferences, paths: Sequence[PathRuns]) -> Mappin
         "everywhere": found.everywhere,
         "missing": list(found.missing),
         "paths": [
-            {"path": one.path, "affected": one.is_affected, "known": one.is_known, "functions": list(one.functions)}
+            {
+                "path": one.path,
+                "affected": one.is_affected,
+                "known": one.is_known,
+                "functions": list(one.functions),
+                "variables": list(one.variables),
+                "set_up": list(one.set_up),
+            }
             for one in paths
         ],
     }
@@ -55,8 +62,9 @@ def _named(one: CodeDifference) -> str:
     return printable(f"{one.module}: {one.name}" if one.module else one.name)
 
 
-def _functions(path: PathRuns) -> str:
+def _functions(path: PathDifference) -> str:
     if not path.is_known:
         return "what it runs is not known"
-    more = len(path.functions) - _NAMED
-    return printable(", ".join(path.functions[:_NAMED])) + (f" and {more} more" if more > 0 else "")
+    differ = path.functions + path.variables
+    more = len(differ) - _NAMED
+    return printable(", ".join(differ[:_NAMED])) + (f" and {more} more" if more > 0 else "")

@@ -10,6 +10,7 @@ from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
+from pdrgate.reports.words.selection_words import selection_headline, selection_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import INTERRUPTED, Verdict
 from pdrgate.values.printable import printable
@@ -48,6 +49,8 @@ def headline(result: RunResult) -> str:
 
     Of several scenarios the worst of the gravest is told, after how many of them there are.
     """
+    if selected := selection_headline(result):
+        return fitted(f"{result.verdict}: ", selected)
     decisive = decisive_scenario(result.scenarios)
     if decisive is None or decisive.verdict is not result.verdict or decisive.reason != result.reason:
         # Whoever made the result had more to say than one scenario has, such as on which machine it was.
@@ -84,6 +87,11 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
     """The headline of a scenario, and below it, a line each, the clauses of its reason that it does not tell."""
     told = scenario_headline(scenario)
     return "\n".join(filter(None, (told, scenario_fault(scenario), *_untold(told, scenario.reason))))
+
+
+def lines_below(result: RunResult) -> list[str]:
+    """Sentences that stand below the headline: who is at fault, and which paths were selected."""
+    return [*filter(None, (fault_in_words(result),)), *selection_lines(result)]
 
 
 def fault_in_words(result: RunResult) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.loaded_code import LoadedCode
-from pdrgate.guests.metering.memory import GuestLineNames, MemoryObserver, read_areas
+from pdrgate.guests.metering.memory import GuestLineNames, MemoryObserver, read_areas, variable_values
+from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.program_calls import observed_programs
 from pdrgate.guests.metering.sharing import LockstepObserver, SharingObserver
 from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, shows_symbols
+from pdrgate.observers.function_names import kernel_functions
 from pdrgate.observers.kernel_roles import ROLES_OF_ONE_CPU, ROLES_OF_SEVERAL_CPUS, absent
 from pdrgate.observers.watching import Observer
 from pdrgate.record.phase import Phase
@@ -130,19 +132,44 @@ class StandingCounting:
         self._counting = counting
         self._guest = guest
         self._observer: FunctionObserver | None = None
-        self._code: LoadedCode | None = None
+        self._loaded: LoadedCode | None = None
+        self._begun: Executed | None = None
 
     def counting(self) -> tuple[Observer, ...]:
         """Observers that count the guest's kernel, by function."""
         meter = self._guest.meter
         if meter is None or self.uncounted:
             return ()
-        if self._code is None:
-            self._code = LoadedCode(self._guest, self._guest.build)
-            self._counting.know(self._code.loaded)
         self._code.begin()
         self._observer = FunctionObserver(meter, self._code.naming)
         return (self._observer,)
+
+    def begin_naming(self) -> None:
+        """Name from here on what the kernel executes."""
+        meter = self._guest.meter
+        self._begun = None if meter is None or self.uncounted else meter.executed()
+
+    def named(self) -> frozenset[str]:
+        """The functions that ran since `begin_naming`, of BPF programs none; none at all where nothing is counted."""
+        meter = self._guest.meter
+        if meter is None or self._begun is None:
+            return frozenset()
+        executed = meter.executed().since(self._begun)
+        return kernel_functions(self._code.naming(executed).functions(executed))
+
+    def values(self, names: Collection[str]) -> Mapping[str, bytes]:
+        """The content of variables, read in the guest's memory; none where that is not to be seen."""
+        guest = self._guest
+        if guest.memory is None or self.uncounted:
+            return {}
+        return variable_values(guest.memory, self._code.loaded, read_areas(guest), names)
+
+    @property
+    def _code(self) -> LoadedCode:
+        if self._loaded is None:
+            self._loaded = LoadedCode(self._guest, self._guest.build)
+            self._counting.know(self._loaded.loaded)
+        return self._loaded
 
     def memory(self) -> tuple[Observer, ...]:
         """Observers of each access to memory, by the names of the trial before; of several CPUs, what they share."""

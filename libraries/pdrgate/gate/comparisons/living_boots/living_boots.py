@@ -74,6 +74,8 @@ class LivingBoots(KnownBuilds):
             self.failure = self.failure or self.unlike
             made = [one for sut in suts.values() for one in sut.trials] if self.failure is None else []
             results = [self._result(*one, sut, made) for one, sut in suts.items()] if made else []
+            if results:
+                self._suts.codes.keep(suts.values())
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
             self._session.observer.said(f"living boot {pair} of the {failed.side} failed: {failed.error}")
@@ -102,7 +104,7 @@ class LivingBoots(KnownBuilds):
 
     def _set_up(self, suts: Mapping[OfPair, PreparedSut]) -> None:
         """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""
-        failed = self._failed(suts, lambda sut: sut.set_up())
+        failed = self._failed(suts, self._suts.codes.set_up)
         refused = [one.error for one in failed if isinstance(one.error, BpfRefusedError)]
         if len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
             self.unable = f"neither build can: {failed[0].error}"

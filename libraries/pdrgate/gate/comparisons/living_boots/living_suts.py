@@ -8,6 +8,7 @@ from functools import partial
 
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
+from pdrgate.gate.comparisons.living_boots.path_codes import PathCodes
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.session import Session
@@ -22,6 +23,9 @@ AT_ONCE = 2
 """Pairs that are measured at the same time."""
 _KEPT = 4
 """Pairs that stay up for the next scenario. Few scenarios need those beyond them, and each guest holds memory."""
+
+_COMPARED = (1, 2)
+"""Pairs whose memory is compared: two boots of a kernel show what differs from boot to boot by itself."""
 
 OfPair = tuple[Side, int]
 """A SUT, by its side and the number of its pair."""
@@ -40,6 +44,8 @@ class LivingSuts:
         as well."""
         self.several_cpus = SeveralCpuSuts(session, self.builds)
         """One pair more, of several CPUs, for the scenarios that ask for it."""
+        self.codes = PathCodes(session, {side: one.identity for side, one in builds.items()})
+        """What both kernels run on each path."""
         self.resting: dict[str, Trial] = {}
         """What each kernel does by itself, by boot: it does so whatever it is set up for."""
         self.known: dict[OfPair, KnownState] = {}
@@ -49,6 +55,8 @@ class LivingSuts:
         self._session = session
         self._up: dict[OfPair, Testbed] = {}
         self._going_on: list[Future[object]] = []
+        self._variables: Mapping[str, tuple[str, ...]] | None = None
+        """Those that differ after boot, by scenario, once that was looked at."""
 
     def are_of(self, builds: Mapping[Side, Build]) -> bool:
         """Whether they are boots of these builds."""
@@ -83,6 +91,19 @@ class LivingSuts:
         if failed:
             raise failed[0]
         return {one: self._up[one] for one in wanted}
+
+    def variables_that_differ(self, scenario: str) -> tuple[str, ...] | None:
+        """The variables that packets of a scenario touch and that both kernels leave with other values after boot.
+
+        Returns:
+            None where that is not known.
+
+        Raises:
+            BootError: a SUT does not come up.
+        """
+        if self._variables is None:
+            self._variables = self.codes.boot_differences(self.pairs(_COMPARED))
+        return self._variables.get(scenario)
 
     def meanwhile(self, done: Iterable[Callable[[], object]]) -> None:
         """Have something done on SUTs while what they have told is judged; whoever wants one next waits for it."""

@@ -5,5 +5,9 @@ from pdrgate.guests.metering.memory.line_areas import read_areas
 from pdrgate.guests.metering.memory.memory_meter import MemoryMeter
 from pdrgate.guests.metering.memory.memory_observer import MemoryObserver
 from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames
+from pdrgate.guests.metering.memory.naming.variable_values import variable_values
 
-__all__ = ["SERVER", "CacheLevel", "CacheLevels", "GuestLineNames", "MemoryMeter", "MemoryObserver", "read_areas"]
+__all__ = [
+    "SERVER", "CacheLevel", "CacheLevels", "GuestLineNames", "MemoryMeter", "MemoryObserver", "read_areas",
+    "variable_values",
+]  # fmt: skip

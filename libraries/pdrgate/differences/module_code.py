@@ -1,0 +1,40 @@
+"""The code of all modules of a build that a path may load."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+from pdrgate.builds.decompression import MissingToolError
+from pdrgate.builds.handed_over import BuildError
+from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.kernel_modules import OF_THE_NETWORK, module_content, module_places
+from pdrgate.differences.kept_code import kept
+from pdrgate.differences.module_objects import ModuleObjects, module_objects
+
+_OF_GUESTS = re.compile(r"(^|/)(lib|drivers/virtio)/")
+"""Where further modules lie that guests load."""
+_TOGETHER = 16
+"""Modules that a process reads before it is asked again."""
+
+
+def module_code(build: KernelBuild) -> Mapping[str, ModuleObjects]:
+    """Read the modules of a build: what each function and variable says, by the name of the module."""
+    return kept("modules", (build,), dict[str, ModuleObjects], partial(_read_all, build))
+
+
+def _read_all(build: KernelBuild) -> dict[str, ModuleObjects]:
+    places = module_places(build)
+    names = sorted(name for name, at in places.items() if OF_THE_NETWORK.search(at) or _OF_GUESTS.search(at))
+    with ProcessPoolExecutor(os.cpu_count()) as readers:
+        return dict(zip(names, readers.map(partial(_read, build), names, chunksize=_TOGETHER), strict=True))
+
+
+def _read(build: KernelBuild, name: str) -> ModuleObjects:
+    try:
+        return module_objects(module_content(build, name))
+    except (BuildError, MissingToolError, ValueError) as error:
+        return ModuleObjects({}, {}, str(error))

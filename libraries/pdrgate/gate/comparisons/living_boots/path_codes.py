@@ -1,0 +1,126 @@
+"""What both kernels run on each path, seen on the first guest of each while the path is compared.
+
+Later runs look at it to know which paths a change of the kernel touches, see `pdrgate.differences.affected_paths`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from pdrgate.differences.boot_values import values_that_differ
+from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.observers.function_names import kernel_functions
+from pdrgate.record.path_code import EVERY_PATH, PathCode
+from pdrgate.record.trial import Trial
+from pdrgate.results.model import Side
+from pdrgate.testbeds import NamesCode, ShowsVariables, Testbed
+from pdrgate.values.errors import PdrGateError
+
+FIRST = 1
+"""The pair whose guests are watched."""
+_BY_ITSELF = 2.2
+"""Seconds in which a kernel does once what it does each second: statistics, compaction."""
+_COMMAND = ("cat", "/proc/version")
+"""A command like any other: its kernel starts a program, opens a file, reads and writes."""
+_VARIABLES = frozenset(("symbol_lines", "cpu_lines"))
+"""Kinds of lines, as `MemoryCounts` has them, that belong to variables."""
+_PER_CPU = "per-CPU "
+
+
+class PathCodes:
+    """Sees what kernels run, and keeps it in the history; that it cannot be kept changes no verdict.
+
+    Args:
+        session: what it knows is kept in its experience; without one nothing is watched.
+        digests: the digest of each build; what belongs to one that has none is not kept.
+    """
+
+    def __init__(self, session: Session, digests: Mapping[Side, str]) -> None:
+        self._session = session
+        self._digests = digests
+        self._every: frozenset[str] | None = None
+        """What the baseline's kernel runs on every path."""
+        self._set_up: dict[tuple[str, Side], frozenset[str]] = {}
+        """What was run to set up a scenario, by side."""
+
+    def set_up(self, sut: PreparedSut) -> None:
+        """Set a SUT up, and see what its kernel runs for that. Raises TestbedError."""
+        side = sut.identity.side
+        if side is None or sut.identity.pair != FIRST or self._session.experience is None:
+            sut.set_up()
+            return
+        counting = sut.testbed.executed
+        if not isinstance(counting, NamesCode):
+            sut.set_up()
+            return
+        if side == "baseline" and self._every is None:
+            self._every = _on_every_path(sut.testbed, counting)
+        counting.begin_naming()
+        sut.set_up()
+        self._set_up[sut.scenario.name, side] = counting.named()
+
+    def boot_differences(self, suts: Mapping[tuple[Side, int], Testbed]) -> Mapping[str, tuple[str, ...]]:
+        """The variables that packets touch and that both kernels leave with other values after boot, by scenario.
+
+        Scenarios are those of which it is known what packets touch. There is none where nobody sees the variables.
+
+        Args:
+            suts: boots of both kernels, two of each, by side and pair, as they are without a scenario.
+        """
+        experience = self._session.experience
+        codes = {} if experience is None else experience.path_codes(self._digests["baseline"])
+        names = frozenset(name for code in codes.values() for name in code.variables)
+        seen: dict[Side, list[Mapping[str, bytes]]] = {"baseline": [], "candidate": []}
+        for (side, _), testbed in suts.items():
+            counting = testbed.executed
+            if isinstance(counting, ShowsVariables):
+                seen[side].append(counting.values(names))
+        if not all(seen[side] and all(seen[side]) for side in seen):
+            return {}
+        differ = values_that_differ(seen["baseline"], seen["candidate"])
+        return {scenario: tuple(sorted(code.variables & differ)) for scenario, code in codes.items()}
+
+    def keep(self, suts: Iterable[PreparedSut]) -> None:
+        """Keep what kernels ran for a scenario that was counted."""
+        experience, every = self._session.experience, self._every
+        if experience is None or every is None:
+            return
+        for sut in suts:
+            side = sut.identity.side
+            if side is None or (set_up := self._set_up.pop((sut.scenario.name, side), None)) is None:
+                continue
+            packets, variables = _of_packets(sut.trials)
+            if not packets or not self._digests[side]:
+                continue
+            codes = {sut.scenario.name: PathCode(packets, set_up - every, variables), EVERY_PATH: PathCode(every)}
+            try:
+                experience.add_path_codes(self._digests[side], codes, time.time())
+            except PdrGateError as error:
+                self._session.observer.said(f"what the kernel runs on this path is not kept: {error}")
+
+
+def _on_every_path(testbed: Testbed, counting: NamesCode) -> frozenset[str]:
+    """What a kernel runs for any command, and by itself."""
+    host = testbed.hops[0].host
+    counting.begin_naming()
+    host.run(*_COMMAND)
+    time.sleep(_BY_ITSELF)
+    host.run(*_COMMAND)
+    return counting.named()
+
+
+def _of_packets(trials: Sequence[Trial]) -> tuple[frozenset[str], frozenset[str]]:
+    """The functions that ran in trials, and the variables that were touched."""
+    functions = kernel_functions(name for one in trials for name in one.seen.functions)
+    memory = [one.seen.memory for one in trials if one.seen.memory is not None]
+    variables = (
+        name.removeprefix(_PER_CPU)
+        for seen in memory
+        for kinds in seen.named.values()
+        for kind, names in kinds.items()
+        if kind in _VARIABLES
+        for name in names
+    )
+    return functions, frozenset(variables)

@@ -1,0 +1,96 @@
+"""Sentences on the paths that a run left out because they run the same code in both builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pdrgate.reports.tree import Cell, Column, Table
+from pdrgate.results.model import RunResult
+from pdrgate.results.selection import SelectedPath, Selection
+from pdrgate.results.verdict import Verdict
+from pdrgate.values.printable import printable
+
+_NAMED = 6
+"""Names in a sentence."""
+_COLUMNS = (Column("path", heads=True, wraps=True), Column("what its packets run that differs", wraps=True))
+
+
+def selection_headline(result: RunResult) -> str:
+    """``3 of 72 paths run code that changed, and none got slower; 69 run the same code``; empty of another run."""
+    chosen = result.selection
+    if chosen is None or result.verdict is not Verdict.PASS or not chosen.because("same"):
+        return ""
+    changed = len(chosen.because("affected"))
+    same = len(chosen.because("same", "audit"))
+    if not chosen.differ:
+        return f"the builds differ in nothing that a path may run; {_paths(same)} {_run(same)} the same code"
+    unknown = len(chosen.because("unknown"))
+    more = f", {unknown} may" if unknown else ""
+    told = f"{changed or 'none'} of {len(chosen.paths)} paths {_run(changed)} code that changed{more}"
+    return f"{told}{', and none got slower' if changed or unknown else ''}; {same} {_run(same)} the same code"
+
+
+def selection_lines(result: RunResult) -> Iterator[str]:
+    """Sentences that stand below the verdict of a run whose paths were selected."""
+    chosen = result.selection
+    if chosen is None:
+        return
+    if chosen.everywhere:
+        yield "the builds have another compiler, configuration or layout: every path was measured"
+        return
+    if chosen.missing:
+        yield printable(f"every path was measured, for some code was not compared: {'; '.join(chosen.missing[:3])}")
+        return
+    yield printable(
+        f"{len(chosen.differ)} of {chosen.functions} functions and {chosen.variables} variables differ, in the image "
+        f"and {chosen.modules} modules{_listed(chosen.differ)}"
+    )
+    if unknown := chosen.because("unknown"):
+        yield f"what {_paths(len(unknown))} run{'s' * (len(unknown) == 1)} was not known yet: measured, and known now"
+    if drawn := chosen.because("audit"):
+        yield from _audit(result, chosen, drawn)
+    if set_up := sorted({name for one in chosen.because("same") for name in one.set_up}):
+        yield printable(f"set-up runs code that differs, and its paths were not measured{_listed(set_up)}")
+
+
+def selection_table(result: RunResult) -> Table | None:
+    """What of each affected path differs; None where no path is affected."""
+    affected = () if result.selection is None else result.selection.because("affected")
+    if not affected:
+        return None
+    by_much = sorted(affected, key=lambda one: -len(one.functions) - len(one.variables))
+    rows = [[Cell(one.path), Cell(", ".join(one.functions + one.variables))] for one in by_much]
+    return Table("What this change touches", _COLUMNS, rows)
+
+
+def _audit(result: RunResult, chosen: Selection, drawn: Sequence[SelectedPath]) -> Iterator[str]:
+    names = " and ".join(one.path for one in drawn)
+    failed = [
+        one.origin.test
+        for one in result.scenarios
+        if one.name in {path.scenario for path in drawn} and not one.verdict.passes
+    ]
+    if failed:
+        yield printable(
+            f"the selection was wrong: {' and '.join(failed)} run{'s' * (len(failed) == 1)} the same code and did not "
+            "pass, so that every path was measured"
+        )
+    else:
+        yield printable(
+            f"of the paths of the same code, {names} {'was' if len(drawn) == 1 else 'were'} drawn and measured"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    more = len(names) - _NAMED
+    return f": {', '.join(names[:_NAMED])}" + (f" and {more} more" if more > 0 else "")
+
+
+def _paths(number: int) -> str:
+    return "1 path" if number == 1 else f"all {number} paths" if number > 1 else "no path"
+
+
+def _run(number: int) -> str:
+    return "runs" if number == 1 else "run"

@@ -1,0 +1,210 @@
+"""The paths that a run measures because their code differs, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_results import compared, result
+
+from pdrgate.differences.code_differences import CodeDifference, CodeDifferences
+from pdrgate.gate.run.options import RunOptions
+from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.selection_file import SELECTION_FILE, read_selection, write_selection
+from pdrgate.history.address import Address
+from pdrgate.history.database.experience import Experience
+from pdrgate.launch import selected_paths as module
+from pdrgate.launch.described import DescribedTest
+from pdrgate.launch.selected_paths import measured_first, selected_paths
+from pdrgate.record.path_code import PathCode
+from pdrgate.reports.words.headline import headline, lines_below
+from pdrgate.reports.words.selection_words import selection_table
+from pdrgate.results.selection import SelectedPath, Selection
+from pdrgate.results.verdict import Verdict
+from pdrgate.values.errors import DataError
+
+NAMES = [f"path-{number}" for number in range(20)]
+FORWARD = CodeDifference("function", "", "ip_forward", "changed")
+
+
+def options(history: Path | None, paths: str | None = "affected") -> RunOptions:
+    where = None if history is None else Address(file=history)
+    return RunOptions(testbed=Path("t.yaml"), kernel="new", against="old", paths=paths, history=where)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[CodeDifferences]:
+    """Two kernels, and twenty paths; the list has what differs between the kernels."""
+    found = [CodeDifferences(100, 50, 3, (FORWARD,))]
+
+    def described(*_: object) -> list[DescribedTest]:
+        from pdrgate.gate.run.scenario import Scenario
+
+        return [
+            DescribedTest(f"Path {name}", name, (), replace(Scenario(), data_path="ip-routing", buffer=64 + at))
+            for at, name in enumerate(NAMES)
+        ]
+
+    monkeypatch.setattr(module, "named_build", lambda name, report: name)
+    monkeypatch.setattr(module, "build_identity", lambda build: f"digest of {build}")
+    monkeypatch.setattr(module, "code_differences", lambda before, after: found[0])
+    monkeypatch.setattr(module, "described_tests", described)
+    return found
+
+
+@pytest.fixture
+def history(tmp_path: Path, kernels: list[CodeDifferences]) -> Path:
+    """A history that knows what the baseline runs on all paths but the last; packets of the first are forwarded."""
+    where = tmp_path / "history.db"
+    names = [one.scenario.name for one in module.described_tests()]
+    codes = {name: PathCode(frozenset(("ip_rcv",)), frozenset((f"set_up_{name}",))) for name in names[:-1]}
+    codes[names[0]] = PathCode(frozenset(("ip_rcv", "ip_forward")))
+    Experience(Address(file=where)).add_path_codes("digest of old", codes, 1.0)
+    return where
+
+
+def first(some: Sequence[Any], number: int) -> Sequence[Any]:
+    return some[:number]
+
+
+def test_nothing_is_selected_where_all_paths_are_asked_for(kernels: list[CodeDifferences]) -> None:
+    assert selected_paths(options(None, "all"), print) is None
+    assert selected_paths(options(None, None), print) is None
+
+
+def test_affected_unknown_and_two_drawn_paths_are_measured(history: Path) -> None:
+    chosen = selected_paths(options(history), print, first)
+    assert chosen is not None
+    assert [one.path for one in chosen.because("affected")] == ["Path path-0"]
+    assert chosen.because("affected")[0].functions == ("ip_forward",)
+    assert [one.path for one in chosen.because("unknown")] == ["Path path-19"]
+    assert [one.path for one in chosen.because("audit")] == ["Path path-1", "Path path-2"]
+    assert len(chosen.because("same")) == 16
+
+
+def test_paths_whose_set_up_differs_are_drawn_first(history: Path, kernels: list[CodeDifferences]) -> None:
+    name = module.described_tests()[7].scenario.name
+    kernels[0] = CodeDifferences(100, 50, 3, (CodeDifference("function", "", f"set_up_{name}", "changed"),))
+    chosen = selected_paths(options(history), print, first)
+    assert chosen is not None
+    assert {one.path for one in chosen.because("audit")} == {"Path path-7", "Path path-0"}
+
+
+def test_builds_without_a_difference_need_no_history_and_no_audit(kernels: list[CodeDifferences]) -> None:
+    kernels[0] = CodeDifferences(100, 50, 3, ())
+    chosen = selected_paths(options(None), print)
+    assert chosen is not None
+    assert len(chosen.because("same")) == 20
+
+
+def test_all_paths_are_unknown_without_a_history(kernels: list[CodeDifferences]) -> None:
+    chosen = selected_paths(options(None), print)
+    assert chosen is not None
+    assert len(chosen.because("unknown")) == 20
+
+
+@pytest.mark.parametrize("found", [
+    CodeDifferences(1, 50, 3, (FORWARD,)), CodeDifferences(100, 50, 3, (FORWARD,), ("module tun: damaged",)),
+], ids=["everywhere", "a module is damaged"])  # fmt: skip
+def test_builds_that_were_not_compared_leave_no_path_out(
+    history: Path, kernels: list[CodeDifferences], found: CodeDifferences
+) -> None:
+    kernels[0] = found
+    chosen = selected_paths(options(history), print, first)
+    assert chosen is not None
+    assert chosen.because("same", "audit") == ()
+
+
+def test_what_differs_most_is_measured_first_and_what_is_left_out_last(history: Path) -> None:
+    chosen = selected_paths(options(history), print, first)
+    assert chosen is not None
+    places = measured_first(chosen)
+    assert sorted(places, key=lambda one: places[one])[:4] == [
+        "Path path-0",
+        "Path path-19",
+        "Path path-1",
+        "Path path-2",
+    ]
+
+
+def selection(*paths: SelectedPath, differ: tuple[str, ...] = ("ip_forward",)) -> Selection:
+    return Selection(differ, 100, 50, 3, paths)
+
+
+SAME = SelectedPath("NAT", "nat", "same")
+AUDIT = SelectedPath("VLAN", "ipv6-routing", "audit")
+AFFECTED = SelectedPath("Routing", "routing", "affected", ("ip_forward",))
+
+
+def test_a_run_keeps_its_selection(tmp_path: Path) -> None:
+    assert read_selection(tmp_path) is None
+    write_selection(tmp_path, selection(SAME, AUDIT, AFFECTED))
+    assert read_selection(tmp_path) == selection(SAME, AUDIT, AFFECTED)
+    (tmp_path / SELECTION_FILE).write_text("{")
+    with pytest.raises(DataError, match="start a new run"):
+        read_selection(tmp_path)
+
+
+def test_a_path_of_the_same_code_is_left_out_until_an_audit_fails(tmp_path: Path) -> None:
+    write_selection(tmp_path, selection(SAME, AUDIT))
+    record = RunRecord(tmp_path, "quick")
+    assert record.leaves_out("nat")
+    assert not record.leaves_out("ipv6-routing")
+    assert not record.leaves_out("another")
+    drawn = compared()
+    record.add(replace(drawn, name="ipv6-routing", verdict=Verdict.PASS))
+    assert record.leaves_out("nat")
+    record.add(replace(drawn, name="ipv6-routing", verdict=Verdict.REGRESSION))
+    assert not record.leaves_out("nat")
+    record.close()
+
+
+def test_a_path_whose_variables_differ_after_boot_is_measured(tmp_path: Path) -> None:
+    write_selection(tmp_path, selection(SAME))
+    record = RunRecord(tmp_path, "quick")
+    record.note_affected("nat", ("init_net",))
+    assert not record.leaves_out("nat")
+    assert record.selection is not None
+    assert record.selection.because("affected")[0].variables == ("init_net",)
+    record.close()
+
+
+def test_a_run_that_has_nothing_to_measure_passes(tmp_path: Path) -> None:
+    write_selection(tmp_path, selection(SAME, differ=()))
+    record = RunRecord(tmp_path, "quick")
+    assert record.result().verdict is Verdict.ERROR
+    ended = record.result(finished=True)
+    assert ended.verdict is Verdict.PASS
+    assert headline(ended) == "PASS: the builds differ in nothing that a path may run; 1 path runs the same code"
+    record.fail("the disk is full")
+    assert record.result(finished=True).verdict is Verdict.ERROR
+    record.close()
+
+
+def test_the_headline_says_how_many_paths_run_code_that_changed() -> None:
+    run = replace(
+        result(replace(compared(), verdict=Verdict.PASS), verdict=Verdict.PASS),
+        selection=selection(SAME, AUDIT, AFFECTED),
+    )
+    assert headline(run) == "PASS: 1 of 3 paths runs code that changed, and none got slower; 2 run the same code"
+    assert "of the paths of the same code, VLAN was drawn and measured" in lines_below(run)
+    table = selection_table(run)
+    assert table is not None
+    assert [[cell.text for cell in row] for row in table.rows] == [["Routing", "ip_forward"]]
+
+
+def test_an_audit_that_fails_is_said() -> None:
+    drawn = replace(compared(), name="ipv6-routing", verdict=Verdict.REGRESSION)
+    run = replace(result(drawn), selection=selection(SAME, AUDIT))
+    assert any(line.startswith("the selection was wrong: ") for line in lines_below(run))
+
+
+def test_builds_of_another_compiler_are_said_to_be_measured_on_every_path() -> None:
+    run = replace(result(compared()), selection=replace(selection(AFFECTED), everywhere=True))
+    assert "the builds have another compiler, configuration or layout: every path was measured" in lines_below(run)
+    assert lines_below(result(compared())) == [
+        line for line in lines_below(result(compared())) if "compiler" not in line
+    ]
