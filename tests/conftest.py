@@ -52,6 +52,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``ci/test --all`` hands it on."""
+    parser.addoption("--all", action="store_true", help="run the tests that take long, too")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Of several processes each has a /run/netns of its own: none takes another's namespaces for something left."""
     if hasattr(config, "workerinput"):
@@ -93,6 +98,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     well. pytest's summary counts such reruns and names them, and a fault that stays fails. What computes is asked once.
     """
     for item in items:
+        if item.get_closest_marker("long") and not item.config.getoption("all"):
+            item.add_marker(pytest.mark.skip(reason="takes long; ci/test --all runs it"))
         if "unit" not in item.path.parts:
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
         held = any(name in _HOLD_THE_MACHINE for name in getattr(item, "fixturenames", ()))

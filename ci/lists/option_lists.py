@@ -1,4 +1,4 @@
-"""The lists of options in pages and pipelines, made of what declares the options.
+"""The lists in pages and pipelines: of options, of paths and of benches, made of what declares them.
 
     .venv/bin/python ci/lists/option_lists.py
 
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from bench_list import bench_rows
 from path_page import paths_page
 from pdrgate.cli.gate import gate
 from pdrgate.gate.run.declaration import By, Declaration, declarations
@@ -156,6 +157,7 @@ _LISTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
     "ci/gate-from-env": (("options", environment_lists),),
     "action.yml": (("options", action_inputs), ("variables of options", action_environment)),
     "Jenkinsfile": (("options", jenkins_parameters),),
+    "tests/bench/README.md": (("benches", bench_rows),),
 }
 _MADE = "made by ci/lists"
 

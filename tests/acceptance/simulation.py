@@ -44,7 +44,7 @@ class MortalSut(SimulatedSut):
         if self.breaks_at == 0:
             raise RuntimeError("something of ours is broken")
         if self.fails_at == 0:
-            raise GeneratorError("the traffic generator has ended (exit code -9); run again")
+            raise GeneratorError("the traffic generator has ended (signal 9); run again")
         return super().measure(load, duration)
 
 

@@ -41,6 +41,7 @@ from tree_attacks import TREES  # noqa: E402
 
 from pdrgate.builds.kernel_build import kernel_build  # noqa: E402
 from pdrgate.history.results import write_result  # noqa: E402
+from pdrgate.results.verdict import Verdict  # noqa: E402
 
 BASELINE = "linux-image-cloud-amd64"
 RELEASE = hostile.RELEASE
@@ -48,6 +49,9 @@ MODULES = f"lib/modules/{RELEASE}"
 LINE = "mov $0x42, %al; mov $0x400000, %ecx; one: outb %al, %dx; loop one"
 LONGEST = 900.0
 """Seconds that an attack may keep the gate."""
+
+VERDICT = re.compile(rf"({'|'.join(Verdict)}): ")
+PORTFOLIO = "portfolio"
 
 Attack = Callable[[Path, Path], Sequence[str]]
 """Makes what is handed over in a folder, beside a file with a secret; the words of the command line."""
@@ -66,15 +70,16 @@ class Answer:
     def first(self) -> str:
         """Its verdict, or its error."""
         lines = [line.strip() for line in self.told.splitlines()]
-        verdicts = [line for line in lines if re.match(r"[A-Z_]{4,}: ", line)]
+        verdicts = [line for line in lines if VERDICT.match(line)]
         return (verdicts or [line for line in lines if line] or ["nothing"])[-1 if not verdicts else 0]
 
 
 # --- Builds ----------------------------------------------------------------------------------------------------------
 
 
-def against(build: Path | str) -> tuple[str, ...]:
-    return ("gate", "--kernel", str(build), "--against", BASELINE, "--profile", "smoke", "--wait", "1h")
+def against(build: Path | str, scenario: str = "path-ipv6-routing") -> tuple[str, ...]:
+    asked = () if scenario == PORTFOLIO else ("--scenario", scenario)
+    return ("gate", "--kernel", str(build), "--against", BASELINE, "--profile", "smoke", "--wait", "1h", *asked)
 
 
 def deb(folder: Path, data: Callable[[tarfile.TarFile], None], name: str = "evil.deb") -> Path:
@@ -243,9 +248,9 @@ def cut_short(folder: Path, secret: Path) -> Sequence[str]:
     return against(path)
 
 
-def boots(says: bytes, then: str) -> Attack:
+def boots(says: bytes, then: str, scenario: str = "path-ipv6-routing") -> Attack:
     def made(folder: Path, secret: Path) -> Sequence[str]:
-        return against(hostile.hostile_kernel(folder / "bzImage", says=says, then=then))
+        return against(hostile.hostile_kernel(folder / "bzImage", says=says, then=then), scenario)
 
     return made
 
@@ -255,7 +260,7 @@ def drives(source: str) -> Attack:
 
     def made(folder: Path, secret: Path) -> Sequence[str]:
         build = hostile_driver(folder, kernel_build(BASELINE), source)
-        return (*against(build), "--scenario", "path-ipv6-routing", "--afresh")
+        return (*against(build), "--afresh")
 
     return made
 
@@ -306,6 +311,7 @@ BUILDS: dict[str, Attack] = {
     "the kernel writes one line of 4 MiB": boots(b"", f"{LINE}\n{hostile.RESET}"),
     "the kernel writes to its console for ever": boots(b"", hostile.FLOOD),
     "the kernel is silent": boots(b"", hostile.HALT),
+    "the kernel is silent on each path": boots(b"", hostile.HALT, PORTFOLIO),
 }  # fmt: skip
 
 
@@ -455,7 +461,9 @@ def tried(forge: Callable[[Path], None]) -> Attack:
     return made
 
 
-SLOWER = ("gate", "--kernel", "linux-image-rt-amd64", "--against", "linux-image-amd64")
+SLOWER = (
+    "gate", "--kernel", "linux-image-rt-amd64", "--against", "linux-image-amd64", "--scenario", "path-ipv6-routing",
+)  # fmt: skip
 
 
 def equal_pairs(history: Path, later: float = 0.0) -> None:
@@ -657,7 +665,7 @@ def main() -> None:
             found = [f"LEAK {path}" for path in leaked(folder, word, secret)]
             found += [f"CHANGED {line}" for what in before for line in changed(before[what], after[what])]
             found += ["WRITTEN"] if (folder / "written").exists() else []
-        verdict = answer.first.partition(": ")[0] if re.match(r"[A-Z_]{4,}: ", answer.first) else f"exit {answer.code}"
+        verdict = answer.first.partition(": ")[0] if VERDICT.match(answer.first) else f"exit {answer.code}"
         print(
             f"{number:>3}  {name:<52}{verdict:<14}{answer.code:>3}{answer.seconds:>7.1f} s{answer.memory:>6} MiB  "
             f"{' '.join(found)}\n{'':5}{answer.first[:240]}",

@@ -275,7 +275,7 @@ def in_a_guest(options: argparse.Namespace) -> None:
         path = data_path("ipv6-routing", None)
         path.apply(testbed.hops)
         stack.callback(path.restore)
-        guest, port = testbed.guest, Place.interface(testbed.hops[0].ingress.interface)
+        guest, port = testbed.guest, Place("interface", testbed.hops[0].ingress.interface)
         guest.run("ip", "-6", "rule", "add", "from", f"{NETWORKS[6].reverse.network_address}/122", "blackhole")
         testbed.set_buffer(4096)
         testbed.pin("1 cpu")

@@ -58,7 +58,9 @@ def another_user(folder: Path, secret: Path) -> Sequence[str]:
             connect_to_all(folder)
         finally:
             os._exit(0)
-    return ("gate", "--kernel", "linux-image-cloud-amd64", "--against", "linux-image-cloud-amd64", "--profile", "smoke")
+    build = "linux-image-cloud-amd64"
+    asked = ("--scenario", "path-ipv6-routing", "--profile", "smoke", "--wait", "1h")
+    return ("gate", "--kernel", build, "--against", build, *asked)
 
 
 def connect_to_all(folder: Path) -> None:

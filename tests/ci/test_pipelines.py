@@ -475,7 +475,31 @@ class TestBuildFromEnv:
             subprocess.run(["git", *words], check=True, capture_output=True)
         code, told = self.build(work, TREE="../cut")
         assert code == 2
-        assert "does not tell where the change left main; check out the whole history (fetch-depth: 0" in told
+        assert "knows no commit main...HEAD, whose history is cut off (git fetch --unshallow" in told
+        assert "fetch-depth: 0, GIT_DEPTH: 0" in told
+        code, told = self.build(work, TREE="../cut", TARGET="")
+        assert (code, told.endswith("name as TARGET the branch that it goes to")) == (2, True)
+
+    def test_no_program_that_the_tree_s_configuration_names_runs_on_this_machine(self, work: Work) -> None:
+        """An object that is not there is asked of a remote, and a remote may be a program."""
+        change = changed(work.folder.parent / "linux")
+        ran = work.folder.parent / "ran"
+        ran.mkdir()
+        ran.chmod(0o777)
+        program = change.folder / "program"
+        program.write_text(f"#!/bin/sh\ntouch {ran}/$$\ncat\n")
+        program.chmod(0o755)
+        settings = {
+            "remote.origin.url": f"ext::{program}", "remote.origin.promisor": "true", "protocol.ext.allow": "always",
+            "extensions.partialClone": "origin", "core.repositoryFormatVersion": "1", "core.fsmonitor": program,
+            "gpg.program": program, "log.showSignature": "true", "diff.external": program,
+        }  # fmt: skip
+        for name, value in settings.items():
+            change.tree.git("config", name, str(value))
+        code, told = self.build(work, BASELINE="1" * 40)
+        assert (code, "knows no commit 1111" in told) == (2, True)
+        assert self.build(work) == (0, "built: baseline candidate")
+        assert list(ran.iterdir()) == []
 
     def test_no_value_is_shell_code_or_an_option(self, work: Work) -> None:
         changed(work.folder.parent / "linux")

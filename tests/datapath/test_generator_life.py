@@ -81,7 +81,7 @@ def test_a_worker_killed_between_trials(generator: EmbeddedGenerator) -> None:
     for _ in range(2):
         with pytest.raises(GeneratorError) as error:
             generator.trial(20e3, 0.1, IPV6)
-        assert one_line(error.value) == "the traffic generator has ended (exit code -9); run again"
+        assert one_line(error.value) == "the traffic generator has ended (signal 9); run again"
     generator.close()
     generator.close()
 
@@ -92,7 +92,7 @@ def test_a_worker_killed_in_a_trial(generator: EmbeddedGenerator) -> None:
     with pytest.raises(GeneratorError) as error:
         generator.trial(20e3, 30.0, IPV6)
     timer.join()
-    assert one_line(error.value) == "the traffic generator has ended (exit code -9); run again"
+    assert one_line(error.value) == "the traffic generator has ended (signal 9); run again"
 
 
 def test_the_next_generator_starts_on_the_ports_of_a_killed_one(testbed: NetnsTestbed) -> None:
@@ -123,7 +123,7 @@ def test_a_closed_generator(generator: EmbeddedGenerator) -> None:
     assert ended(pid, 0)
     with pytest.raises(GeneratorError) as error:
         generator.trial(20e3, 0.1, IPV6)
-    assert one_line(error.value) == "the traffic generator was closed; open another for further trials"
+    assert one_line(error.value) == "the traffic generator has ended already; run again"
 
 
 def test_a_worker_of_another_version_says_so(generator: EmbeddedGenerator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from pdrgate.gate.sut.cost_counting import uncounted_reason
 from pdrgate.hosts.host import local_host
 from pdrgate.measurands.counted.cost import packet_cost
 from pdrgate.observers.function_names import OTHERS
-from pdrgate.observers.processor import WHOLE_KERNEL, ProcessorWatch, busy
+from pdrgate.observers.processor import WHOLE_KERNEL, ProcessorCounting
 from pdrgate.observers.watching import Observation, watching
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
@@ -66,13 +66,13 @@ def test_without_perf_the_kernel_is_one_function(machine: None, tmp_path: Path) 
     """And what programs execute is no part of it."""
     host = local_host()
     cpu = max(os.sched_getaffinity(0))
-    watch = ProcessorWatch(host)
+    watch = ProcessorCounting(host, lambda: (cpu,))
     try:
-        if not (observers := watch.observers((cpu,))):
-            pytest.skip(watch.missing)
+        if not (observers := watch.counting()):
+            pytest.skip(watch.uncounted)
         (observer,) = observers
         observer._counts.profiles = False
-        with busy(host, (cpu,)), watching(observers) as told:
+        with watch.busy(), watching(observers) as told:
             subprocess.run(("sleep", "0.2"), check=True)
         functions = told.observation.functions
         assert functions.keys() <= {WHOLE_KERNEL, OTHERS, USER_SPACE}
@@ -83,7 +83,7 @@ def test_without_perf_the_kernel_is_one_function(machine: None, tmp_path: Path) 
 
 
 def test_a_cpu_that_is_not_there_is_told(machine: None) -> None:
-    watch = ProcessorWatch(local_host())
-    assert watch.observers((4096,)) == ()
-    assert watch.missing.startswith("the processor's counters on local: kernel_instructions: ")
+    watch = ProcessorCounting(local_host(), lambda: (4096,))
+    assert watch.counting() == ()
+    assert watch.uncounted.startswith("the processor's counters on local: kernel_instructions: ")
     assert watch.describe() == {}

@@ -121,14 +121,14 @@ def test_counters_of_real_packets(host):
     before = read_counters(host, ["v0", "v1", "lo"])
     host.run("python3", "-c", "import socket; socket.socket(2, 2).sendto(b'x', ('127.0.0.1', 9))")
     after = read_counters(host, ["v0", "v1", "lo"])
-    sent = Counter(Place.interface("lo"), "tx_packets")
+    sent = Counter(Place("interface", "lo"), "tx_packets")
     assert after[sent] > before[sent]
     assert before.keys() == after.keys()
     cpu = min(os.sched_getaffinity(0))
     names = {
-        Counter(Place.interface("v0"), "rx_dropped"),
-        Counter(Place.backlog(cpu), "dropped"),
-        Counter(Place.cpu(cpu), "steal_ticks"),
+        Counter(Place("interface", "v0"), "rx_dropped"),
+        Counter(Place("backlog", str(cpu)), "dropped"),
+        Counter(Place("cpu", str(cpu)), "steal_ticks"),
         Counter(Place("ip"), "ForwDatagrams"),
     }
     assert names <= before.keys()
@@ -153,15 +153,17 @@ def test_without_programs_a_namespace_tells_the_same(host, namespace):
         found = reading.begin(["v0", "v1", "lo"]).result()
         by_programs = read_counters(host, ["v0", "v1", "lo"])
         moving = {"process_ticks", "softirq_ticks", "steal_ticks", "processed", "time_squeeze"}
-        missed = {Counter(Place.interface(name), "rx_missed") for name in ("v0", "v1", "lo")}  # none of these counts it
+        missed = {
+            Counter(Place("interface", name), "rx_missed") for name in ("v0", "v1", "lo")
+        }  # none of these counts it
 
         def still(counters):
             return {one: value for one, value in counters.items() if one.name not in moving}
 
         assert still(found) == {one: value for one, value in still(by_programs).items() if one not in missed}
         assert found.keys() == by_programs.keys() - missed
-        assert Counter(Place.driver("v0"), "rx_queue_0_xdp_drops") in found
-        assert found[Counter(Place.qdisc("v0"), "pfifo")] >= 100
+        assert Counter(Place("driver", "v0"), "rx_queue_0_xdp_drops") in found
+        assert found[Counter(Place("qdisc", "v0"), "pfifo")] >= 100
         with pytest.raises(TestbedError, match=rf"^netns:{namespace} has no interface v9, but lo, v0, v1; was it"):
             reading.begin(["v9"]).result()
     finally:

@@ -94,7 +94,7 @@ class FakeTestbed:
         return ()
 
     def counters(self) -> Reading:
-        return {Counter(Place.interface("simulated"), "trials"): len(self.calls)}
+        return {Counter(Place("interface", "simulated"), "trials"): len(self.calls)}
 
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:
         return (CounterObserver(self.counters),)

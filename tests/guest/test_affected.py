@@ -12,11 +12,16 @@ from click.testing import CliRunner
 from matrix_kernels import matrix_build
 
 from pdrgate.builds.boot_image import linked_image
+from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.cli.affected import affected
 from pdrgate.differences import code_differences as comparing
-from pdrgate.differences.code_differences import CodeDifference, code_differences
+from pdrgate.differences.code_differences import CodeDifference
 from pdrgate.differences.kernel_image import linked_kernel
+from pdrgate.history.address import Address
+from pdrgate.history.database.experience import Experience
+from pdrgate.launch.described import described_tests
+from pdrgate.record.path_code import PathCode
 
 pytestmark = pytest.mark.guest
 
@@ -38,7 +43,7 @@ def test_one_changed_instruction_is_one_function_and_nothing_else_differs(
         file.write(bytes([byte[0] ^ 0x40]))
     other = replace(matrix_kernel, image=changed)
     monkeypatch.setattr(comparing, "linked_image", lambda of: changed if of == changed else linked_image(of))
-    found = code_differences(matrix_kernel, other)
+    found = comparing.code_differences(matrix_kernel, other)
     assert found.differ == (CodeDifference("function", "", "ip_forward", "changed"),)
     assert found.functions > 30_000
     assert found.variables > 15_000
@@ -46,10 +51,16 @@ def test_one_changed_instruction_is_one_function_and_nothing_else_differs(
     assert found.missing == ()
 
 
-def test_the_command_prints_values() -> None:
-    source = matrix_build("6.1").source
-    done = CliRunner().invoke(affected, [source, source, "--format", "json"])
+def test_the_command_prints_values(tmp_path: Path) -> None:
+    build = matrix_build("6.1")
+    history = Address(file=tmp_path / "history.db")
+    (nat,) = (one for one in described_tests(patterns=("path-nat",)) if one.name == "NAT")
+    code = PathCode(frozenset(("ip_forward",)))
+    Experience(history).add_path_codes(build_identity(build), {nat.scenario.name: code}, 1.0)
+    done = CliRunner().invoke(affected, [build.source, build.source, "--history", history.text, "--format", "json"])
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
     assert printed["differ"] == []
+    assert {one["path"]: one["affected"] for one in printed["paths"]}["NAT"] is False
+    assert sum(one["known"] for one in printed["paths"]) == 1
     assert printed["compared"]["functions"] > 30_000

@@ -18,6 +18,7 @@ from tools_folder import tools_but
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.history.results import read_result
 from pdrgate.results.model import RunResult
+from pdrgate.results.verdict import Verdict
 from pdrgate.safety.locks import Lease, whole_machine
 
 CHECKOUT = Path(__file__).parents[2]
@@ -193,3 +194,14 @@ def test_builds_that_differ_in_nothing_pass_without_a_guest(cloud: KernelBuild, 
     for page in ("summary.html", "summary.md", "report.html"):
         (found,) = tmp_path.glob(f"2*/{page}")
         assert "run the same code" in found.read_text()
+
+
+def test_a_part_of_the_paths_is_measured_by_itself(cloud: KernelBuild, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PDRGATE, "gate", "--kernel", cloud.source, "--against", cloud.source, "--scenario", "path-nat", "--scenario",
+         "path-bridge", "--shard", "2/2", "--wait", "900 s", "--output", str(tmp_path)],
+        env=environment(), capture_output=True, text=True, timeout=1500, check=False,
+    )  # fmt: skip
+    (only,) = result_of(tmp_path).scenarios
+    assert only.origin.test == "NAT"
+    assert only.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), done.stdout + done.stderr

@@ -48,7 +48,7 @@ SEC("xdp") int half(struct xdp_md *ctx) { return seen++ % 2 ? XDP_PASS : XDP_ABO
 
 
 def tap(name, counter):
-    return Counter(Place.interface(name).of("tg"), counter)
+    return Counter(Place("interface", name).of("tg"), counter)
 
 
 def low(testbed, generator, frames):
@@ -104,7 +104,7 @@ def test_an_overload_is_refused_at_the_tap_and_blocks_nobody(shared_testbed, clo
     # All that the TAP took reached the guest: the queue before it is the only place in front of it that loses.
     assert after[tap("t0", "tx_packets")] - before[tap("t0", "tx_packets")] == trial.offered - trial.aside.refused
     ingress = testbed.hops[0].ingress.interface
-    received = Counter(Place.interface(ingress), "rx_packets")
+    received = Counter(Place("interface", ingress), "rx_packets")
     assert after[received] - before[received] == trial.offered - trial.aside.refused
     path.restore()
     testbed.set_buffer(DEFAULT_BUFFER)

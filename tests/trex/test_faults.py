@@ -119,14 +119,14 @@ def test_when_the_client_ends_its_parent_s_group_that_is_not_ours(
 
     def silence() -> None:
         server.faults.silent = True
-        until(lambda: first._process.poll() is not None)
+        until(lambda: first._program._process.poll() is not None)
         server.faults.silent = False
 
     thread = in_mid_trial(server, silence)
     trial = generator.trial(100e3, 0.5, FRAMES)
     thread.join()
     assert (trial.offered, trial.forwarded) == (50_000, 50_000)
-    assert first._process.returncode == -signal.SIGTERM  # it was the client: we only ever send SIGKILL
+    assert first._program._process.returncode == -signal.SIGTERM  # it was the client: we only ever send SIGKILL
     assert terminations == []
     assert generator._worker is not first
 

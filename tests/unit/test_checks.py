@@ -19,8 +19,9 @@ from simulated_sut import (
 
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
+from pdrgate.results.model import CheckResult
 from pdrgate.stability import Assessment, StabilityVerdict, TirReading, assess
-from pdrgate.stability.checks import Bounds, StabilityCheck
+from pdrgate.stability.checks import Bounds
 from pdrgate.stability.throughput_increase import Label
 
 MPPS = 1e6
@@ -58,7 +59,7 @@ def exact(points: dict[float, float | list[float]], runs: int = 10) -> list[Tria
     return trials
 
 
-def check(found: Assessment, name: str) -> StabilityCheck:
+def check(found: Assessment, name: str) -> CheckResult:
     return next(each for each in found.checks if each.name == name)
 
 

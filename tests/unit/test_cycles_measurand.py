@@ -23,7 +23,7 @@ class SimulatedCounts(ProcessorCounts):
     """Stands for a processor: what it has counted is given."""
 
     def __init__(self, cycles: int) -> None:
-        self.place, self.profiles, self._cycles = Place.cpu(1), False, cycles
+        self.place, self.profiles, self._cycles = Place("cpu", "1"), False, cycles
 
     def begin(self) -> None:
         """It counts from 0 each time."""

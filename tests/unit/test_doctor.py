@@ -472,7 +472,7 @@ class Odd(FakeTestbed):
         self.dropped = 0
 
     def counters(self) -> Reading:
-        place = Place.interface("eth0")
+        place = Place("interface", "eth0")
         return {Counter(place, "rx_dropped"): self.dropped, Counter(place, "rx_packets"): self.dropped}
 
     def generator(self, family: int) -> Any:

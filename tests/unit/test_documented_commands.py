@@ -61,13 +61,15 @@ _AFRESH = "unit/test_build_comparison.py::test_a_retry_of_what_is_plain_takes_tw
 MEASURED = {
     "affected": {
         "": "guest/test_affected.py::test_the_command_prints_values",
-        "--run": "unit/test_affected_paths.py::test_a_path_is_affected_by_what_its_packets_execute",
+        "--history": "guest/test_affected.py::test_the_command_prints_values",
+        "--format": "guest/test_affected.py::test_the_command_prints_values",
     },
     "gate": {
         "": "acceptance/test_real_gate.py::test_without_options_it_is_a_guest_of_constant_speed",
         "--profile": _REAL, "--testbed": _REAL, "--output": _REAL,
         "--scenario": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
         "--measure": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
+        "--shard": "guest/test_comparison_cli.py::test_a_part_of_the_paths_is_measured_by_itself",
         "--paths": "guest/test_comparison_cli.py::test_builds_that_differ_in_nothing_pass_without_a_guest",
         "--baseline": "acceptance/test_verdicts.py::test_against_a_baseline",
         "--require-baseline": "acceptance/test_verdicts.py::test_a_required_baseline_that_there_is_not",

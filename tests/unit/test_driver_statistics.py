@@ -155,8 +155,8 @@ def observed(before: Reading, after: Reading) -> CounterObserver:
 
 @pytest.mark.parametrize(("exceeded", "disturbed"), [(0, False), (9, False), (790, True)])
 def test_a_trial_beyond_the_clouds_allowance_is_the_clouds(exceeded: int, disturbed: bool) -> None:
-    packets = Counter(Place.interface("eth1"), "rx_packets")
-    allowance = Counter(Place.driver("eth1"), "pps_allowance_exceeded")
+    packets = Counter(Place("interface", "eth1"), "rx_packets")
+    allowance = Counter(Place("driver", "eth1"), "pps_allowance_exceeded")
     causes = observed({packets: 0, allowance: 4}, {packets: 10_000, allowance: 4 + exceeded}).end().disturbed
     assert [cause.kind for cause in causes] == [CauseKind.ALLOWANCE] * disturbed
     assert [cause.words for cause in causes] == [
@@ -165,8 +165,8 @@ def test_a_trial_beyond_the_clouds_allowance_is_the_clouds(exceeded: int, distur
 
 
 SHORT = {
-    "backlog": Counter(Place.backlog(1), "processed"),
-    "qdisc": Counter(Place.qdisc("eth1"), "fq_codel"),
+    "backlog": Counter(Place("backlog", "1"), "processed"),
+    "qdisc": Counter(Place("qdisc", "eth1"), "fq_codel"),
     "conntrack": Counter(Place("conntrack"), "drop"),
 }
 
@@ -194,7 +194,7 @@ def test_the_drops_of_a_qdisc_whose_children_wrapped_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "counter", [Counter(Place.cpu(1), "other_ticks"), Counter(Place.vcpu(0), "late_permille")], ids=str
+    "counter", [Counter(Place("cpu", "1"), "other_ticks"), Counter(Place("vcpu", "0"), "late_permille")], ids=str
 )
 def test_a_time_that_falls_is_no_counter_that_was_set_back(counter: Counter) -> None:
     """The ticks of others are a difference of two counters: a gate without a fault told of a card's reset."""
@@ -205,7 +205,9 @@ def test_a_time_that_falls_is_no_counter_that_was_set_back(counter: Counter) -> 
     assert account.set_back == ()
 
 
-@pytest.mark.parametrize("counter", [Counter(Place.driver("eth1"), "rx_drops"), Counter(Place.backlog(1), "dropped")])
+@pytest.mark.parametrize(
+    "counter", [Counter(Place("driver", "eth1"), "rx_drops"), Counter(Place("backlog", "1"), "dropped")]
+)
 def test_a_counter_that_was_set_back_is_told_and_is_no_negative_number_of_packets(counter: Counter) -> None:
     seen = observed({counter: 1000}, {counter: 7}).end()
     assert gained(seen.before, seen.after) == {}

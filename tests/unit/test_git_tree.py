@@ -5,6 +5,7 @@ git, make and the compiler are real. The tree is no kernel: what it compiles is 
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -88,6 +89,19 @@ def test_a_branch_came_from_where_it_left_the_other(tree: Tree) -> None:
     assert came_from("linux-image-amd64") is None
     with pytest.raises(BuildError, match=r"it is part of main itself; name it with --against .*linux@REV$"):
         merge_base(revision(f"{tree.folder}@main"))
+
+
+def test_three_dots_name_where_a_branch_has_left_another(tree: Tree) -> None:
+    base = tree.git("rev-parse", "HEAD")
+    tree.git("checkout", "--quiet", "-b", "topic")
+    tree.commit("int b;")
+    tree.git("checkout", "--quiet", "main")
+    tree.commit("int c;")
+    for words in ("main...topic", "topic...", "...topic"):
+        assert revision(f"{tree.folder}@{words}").commit == base
+    for words in ("main...nowhere", "nowhere...main", "--all...main", "main...--all"):
+        with pytest.raises(BuildError, match=rf"knows no commit {re.escape(words)}; name another"):
+            revision(f"{tree.folder}@{words}")
 
 
 def test_a_history_that_is_cut_off_is_told(tree: Tree, tmp_path: Path) -> None:

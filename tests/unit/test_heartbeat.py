@@ -136,7 +136,7 @@ def test_few_beats_tell_no_pace() -> None:
 
 def test_what_was_seen_are_counters_of_the_cpus_heartbeat() -> None:
     reading = QUIET.reading(1)
-    assert reading[Counter(Place.heartbeat(1), "arithmetic_median")] == 820
+    assert reading[Counter(Place("heartbeat", "1"), "arithmetic_median")] == 820
     assert nested(reading)["cpu1/heartbeat"]["packets_ran"] == 380 * MS
 
 
@@ -187,5 +187,5 @@ def test_a_machine_without_real_time_threads_says_so(program: Path) -> None:
 
 def test_a_program_that_ends_at_once_is_told(program: Path) -> None:
     script(program, "exit 3\n")
-    with pytest.raises(TestbedError, match="the heartbeat on CPU 1 does not answer"):
+    with pytest.raises(TestbedError, match=r"the heartbeat on CPU 1 has ended \(exit code 3\); run again"):
         Heartbeat(1)

@@ -8,6 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
@@ -94,14 +97,49 @@ def test_a_candidate_that_dies_as_it_boots_beside_a_baseline_that_does_not_is_a_
     assert found.verdict is Verdict.CRASH
 
 
+def test_a_build_of_which_no_boot_comes_up_is_not_booted_for_each_scenario_anew() -> None:
+    session, said = BootsNothing(dying="candidate"), list[str]()
+    session.observer = SimpleNamespace(said=said.append)
+    suts = living(session)
+    for scenario in range(74):
+        boots = _boots(session, suts)
+        died = [one for number in (1, 1) for one in boots.next(number, wanted=lambda pair: True).results]
+        assert [(one.side, one.failure, one.sut_failed) for one in died] == [("candidate", "invalid opcode", True)] * 2
+        assert boots.baseline_came_up
+        assert session.begun == 2 + 4, scenario  # both of the baseline stay up
+    assert said[-1] == "none of 4 boots of the candidate has come up: it is booted no more"
+    assert sum("invalid opcode" in line for line in said) == 1
+    suts.close()
+    assert session.up == []
+
+
+def test_a_build_that_came_up_once_is_booted_anew_however_often_it_dies() -> None:
+    session = BootsNothing()
+    suts = living(session)
+    suts.pairs((1, 2))
+    session.dying = "candidate"
+    for died in range(1, 9):
+        for number in (1, 2):
+            suts.lost("candidate", number)
+        with pytest.raises(BootError):
+            suts.pairs((1, 2))
+        assert session.begun == 4 + 2 * died
+    suts.close()
+
+
 def test_a_baseline_that_dies_as_it_boots_has_not_come_up() -> None:
     boots = _boots(BootsNothing(dying="baseline"))
     assert [one.side for one in boots.next(1, wanted=lambda pair: True).results] == ["baseline"]
     assert not boots.baseline_came_up
 
 
-def _boots(session: BootsNothing) -> LivingBoots:
+def _boots(session: BootsNothing, suts: LivingSuts | None = None) -> LivingBoots:
     counted = cast(Any, SimpleNamespace(frames={}))
     return LivingBoots(
-        cast(Session, session), Scenario(), living(session), counted, told=lambda *_: None, known=lambda *_: None
+        cast(Session, session),
+        Scenario(),
+        suts or living(session),
+        counted,
+        told=lambda *_: None,
+        known=lambda *_: None,
     )

@@ -26,8 +26,8 @@ from pdrgate.stability import read_trials
 from pdrgate.traffic.frames import Frames
 from pdrgate.values.errors import GeneratorError, PdrGateError, StorageError, SutError, TestbedError
 
-IN0_RX, IDLE = (Counter(Place.interface("in0"), name) for name in ("rx", "idle"))
-FLAT = Counter(Place.cpu(1), "flat")
+IN0_RX, IDLE = (Counter(Place("interface", "in0"), name) for name in ("rx", "idle"))
+FLAT = Counter(Place("cpu", "1"), "flat")
 
 
 class Generator:
@@ -80,7 +80,7 @@ def test_no_guest_has_had_more_than_was_taken_from_the_queue_before_it(
     file: TrialFile, taken: int, believed: bool
 ) -> None:
     sent = itertools.count(1000, taken)
-    tap = Counter(Place.interface("t0").of("tg"), "tx_packets")
+    tap = Counter(Place("interface", "t0").of("tg"), "tx_packets")
     subject = Measurer(OpenLoopTraffic(Generator(), Frames()), [CounterObserver(lambda: {tap: next(sent)})], file, MINE)
     if believed:
         assert subject.measure(Ask(1000.0, 0.5, Phase.REPEAT)).forwarded == 500

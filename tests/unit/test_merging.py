@@ -69,6 +69,22 @@ def test_what_passes_everywhere_passes(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.startswith("PASS: IPv6 routing on a: because; and 2 more pass\n")
 
 
+def test_what_is_too_large_to_be_read_again_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [str(run(tmp_path / name, name, compared(), compared())) for name in ("a", "b", "c")]
+    into = tmp_path / "merged"
+    largest = 3 * (tmp_path / "a" / RESULT_FILE).stat().st_size // 2
+    monkeypatch.setattr("pdrgate.history.results.LARGEST_RESULT", largest)
+    for some, said in ((runs[:1], False), (runs, True)):
+        assert main(["merge", *some, "--into", str(into)]) == 0
+        told = capsys.readouterr()
+        assert told.out.startswith("PASS: ") and (into / "summary.html").is_file()
+        assert ("pdrgate: note: merged.json has " in told.err) is said
+        assert (main(["report", str(into / "merged.json"), "--format", "sentence"]) == 2) is said
+        capsys.readouterr()
+
+
 def test_a_worker_that_died_is_no_pass(tmp_path: Path) -> None:
     alive = written(tmp_path / "a", compared())
     into = tmp_path / "merged"

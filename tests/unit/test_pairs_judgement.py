@@ -12,9 +12,8 @@ from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.measurands.counted.load_cost import LOAD_TOLERANCE, VerifiedInstructions
 from pdrgate.replication import Contradiction, PairsRule, Samples
-from pdrgate.results.model import SideResult, SpikeInResult
+from pdrgate.results.model import CheckResult, SideResult, SpikeInResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stability.checks import StabilityCheck
 
 STEADY = (1e6, 1.002e6, 0.999e6, 1.001e6, 0.998e6, 1.0e6, 1.001e6, 0.999e6)
 
@@ -64,7 +63,7 @@ def test_a_failure_is_the_verdict_and_the_change_is_told_and_not_accepted() -> N
 
 
 def test_a_ratio_that_wanders_is_unstable_however_far_it_is_from_the_tolerance() -> None:
-    wanders = StabilityCheck("drift", False, 1.0, 0.5, "candidate's PDR relative to the baseline's wanders")
+    wanders = CheckResult("drift", False, 1.0, 0.5, "candidate's PDR relative to the baseline's wanders")
     unsteady = replace(CONTEXT, shape=PairsShape(8, {}, (), (wanders,)))
     found, _ = judged_pairs(samples(STEADY), unsteady)
     assert found.verdict is Verdict.UNSTABLE

@@ -41,7 +41,7 @@ class Sut:
     def counters(self) -> Reading:
         return {
             Counter(Place("ip6", node="hop1"), "OutForwDatagrams"): 7 + len(self.trials) * self.in_kernel,
-            Counter(Place.interface("in0").of("hop1"), "rx_packets"): 10**6 * len(self.trials),
+            Counter(Place("interface", "in0").of("hop1"), "rx_packets"): 10**6 * len(self.trials),
             Counter(Place("ip", node="hop2"), "ForwDatagrams"): 5,
         }
 

@@ -32,9 +32,9 @@ def taken(packets: int, each: int, idle: int = 0) -> np.ndarray:
 def test_of_a_trial_the_midst_counts_by_cpu() -> None:
     told = taken_in_time(taken(1000, 2500, idle=10), 2, 0)
     # 128 packets are left out at the begin, and a fifth at the end.
-    assert told[Counter(Place.vcpu(0), "packets")] + told[Counter(Place.vcpu(1), "packets")] == 671
-    assert told[Counter(Place.vcpu(0), "turn_instructions")] == 671 * 2500
-    assert told[Counter(Place.vcpu(1), "idle_instructions")] == 671 * 10
+    assert told[Counter(Place("vcpu", "0"), "packets")] + told[Counter(Place("vcpu", "1"), "packets")] == 671
+    assert told[Counter(Place("vcpu", "0"), "turn_instructions")] == 671 * 2500
+    assert told[Counter(Place("vcpu", "1"), "idle_instructions")] == 671 * 10
 
 
 def test_too_few_packets_tell_nothing_and_neither_does_what_programs_handle() -> None:

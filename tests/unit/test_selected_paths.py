@@ -44,7 +44,9 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[CodeDifferences]:
         from pdrgate.gate.run.scenario import Scenario
 
         return [
-            DescribedTest(f"Path {name}", name, (), replace(Scenario(), data_path="ip-routing", buffer=64 + at))
+            DescribedTest(
+                f"Path {name}", f"Path {name}", (), replace(Scenario(), data_path="ip-routing", buffer=64 + at)
+            )
             for at, name in enumerate(NAMES)
         ]
 
@@ -52,6 +54,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[CodeDifferences]:
     monkeypatch.setattr(module, "build_identity", lambda build: f"digest of {build}")
     monkeypatch.setattr(module, "code_differences", lambda before, after: found[0])
     monkeypatch.setattr(module, "described_tests", described)
+    monkeypatch.setattr(module, "shard_of", lambda options: frozenset(f"Path {name}" for name in NAMES))
     return found
 
 

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,12 +17,13 @@ from trials_in_turns import in_turns, trial
 from pdrgate.gate.comparisons.living_boots import several_cpu_suts
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Ask
 from pdrgate.measurands.memory.shared_lines import SharedLines
 from pdrgate.record.phase import IN_LOCKSTEP, Phase
 from pdrgate.record.stretch import MemoryCounts, MemorySeen, Seen
 from pdrgate.record.trial import Trial
-from pdrgate.results.verdict import Verdict
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.values.errors import SutError, TestbedError
 
 _PACKETS = 1000
@@ -72,12 +74,15 @@ def _told(
     scaling: dict[str, float] | None = None,
     made: list[Phase] | None = None,
     unmeasured: list[tuple[str, ...]] | None = None,
+    crashes: list[Judgement | None] | None = None,
+    dead: tuple[str, ...] = (),
 ) -> list[dict[str, Any]]:
     """What each scenario comes to, where trials of a build see so many shared lines for a packet, one after the other.
 
     A number below 0 ends the guest, and NaN is a trial of too few packets. The first guest of a side that is `stuck`
     cannot be put back. Several CPUs handle `scaling` times what one does; below 0, the guest ends then. The phases of
-    trials that were made are added to `made`, and what was not measured to `unmeasured`.
+    trials that were made are added to `made`, what was not measured to `unmeasured`, and that the candidate's guests
+    died, and the baseline's did not, to `crashes`. No guest of a side that is `dead` comes up.
     """
 
     class Sut:
@@ -89,6 +94,8 @@ def _told(
             self.boot = str(testbed.number)
 
         def prepare(self) -> None:
+            if self.side in dead:
+                raise GuestError("no sign of life", Path("console"))
             if self.testbed not in session.up:
                 raise TestbedError("there is no guest: the testbed is closed")
 
@@ -106,7 +113,7 @@ def _told(
             if phase in IN_LOCKSTEP:
                 times = (scaling or {}).get(self.side, 2.0) if phase is Phase.ALL_CPUS else 1.0
                 if times < 0:
-                    raise TestbedError("the guest has ended")
+                    raise GuestError("the guest has ended", Path("console"))
                 seen = in_turns((500, round(500 * 5000 / times)))
             self.trials.append(trial(seen, phase, self.boot))
             return self.trials[-1]
@@ -114,7 +121,7 @@ def _told(
         def memory(self) -> MemorySeen | None:
             lines = shared[self.side].pop(0)
             if lines < 0:
-                raise TestbedError("the guest has ended")
+                raise GuestError("the guest has ended", Path("console"))
             if math.isnan(lines):
                 return None
             return MemorySeen(_PACKETS, 0, {"memcmp": MemoryCounts(shared=int(lines * _PACKETS))})
@@ -123,7 +130,9 @@ def _told(
     builds = {side: SimpleNamespace(label=side, start=None, program=None) for side in SIDES}
     suts, found = SeveralCpuSuts(cast(Any, session), cast(Any, builds)), []
     for _ in range(scenarios):
-        task = SimpleNamespace(scenario=None, longname="test")
+        task = SimpleNamespace(
+            scenario=None, longname="test", one_content=False, labels={side: f"{side}.deb" for side in SIDES}
+        )
         if ahead:
             suts.begin(cast(Any, task))
         if asked:
@@ -131,6 +140,8 @@ def _told(
             found.append(dict(seen.results))
             if unmeasured is not None:
                 unmeasured.append(seen.unmeasured)
+            if crashes is not None:
+                crashes.append(seen.crash)
     suts.close()
     assert session.up == []
     return cast(Any, found)
@@ -183,14 +194,57 @@ def test_a_guest_that_ends_is_booted_anew_and_all_is_measured(monkeypatch: pytes
     assert session.said == [ENDED]
 
 
-def test_a_guest_that_ends_again_costs_its_scenario_and_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    session, unmeasured = _Session(), []
+def test_a_candidate_that_dies_on_several_cpus_each_time_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel would hide from what several CPUs do to each other by dying there."""
+    session, unmeasured = _Session(), list[tuple[str, ...]]()
+    crashes: list[Judgement | None] = []
     shared = {"baseline": [0.0] * 3, "candidate": [-1.0, -1.0, 0.0]}
-    first, second = _told(monkeypatch, session, shared, scenarios=2, unmeasured=unmeasured)
+    first, second = _told(monkeypatch, session, shared, scenarios=2, unmeasured=unmeasured, crashes=crashes)
     assert (first, len(second)) == ({}, 2)
     assert unmeasured == [(ENDED,), ()]
     assert session.begun == 6
     assert session.said == [ENDED, ENDED]
+    assert [one and one.verdict for one in crashes] == [Verdict.CRASH, None]
+    assert crashes[0] is not None
+    assert crashes[0].reason == (
+        "with 4 CPUs: the guest has ended; 2 boots of the candidate candidate.deb failed, and none of the baseline's"
+    )
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        {"baseline": [-1.0, 0.0], "candidate": [-1.0, -1.0]},
+        {"baseline": [-1.0, -1.0], "candidate": [0.0, 0.0]},
+        {"baseline": [0.0, 0.0], "candidate": [-1.0, 0.0]},
+    ],
+    ids=["both", "the baseline", "once"],
+)
+def test_guests_that_end_are_no_crash_where_the_baseline_s_do_or_others_do_not(
+    monkeypatch: pytest.MonkeyPatch, shared: dict[str, list[float]]
+) -> None:
+    crashes: list[Judgement | None] = []
+    _told(monkeypatch, _Session(), shared, crashes=crashes)
+    assert crashes == [None]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_candidate_that_never_comes_up_on_several_cpus_is_not_booted_for_each_scenario(
+    monkeypatch: pytest.MonkeyPatch, ahead: bool
+) -> None:
+    session, crashes = _Session(), list[Judgement | None]()
+    shared = {side: [0.0] * 20 for side in SIDES}
+    _told(monkeypatch, session, shared, scenarios=9, crashes=crashes, dead=("candidate",), ahead=ahead)
+    assert [one and one.verdict for one in crashes] == [Verdict.CRASH] * 9
+    assert session.begun == 2 * 4
+
+
+def test_a_candidate_that_dies_once_its_cpus_execute_in_turn_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    crashes: list[Judgement | None] = []
+    shared = {side: [0.0] * 2 for side in SIDES}
+    (found,) = _told(monkeypatch, _Session(), shared, scaling={"candidate": -1.0}, crashes=crashes)
+    assert len(found) == 2
+    assert [one and one.verdict for one in crashes] == [Verdict.CRASH]
 
 
 def test_guests_that_end_in_lockstep_each_time_cost_the_scaling_alone(monkeypatch: pytest.MonkeyPatch) -> None:

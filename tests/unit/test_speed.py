@@ -186,7 +186,7 @@ def test_of_two_cpus_the_one_that_fell_behind_is_named_and_each_is_read() -> Non
     assert causes_in_words(seen.disturbed) == "the guest's CPU 1 was late by 50 of 500 ms"
     assert (observer.trials, observer.late) == (1, 1)
     executed = [
-        seen.after[one] - seen.before[one] for one in (Counter(Place.vcpu(cpu), "instructions") for cpu in (0, 1))
+        seen.after[one] - seen.before[one] for one in (Counter(Place("vcpu", cpu), "instructions") for cpu in "01")
     ]
     assert executed == [50_000_000, 30_000_000]
 
@@ -208,7 +208,7 @@ def test_a_trial_in_which_the_cpu_fell_behind_is_disturbed(lost: float, disturbe
         assert meter.speed == 0
     assert disturbed in causes_in_words(seen.disturbed)
     assert bool(seen.disturbed) is bool(disturbed)
-    instructions = Counter(Place.vcpu(0), "instructions")
+    instructions = Counter(Place("vcpu", "0"), "instructions")
     assert seen.after[instructions] - seen.before[instructions] == 50_000_000
     assert str(instructions) == "vcpu0.instructions"
 
@@ -235,7 +235,7 @@ def test_what_a_cpu_does_once_it_was_let_go_is_no_part_of_the_trial() -> None:
             observer.let_go()
             assert meter.speed == 0
             seen = observer.end()
-            counter = Counter(Place.vcpu(0), "instructions")
+            counter = Counter(Place("vcpu", "0"), "instructions")
             assert seen.after[counter] - seen.before[counter] == instructions
         assert observer.trials == 2
 

@@ -123,10 +123,10 @@ def test_interfaces():
 
 def test_softnet_names_the_cpu_that_its_column_tells():
     counters = parse_softnet(SOFTNET_6_18)
-    assert counters[Counter(Place.backlog(0), "processed")] == 0x12
-    assert counters[Counter(Place.backlog(3), "dropped")] == 0x34749C9
-    assert counters[Counter(Place.backlog(3), "time_squeeze")] == 0x206F
-    assert Counter(Place.backlog(1), "dropped") not in counters
+    assert counters[Counter(Place("backlog", "0"), "processed")] == 0x12
+    assert counters[Counter(Place("backlog", "3"), "dropped")] == 0x34749C9
+    assert counters[Counter(Place("backlog", "3"), "time_squeeze")] == 0x206F
+    assert Counter(Place("backlog", "1"), "dropped") not in counters
 
 
 def test_softnet_of_older_kernels_has_a_line_for_each_cpu():
@@ -228,7 +228,7 @@ def test_parsers_find_nothing_in_nothing():
 
 
 def test_a_counter_that_starts_to_grow_stays_in_both_readings():
-    a, b, c = (Counter(Place.interface("in0"), name) for name in "abc")
+    a, b, c = (Counter(Place("interface", "in0"), name) for name in "abc")
     before, after = without_zeros({a: 0, b: 0, c: 4}, {a: 0, b: 2, c: 4})
     assert before == {b: 0, c: 4}
     assert after == {b: 2, c: 4}
@@ -238,17 +238,17 @@ def test_a_counter_that_starts_to_grow_stays_in_both_readings():
 @pytest.mark.parametrize(
     ("place", "text"),
     [
-        (Place.interface("in0").of("hop1"), "hop1/in0"),
-        (Place.interface("eth0.100"), "eth0.100"),
-        (Place.cpu(12), "cpu12"),
-        (Place.backlog(1), "cpu1/backlog"),
+        (Place("interface", "in0").of("hop1"), "hop1/in0"),
+        (Place("interface", "eth0.100"), "eth0.100"),
+        (Place("cpu", "12"), "cpu12"),
+        (Place("backlog", "1"), "cpu1/backlog"),
         (Place("ip6").of("hop2"), "hop2/ip6"),
-        (Place.vcpu(0), "vcpu0"),
-        (Place.receiver(7), "receiver7"),
-        (Place.heartbeat(3), "cpu3/heartbeat"),
-        (Place.wire("in0").of("hop1"), "hop1/in0/wire"),
-        (Place.qdisc("eth0.100"), "eth0.100/qdisc"),
-        (Place.driver("t0").of("tg"), "tg/t0/driver"),
+        (Place("vcpu", "0"), "vcpu0"),
+        (Place("receiver", "7"), "receiver7"),
+        (Place("heartbeat", "3"), "cpu3/heartbeat"),
+        (Place("wire", "in0").of("hop1"), "hop1/in0/wire"),
+        (Place("qdisc", "eth0.100"), "eth0.100/qdisc"),
+        (Place("driver", "t0").of("tg"), "tg/t0/driver"),
     ],
 )
 def test_places_in_words(place, text):
@@ -273,7 +273,7 @@ def test_every_observer_that_was_begun_is_ended():
             done.append(f"end {self.name}")
             if self.fails == "end":
                 raise TestbedError("no end")
-            return Observation({}, {Counter(Place.interface(self.name), "x"): 1})
+            return Observation({}, {Counter(Place("interface", self.name), "x"): 1})
 
     with watching((Seen("a"), Seen("b"))) as watch:
         done.append("trial")

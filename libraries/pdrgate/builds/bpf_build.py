@@ -6,12 +6,10 @@ convention: ``xdp``, ``tc``, ``tc/ingress``, ``classifier``). Only a kernel can 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import platform
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +21,7 @@ from pdrgate.builds.program_purposes import measured_otherwise
 from pdrgate.builds.program_setup import ATTACHES, ProgramSetup
 from pdrgate.this_process.cache import cache_folder
 from pdrgate.this_process.checkout import how_to_install
-from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
 from pdrgate.values.errors import SutError, TestbedError
 
 ProgramKind = Literal[
@@ -324,11 +322,21 @@ def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None)
     folder = (cache or cache_folder()) / f"bpf-{digest.hexdigest()}"
     output = folder / f"{name}.bpf.o"
     if not output.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not output.exists():
-                _compile(source, output, defines)
+        if shutil.which("clang") is None:
+            raise TestbedError(
+                f"compiling eBPF programs takes clang, which is not on PATH; {how_to_install('clang libbpf-dev')}"
+            )
+        command = (
+            "clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I/usr/include/{platform.machine()}-linux-gnu",
+            *(f"-D{define}" for define in defines), "-c", str(source),
+        )  # fmt: skip
+        try:
+            with compiling(folder):
+                compile_to(output, command)
+        except CompilerError as error:
+            raise TestbedError(
+                f"compiling {source} failed: {error}; a missing <bpf/…> header comes with: apt-get install libbpf-dev"
+            ) from error
     return bpf_build(output)
 
 
@@ -339,27 +347,6 @@ def compile_own_builds() -> None:
     """Compile all programs that come with pdrgate, for set-up. Raises as `own_build` does."""
     for name in OWN_BUILDS:
         own_build(name)
-
-
-def _compile(source: Path, output: Path, defines: Sequence[str]) -> None:
-    if shutil.which("clang") is None:
-        raise TestbedError(
-            f"compiling eBPF programs takes clang, which is not on PATH; {how_to_install('clang libbpf-dev')}"
-        )
-    partial = output.with_name(output.name + ".part")
-    done = subprocess.run(
-        (
-            "clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I/usr/include/{platform.machine()}-linux-gnu",
-            *(f"-D{define}" for define in defines), "-c", str(source), "-o", str(partial),
-        ),
-        capture_output=True, text=True, check=False, env=child_environment(),
-    )  # fmt: skip
-    if done.returncode:
-        complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
-        raise TestbedError(
-            f"compiling {source} failed: {complaint}; a missing <bpf/…> header comes with: apt-get install libbpf-dev"
-        )
-    partial.rename(output)
 
 
 def _programs(read: bytes) -> list[Program]:

@@ -6,20 +6,18 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import PathType, echo_json, forms, note
+from pdrgate.cli.parameters import echo_json, forms, history_option, note
+from pdrgate.history.address import Address
 from pdrgate.values.errors import EXIT_PASS
 
 
 @click.command()
 @click.argument("baseline", metavar="BASELINE")
 @click.argument("candidate", metavar="CANDIDATE")
-@click.option(
-    "--run", "folder", metavar="RUN", type=PathType(),
-    help="The folder of a run, whose packets show which functions each path executes.",
-)  # fmt: skip
+@history_option("where", help="It shows what BASELINE runs on each path.  [default: history.db in results]")
 @forms("text", "json")
-def affected(baseline: str, candidate: str, folder: Path | None, form: str) -> int:
-    """Say which functions and variables differ between two kernels, and which paths of RUN execute such functions.
+def affected(baseline: str, candidate: str, where: Address | None, form: str) -> int:
+    """Say which functions and variables differ between two kernels, and which paths run or touch them.
 
     BASELINE and CANDIDATE are what the gate's --kernel takes. Nothing is booted or measured. Addresses are compared by
     the names that they have. Modules are compared that a path may load: of the network, virtio and cryptography.
@@ -27,14 +25,18 @@ def affected(baseline: str, candidate: str, folder: Path | None, form: str) -> i
     What boot code computes and what the kernel patches at run time is not seen.
     """
     from pdrgate.builds.named_build import named_build
-    from pdrgate.differences.affected_paths import affected_paths, codes_of_run
+    from pdrgate.differences.affected_paths import affected_paths
     from pdrgate.differences.code_differences import code_differences
-    from pdrgate.history.results import read_result
+    from pdrgate.launch.described import described_tests
+    from pdrgate.launch.drawn_order import PORTFOLIO
+    from pdrgate.launch.selected_paths import known_codes
     from pdrgate.reports.words.affected_words import affected_lines, affected_values
 
-    run = None if folder is None else read_result(folder)
-    found = code_differences(named_build(baseline, report=note), named_build(candidate, report=note))
-    paths = () if run is None else affected_paths(found, codes_of_run(run))
+    before = named_build(baseline, report=note)
+    found = code_differences(before, named_build(candidate, report=note))
+    known = known_codes(where or Address.beside(Path("results")), before)
+    tests = described_tests(patterns=(PORTFOLIO,)) if known else []
+    paths = affected_paths(found, {one.name: known.get(one.scenario.name) for one in tests})
     if form == "json":
         echo_json(affected_values(found, paths))
     else:

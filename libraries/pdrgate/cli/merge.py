@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import COMMIT, PathType
+from pdrgate.cli.parameters import COMMIT, PathType, note
 
 
 @click.command()
@@ -46,9 +46,10 @@ def merge(places: tuple[Path, ...], into: Path, commit: str | None, builds: tupl
 
     Exits as the gate would have, had it measured all of it.
     """
+    from pdrgate.history.results import LARGEST_RESULT
     from pdrgate.reports.console.ending import show_files, show_verdict
     from pdrgate.reports.console.screen import Screen
-    from pdrgate.reports.whole_runs.merged_run import Expected
+    from pdrgate.reports.whole_runs.merged_run import MERGED_FILE, Expected
     from pdrgate.reports.whole_runs.merged_run import merge as merged
 
     found = merged(places, into, Expected(commit=commit or "", builds=frozenset(builds), gates=gates))
@@ -58,4 +59,9 @@ def merge(places: tuple[Path, ...], into: Path, commit: str | None, builds: tupl
         screen.line(f"failed for a reason of its own: {told}")
     screen.line("")
     show_files(into, screen)
+    if (size := (into / MERGED_FILE).stat().st_size) > LARGEST_RESULT:
+        note(
+            f"{MERGED_FILE} has {size >> 20} MiB, and pdrgate reads at most {LARGEST_RESULT >> 20}: the reports are "
+            "whole; to make others of it later, merge fewer runs into a folder"
+        )
     return found.exit_code

@@ -11,6 +11,7 @@ from pdrgate.bpf.programs import LoadedProgram
 from pdrgate.hosts.host import Host
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
+from pdrgate.traffic.frames import Path
 
 
 class Steering(Protocol):
@@ -86,6 +87,22 @@ NETWORKS: dict[int, Networks] = {
 def segment(hop: int) -> IPv6Address:
     """The segment (RFC 8986: SID) of a hop, counted from 1 in the order of forward traffic."""
     return IPv6Address(f"fd00:211:5e9::{hop:x}")
+
+
+def directions(family: int, names: tuple[str, str], first: Port, last: Port, hops: int = 1) -> tuple[Path, Path]:
+    """The two directions of test traffic of an IP version through the SUT, for a generator.
+
+    Args:
+        names: the generator's ports.
+        first: the SUT's port that the first of them faces.
+        last: the other one.
+    """
+    networks, by = NETWORKS[family], tuple(map(segment, range(1, hops + 1))) if family == 6 else ()
+    ahead, back = networks.forward.network_address, networks.reverse.network_address
+    return (
+        Path(names[0], first.peer_mac, first.mac, back + 1, ahead, by),
+        Path(names[1], last.peer_mac, last.mac, ahead + 1, back, by[::-1]),
+    )
 
 
 class DataPath(Protocol):

@@ -124,7 +124,7 @@ class ReceiverProgram:
                 by_look=msgspec.convert(told["delivered"], tuple[int, ...]),
                 stray=sum(one["stray"] for one in each),
                 twice=sum(one["duplicates"] for one in each),
-                counters={str(Place.receiver(number)): one for number, one in enumerate(each)},
+                counters={str(Place("receiver", str(number))): one for number, one in enumerate(each)},
             )
         except (KeyError, msgspec.ValidationError) as error:
             raise SutError(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pdrgate.differences.code_differences import CodeDifferences
 from pdrgate.record.path_code import PathCode
-from pdrgate.results.model import Findings, RunResult, ScenarioResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +47,3 @@ def affected_paths(differences: CodeDifferences, codes: Mapping[str, PathCode | 
         )  # fmt: skip
 
     return tuple(look(path, code) for path, code in codes.items())
-
-
-def codes_of_run(run: RunResult) -> dict[str, PathCode | None]:
-    """What packets executed in a run, in any of its builds, by path; set-up is not in a result."""
-    return {scenario.origin.test or scenario.title: _code(scenario) for scenario in run.scenarios}
-
-
-def _code(scenario: ScenarioResult) -> PathCode | None:
-    executed = frozenset(name for findings in _findings(scenario) for name in _executed(findings))
-    return PathCode(executed) if executed else None
-
-
-def _findings(scenario: ScenarioResult) -> Iterator[Findings]:
-    yield scenario.findings
-    for side in scenario.builds.sides:
-        yield side.findings
-
-
-def _executed(findings: Findings) -> Iterator[str]:
-    if findings.cost is not None:
-        yield from (one.name for one in findings.cost.functions)

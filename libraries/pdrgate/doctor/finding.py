@@ -6,8 +6,12 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial, wraps
+from typing import ParamSpec
 
 from pdrgate.values.errors import PdrGateError
+
+P = ParamSpec("P")
 
 
 class Status(StrEnum):
@@ -53,6 +57,11 @@ class Check:
             return Finding(part, self.name, *self.look())
         except PdrGateError as error:
             return Finding(part, self.name, Status.UNKNOWN, f"could not be found out: {error}")
+
+
+def check_named(name: str) -> Callable[[Callable[P, Outcome]], Callable[P, Check]]:
+    """Make a function that finds an outcome one that makes a check of this name, which finds it when it is run."""
+    return lambda look: wraps(look)(lambda *given, **named: Check(name, partial(look, *given, **named)))
 
 
 def ok(message: str) -> Outcome:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pdrgate.doctor.finding import Check, Outcome, fail, ok, warn
+from pdrgate.doctor.finding import Outcome, check_named, fail, ok, warn
 from pdrgate.guests.emulator.accelerator import KvmRecord, choose_accelerator
 from pdrgate.guests.emulator.qemu import qemu_version
 from pdrgate.history.results import ROOM_OF_A_RUN
@@ -26,95 +26,83 @@ _LITTLE = 1 << 30
 _GENERATOR = "pdrgate-traffic"
 
 
-def disk(folder: Path) -> Check:
+@check_named("disk")
+def disk(folder: Path) -> Outcome:
     """Whether results can be written, and whether there is room for them."""
-
-    def look() -> Outcome:
-        place = folder.absolute()
-        while not place.exists() and place != place.parent:
-            place = place.parent
-        if not place.is_dir() or not os.access(place, os.W_OK):
-            return fail(f"{place} cannot be written, where {folder} would be", "choose another folder with --output")
-        free = shutil.disk_usage(place).free
-        words = f"{_size(free)} free for {folder}"
-        if free < _LITTLE:
-            outcome = fail if free < ROOM_OF_A_RUN else warn
-            return outcome(words, "make room there, or choose another folder with --output")
-        return ok(words)
-
-    return Check("disk", look)
+    place = folder.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        return fail(f"{place} cannot be written, where {folder} would be", "choose another folder with --output")
+    free = shutil.disk_usage(place).free
+    words = f"{_size(free)} free for {folder}"
+    if free < _LITTLE:
+        outcome = fail if free < ROOM_OF_A_RUN else warn
+        return outcome(words, "make room there, or choose another folder with --output")
+    return ok(words)
 
 
-def leftovers(host: Host, undone: Sequence[str], alive: Living) -> Check:
+@check_named("leftovers")
+def leftovers(host: Host, undone: Sequence[str], alive: Living) -> Outcome:
     """Leftovers of earlier runs: ``undone``, what became of it just now, and what no journal knows.
 
     Whatever belongs to runs that are ``alive`` is no leftover.
     """
-
-    def look() -> Outcome:
-        listed = [line.split()[0] for line in host.run("ip", "netns", "list").stdout.splitlines() if line.strip()]
-        ours = re.compile(rf"{NAMESPACE_PREFIX}-[0-9a-f]{{6}}-(?:tg|sut\d)")
-        names = [name for name in listed if ours.fullmatch(name) and name not in alive.namespaces]
-        threads = read_threads(host)
-        used = {process for owner in alive.owners for process in descendants(threads, owner)}
-        workers = sorted(
-            {str(one.process) for one in threads.values() if one.command == _GENERATOR and one.process not in used}
-        )
-        clauses = [f"earlier runs had left something: {'; '.join(undone)}"] if undone else []
-        remedies = []
-        if names:
-            clauses.append(f"namespaces that no run knows of: {', '.join(names)}")
-            remedies.append(f"ip netns delete {names[0]}")
-        if workers:
-            clauses.append(f"generators that no run knows of: process {', '.join(workers)}")
-            remedies.append(f"kill {' '.join(workers)}")
-        return warn("; ".join(clauses), "; ".join(remedies)) if clauses else ok("nothing is left of other runs")
-
-    return Check("leftovers", look)
+    listed = [line.split()[0] for line in host.run("ip", "netns", "list").stdout.splitlines() if line.strip()]
+    ours = re.compile(rf"{NAMESPACE_PREFIX}-[0-9a-f]{{6}}-(?:tg|sut\d)")
+    names = [name for name in listed if ours.fullmatch(name) and name not in alive.namespaces]
+    threads = read_threads(host)
+    used = {process for owner in alive.owners for process in descendants(threads, owner)}
+    workers = sorted(
+        {str(one.process) for one in threads.values() if one.command == _GENERATOR and one.process not in used}
+    )
+    clauses = [f"earlier runs had left something: {'; '.join(undone)}"] if undone else []
+    remedies = []
+    if names:
+        clauses.append(f"namespaces that no run knows of: {', '.join(names)}")
+        remedies.append(f"ip netns delete {names[0]}")
+    if workers:
+        clauses.append(f"generators that no run knows of: process {', '.join(workers)}")
+        remedies.append(f"kill {' '.join(workers)}")
+    return warn("; ".join(clauses), "; ".join(remedies)) if clauses else ok("nothing is left of other runs")
 
 
-def cpus(plan: Callable[[], CpuPlan], environment: Environment) -> Check:
+@check_named("CPUs")
+def cpus(plan: Callable[[], CpuPlan], environment: Environment) -> Outcome:
     """The CPUs that generate and route, and whether they disturb each other."""
-
-    def look() -> Outcome:
-        try:
-            chosen = plan()
-        except TestbedError as error:
-            return fail(str(error))
-        words = f"generator on CPU {chosen.generator}, SUT on CPU {format_cpu_list(chosen.sut)}"
-        if chosen.shared_core:
-            return warn(
-                f"{words}: two threads of one core, which slow each other",
-                "choose CPUs of different cores in the testbed file, or switch SMT off",
-            )
-        nodes = {node_of(environment, cpu) for cpu in (chosen.generator, *chosen.sut)}
-        if len(nodes) > 1:
-            return warn(
-                f"{words}: on different NUMA nodes, between which every packet has to pass",
-                "choose CPUs of one node in the testbed file, see lscpu",
-            )
-        return ok(words)
-
-    return Check("CPUs", look)
+    try:
+        chosen = plan()
+    except TestbedError as error:
+        return fail(str(error))
+    words = f"generator on CPU {chosen.generator}, SUT on CPU {format_cpu_list(chosen.sut)}"
+    if chosen.shared_core:
+        return warn(
+            f"{words}: two threads of one core, which slow each other",
+            "choose CPUs of different cores in the testbed file, or switch SMT off",
+        )
+    nodes = {node_of(environment, cpu) for cpu in (chosen.generator, *chosen.sut)}
+    if len(nodes) > 1:
+        return warn(
+            f"{words}: on different NUMA nodes, between which every packet has to pass",
+            "choose CPUs of one node in the testbed file, see lscpu",
+        )
+    return ok(words)
 
 
-def guests(accelerator: Literal["auto", "kvm", "tcg"], state: Path) -> Check:
+@check_named("guests")
+def guests(accelerator: Literal["auto", "kvm", "tcg"], state: Path) -> Outcome:
     """Whether kernels can be booted here, and whether KVM is the faster way."""
-
-    def look() -> Outcome:
-        try:
-            chosen = choose_accelerator(accelerator, KvmRecord(state))
-        except TestbedError as error:
-            return fail(str(error))
-        words = f"guests run by {chosen.name.upper()} ({chosen.why}), QEMU {qemu_version()}"
-        if chosen.name == "tcg" and accelerator == "auto":
-            return warn(
-                f"{words}: emulated, so that their numbers are no router's",
-                "measure where KVM boots guests, or take the numbers for a comparison of builds only",
-            )
-        return ok(words)
-
-    return Check("guests", look)
+    try:
+        chosen = choose_accelerator(accelerator, KvmRecord(state))
+    except TestbedError as error:
+        return fail(str(error))
+    words = f"guests run by {chosen.name.upper()} ({chosen.why}), QEMU {qemu_version()}"
+    if chosen.name == "tcg" and accelerator == "auto":
+        return warn(
+            f"{words}: emulated, so that their numbers are no router's",
+            "measure where KVM boots guests, or take the numbers for a comparison of builds only",
+        )
+    return ok(words)
 
 
 def node_of(environment: Environment, cpu: int) -> str | None:

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from pdrgate.doctor.finding import Check, Outcome, fail, ok, unknown, warn
+from pdrgate.doctor.finding import Check, Outcome, check_named, fail, ok, unknown, warn
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.cpu_use import CpuUse, watch_cpus
@@ -31,70 +31,61 @@ _TOOLS: Mapping[str, tuple[str, str, str]] = {
 """Tools: how each is asked for its version, where that stands, and the package it comes in."""
 
 
-def rights(host: Host) -> Check:
+@check_named("rights")
+def rights(host: Host) -> Outcome:
     """Whether commands there run as root, and whether that root has the capabilities that measuring needs."""
-
-    def look() -> Outcome:
-        uid = host.run("id", "-u").stdout.strip()
-        if uid != "0":
-            return fail(
-                f"commands run as user {uid}, and namespaces, interrupts and sysctls are root's",
-                "run with sudo, or let that user use sudo",
-            )
-        match = re.search(r"(?m)^CapEff:\s*([0-9a-f]+)", host.read("/proc/self/status"))
-        if match is None:
-            return unknown("root, but the kernel does not report its capabilities")
-        missing = [name for bit, name in _CAPABILITIES.items() if not int(match[1], 16) >> bit & 1]
-        if missing:
-            return fail(
-                f"root, but without {', '.join(missing)}, as in a container",
-                "start the container with --privileged, or measure outside of it",
-            )
-        return ok("root, with the capabilities that it takes")
-
-    return Check("rights", look)
+    uid = host.run("id", "-u").stdout.strip()
+    if uid != "0":
+        return fail(
+            f"commands run as user {uid}, and namespaces, interrupts and sysctls are root's",
+            "run with sudo, or let that user use sudo",
+        )
+    match = re.search(r"(?m)^CapEff:\s*([0-9a-f]+)", host.read("/proc/self/status"))
+    if match is None:
+        return unknown("root, but the kernel does not report its capabilities")
+    missing = [name for bit, name in _CAPABILITIES.items() if not int(match[1], 16) >> bit & 1]
+    if missing:
+        return fail(
+            f"root, but without {', '.join(missing)}, as in a container",
+            "start the container with --privileged, or measure outside of it",
+        )
+    return ok("root, with the capabilities that it takes")
 
 
-def tools(host: Host, needed: Sequence[str]) -> Check:
+@check_named("tools")
+def tools(host: Host, needed: Sequence[str]) -> Outcome:
     """The tools' versions, and which tools are missing."""
-
-    def look() -> Outcome:
-        versions, missing = [], []
-        for tool in needed:
-            question, pattern, package = _TOOLS[tool]
-            answer = host.run(tool, question, check=False)
-            if answer.exit_code == 127:
-                missing.append((tool, package))
-                continue
-            match = re.search(pattern, answer.stdout + answer.stderr)
-            versions.append(f"{tool} {match[1] if match else 'of unknown version'}")
-        if missing:
-            return fail(
-                f"there is no {', no '.join(tool for tool, _ in missing)}",
-                f"install {', '.join(package for _, package in missing)}"
-                + ("; here ./ci/bootstrap does it" if FROM_CHECKOUT else ""),
-            )
-        return ok(", ".join(versions))
-
-    return Check("tools", look)
+    versions, missing = [], []
+    for tool in needed:
+        question, pattern, package = _TOOLS[tool]
+        answer = host.run(tool, question, check=False)
+        if answer.exit_code == 127:
+            missing.append((tool, package))
+            continue
+        match = re.search(pattern, answer.stdout + answer.stderr)
+        versions.append(f"{tool} {match[1] if match else 'of unknown version'}")
+    if missing:
+        return fail(
+            f"there is no {', no '.join(tool for tool, _ in missing)}",
+            f"install {', '.join(package for _, package in missing)}"
+            + ("; here ./ci/bootstrap does it" if FROM_CHECKOUT else ""),
+        )
+    return ok(", ".join(versions))
 
 
-def kernel_and_cpu(environment: Environment) -> Check:
+@check_named("kernel")
+def kernel_and_cpu(environment: Environment) -> Outcome:
     """The kernel and CPU of the machine. They are never a fault; a person may see that they are not the intended
     ones."""
-
-    def look() -> Outcome:
-        if environment.kernel_release is None:
-            return unknown("the machine does not report its kernel")
-        words = [environment.kernel_release]
-        if environment.cpu_model:
-            count = environment.cpus
-            words.append(f"{count or '?'} CPU{'s' * (count != 1)}, {environment.cpu_model}")
-        if environment.hypervisor:
-            words.append("a virtual machine, whose speed may change by what else its host does")
-        return ok(", ".join(words))
-
-    return Check("kernel", look)
+    if environment.kernel_release is None:
+        return unknown("the machine does not report its kernel")
+    words = [environment.kernel_release]
+    if environment.cpu_model:
+        count = environment.cpus
+        words.append(f"{count or '?'} CPU{'s' * (count != 1)}, {environment.cpu_model}")
+    if environment.hypervisor:
+        words.append("a virtual machine, whose speed may change by what else its host does")
+    return ok(", ".join(words))
 
 
 def quiet(
@@ -142,112 +133,94 @@ def quiet(
     return Check("quiet CPUs", processes), Check("steal", steal)
 
 
-def load(host: Host, cpus: int | None) -> Check:
+@check_named("load")
+def load(host: Host, cpus: int | None) -> Outcome:
     """Load average of the last minute, which shows what comes and goes."""
-
-    def look() -> Outcome:
-        value = host.read("/proc/loadavg").split()[0]
-        if cpus and float(value) > cpus / 2:
-            return warn(
-                f"load {value} on {cpus} CPUs over the last minute",
-                "see what runs with top, and wait until it has ended",
-            )
-        return ok(f"load {value}" + (f" on {cpus} CPUs" if cpus else ""))
-
-    return Check("load", look)
+    value = host.read("/proc/loadavg").split()[0]
+    if cpus and float(value) > cpus / 2:
+        return warn(
+            f"load {value} on {cpus} CPUs over the last minute",
+            "see what runs with top, and wait until it has ended",
+        )
+    return ok(f"load {value}" + (f" on {cpus} CPUs" if cpus else ""))
 
 
-def frequency(environment: Environment) -> Check:
+@check_named("frequency")
+def frequency(environment: Environment) -> Outcome:
     """Whether the CPUs keep their speed."""
-
-    def look() -> Outcome:
-        governor, turbo = environment.governor, environment.turbo
-        if governor is None:
-            return unknown(
-                "the kernel shows no frequency policy; hypervisor or firmware decide"
-                if environment.hypervisor
-                else "the kernel shows no frequency policy; the firmware decides"
-            )
-        state = f"governor {governor}" + ("" if turbo is None else ", turbo on" if turbo else ", turbo off")
-        if governor != "performance":
-            return warn(
-                f"{state}: the CPUs change their speed with the load",
-                "cpupower frequency-set -g performance, or governor: performance in the testbed file's knobs",
-            )
-        if turbo:
-            return warn(
-                f"{state}: the CPUs are as fast as their temperature lets them be",
-                "turbo: false in the testbed file's knobs, or in the firmware's settings",
-            )
-        return ok(state)
-
-    return Check("frequency", look)
+    governor, turbo = environment.governor, environment.turbo
+    if governor is None:
+        return unknown(
+            "the kernel shows no frequency policy; hypervisor or firmware decide"
+            if environment.hypervisor
+            else "the kernel shows no frequency policy; the firmware decides"
+        )
+    state = f"governor {governor}" + ("" if turbo is None else ", turbo on" if turbo else ", turbo off")
+    if governor != "performance":
+        return warn(
+            f"{state}: the CPUs change their speed with the load",
+            "cpupower frequency-set -g performance, or governor: performance in the testbed file's knobs",
+        )
+    if turbo:
+        return warn(
+            f"{state}: the CPUs are as fast as their temperature lets them be",
+            "turbo: false in the testbed file's knobs, or in the firmware's settings",
+        )
+    return ok(state)
 
 
-def throttling(host: Host) -> Check:
+@check_named("thermal")
+def throttling(host: Host) -> Outcome:
     """Whether the CPUs have slowed down because of their temperature since the machine was started."""
-
-    def look() -> Outcome:
-        counters = host.run("sh", "-c", _THROTTLE, check=False).stdout
-        counts = [int(count) for count in re.findall(r"(?m):(\d+)$", counters)]
-        if not counts:
-            return unknown("the kernel counts no thermal throttling here")
-        if sum(counts):
-            return warn(
-                f"the CPUs were throttled {sum(counts)} times since the machine was started",
-                "look at its cooling; a PDR falls with the frequency",
-            )
-        return ok("never throttled since the machine was started")
-
-    return Check("thermal", look)
+    counters = host.run("sh", "-c", _THROTTLE, check=False).stdout
+    counts = [int(count) for count in re.findall(r"(?m):(\d+)$", counters)]
+    if not counts:
+        return unknown("the kernel counts no thermal throttling here")
+    if sum(counts):
+        return warn(
+            f"the CPUs were throttled {sum(counts)} times since the machine was started",
+            "look at its cooling; a PDR falls with the frequency",
+        )
+    return ok("never throttled since the machine was started")
 
 
-def clock(environment: Environment) -> Check:
+@check_named("clock")
+def clock(environment: Environment) -> Outcome:
     """The kernel's clock source. Packets are stamped by it."""
-
-    def look() -> Outcome:
-        source = environment.clocksource
-        if source is None:
-            return unknown("the kernel does not report its clock source")
-        if source not in _GOOD_CLOCKS:
-            return warn(
-                f"clock source {source}, which is slow to read",
-                "see dmesg for why tsc is not used; tsc=reliable on the kernel's command line if it is sound",
-            )
-        return ok(f"clock source {source}")
-
-    return Check("clock", look)
+    source = environment.clocksource
+    if source is None:
+        return unknown("the kernel does not report its clock source")
+    if source not in _GOOD_CLOCKS:
+        return warn(
+            f"clock source {source}, which is slow to read",
+            "see dmesg for why tsc is not used; tsc=reliable on the kernel's command line if it is sound",
+        )
+    return ok(f"clock source {source}")
 
 
-def same_time(host: Host, now: Callable[[], float] = time.time) -> Check:
+@check_named("time")
+def same_time(host: Host, now: Callable[[], float] = time.time) -> Outcome:
     """Whether another machine's clock agrees with ours, to the second."""
-
-    def look() -> Outcome:
-        before = now()
-        their_time = host.run("date", "+%s.%N").stdout.strip()
-        after = now()
-        apart = abs(float(their_time) - (before + after) / 2)
-        if apart > _CLOCK_TOLERANCE + (after - before) / 2:
-            return warn(f"its clock is {apart:.1f} s from ours", "synchronise both with NTP")
-        return ok(f"its clock agrees with ours within {max(apart, 0.001):.3f} s")
-
-    return Check("time", look)
+    before = now()
+    their_time = host.run("date", "+%s.%N").stdout.strip()
+    after = now()
+    apart = abs(float(their_time) - (before + after) / 2)
+    if apart > _CLOCK_TOLERANCE + (after - before) / 2:
+        return warn(f"its clock is {apart:.1f} s from ours", "synchronise both with NTP")
+    return ok(f"its clock agrees with ours within {max(apart, 0.001):.3f} s")
 
 
-def reached(host: Host, identity: Callable[[], str], clock: Callable[[], float] = time.perf_counter) -> Check:
+@check_named("reached")
+def reached(host: Host, identity: Callable[[], str], clock: Callable[[], float] = time.perf_counter) -> Outcome:
     """Whether the host answers, and how fast. ``identity`` makes sure that it is the right host."""
-
-    def look() -> Outcome:
-        times = []
-        try:
-            for _ in range(5):
-                begin = clock()
-                host.run("true")
-                times.append(clock() - begin)
-        except CommandError as error:
-            return fail(str(error), "look at its shell")
-        except TestbedError as error:
-            return fail(str(error))
-        return ok(f"{host.name} answers in {sorted(times)[2] * 1000:.1f} ms{identity()}")
-
-    return Check("reached", look)
+    times = []
+    try:
+        for _ in range(5):
+            begin = clock()
+            host.run("true")
+            times.append(clock() - begin)
+    except CommandError as error:
+        return fail(str(error), "look at its shell")
+    except TestbedError as error:
+        return fail(str(error))
+    return ok(f"{host.name} answers in {sorted(times)[2] * 1000:.1f} ms{identity()}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdrgate.data_paths.catalogue import Hop
-from pdrgate.doctor.finding import Check, Outcome, fail, ok, unknown, warn
+from pdrgate.doctor.finding import Check, Outcome, check_named, fail, ok, unknown, warn
 from pdrgate.doctor.here import node_of
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import read_files
@@ -52,25 +52,22 @@ def links(hop: Hop, ports: Sequence[PortEnvironment] = (), number: int | None = 
     return Check("links" if number is None else f"links of hop {number}", look)
 
 
-def numa(environment: Environment, cpus: Sequence[int]) -> Check:
+@check_named("NUMA")
+def numa(environment: Environment, cpus: Sequence[int]) -> Outcome:
     """Whether the ports are plugged in where the SUT's CPUs are."""
-
-    def look() -> Outcome:
-        if environment.numa_nodes is None:
-            return unknown("the kernel reports no NUMA nodes")
-        if len(environment.numa_nodes) == 1:
-            return ok("the machine has one NUMA node")
-        placed = [port for port in environment.ports if port.numa_node is not None]
-        if not placed:
-            return unknown("the kernel does not report which NUMA node the ports are plugged in at")
-        own = {node_of(environment, cpu) for cpu in cpus}
-        words = ", ".join(f"{port.interface} at node {port.numa_node}" for port in placed)
-        if any(own != {str(port.numa_node)} for port in placed):
-            near = environment.numa_nodes.get(str(placed[0].numa_node), "")
-            return warn(
-                f"{words}, and the SUT's CPU {format_cpu_list(cpus)} at node {', '.join(sorted(map(str, own)))}",
-                f"choose of CPUs {near} as sut.cpus in the testbed file, or plug the card in elsewhere",
-            )
-        return ok(f"{words}, as the SUT's CPUs")
-
-    return Check("NUMA", look)
+    if environment.numa_nodes is None:
+        return unknown("the kernel reports no NUMA nodes")
+    if len(environment.numa_nodes) == 1:
+        return ok("the machine has one NUMA node")
+    placed = [port for port in environment.ports if port.numa_node is not None]
+    if not placed:
+        return unknown("the kernel does not report which NUMA node the ports are plugged in at")
+    own = {node_of(environment, cpu) for cpu in cpus}
+    words = ", ".join(f"{port.interface} at node {port.numa_node}" for port in placed)
+    if any(own != {str(port.numa_node)} for port in placed):
+        near = environment.numa_nodes.get(str(placed[0].numa_node), "")
+        return warn(
+            f"{words}, and the SUT's CPU {format_cpu_list(cpus)} at node {', '.join(sorted(map(str, own)))}",
+            f"choose of CPUs {near} as sut.cpus in the testbed file, or plug the card in elsewhere",
+        )
+    return ok(f"{words}, as the SUT's CPUs")

@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from pdrgate.builds.boot_image import elf_image
@@ -192,9 +191,7 @@ class Guest(WatchedShell):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- A guest ---

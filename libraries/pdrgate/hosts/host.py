@@ -15,7 +15,6 @@ import shlex
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from pdrgate.hosts.shell import ProcessStreams, Shell, ShellError, ShellStreams, last_line
@@ -90,9 +89,7 @@ class Running(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None: ...
 
 
 class Host(Protocol):
@@ -154,9 +151,7 @@ class Host(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None: ...
 
 
 class ShellHost:
@@ -260,9 +255,7 @@ class ShellHost:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _script(self, argv: tuple[str, ...], script: str, timeout: float, fed: bytes = b"") -> Completed:
@@ -348,9 +341,7 @@ class _Job:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
             self.stop()
         except TestbedError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.file_set_knob import FileSetKnob, read_set
 from pdrgate.knobs.knob import ANY
+from pdrgate.knobs.set_knob import SetKnob
 from pdrgate.knobs.states import parse_state
 from pdrgate.values.errors import TestbedError
 
@@ -20,6 +21,8 @@ _NO_SMT = ("notsupported", "notimplemented")
 @dataclass(frozen=True, slots=True)
 class Governor(FileSetKnob):
     """The frequency governor of all CPUs: ``performance``, ``powersave``, ``schedutil``…"""
+
+    kind = "governor"
 
     value: str
 
@@ -38,9 +41,6 @@ class Governor(FileSetKnob):
 
     def gone(self, host: Host) -> bool:
         return not self._paths(host)
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "governor"}
 
     def _paths(self, host: Host) -> dict[str, str]:
         names = sorted(name for name in _listed(host, f"{_CPU}/cpufreq") if name.startswith("policy"))
@@ -62,6 +62,8 @@ class IdleLatency(FileSetKnob):
     The parts of a state are ``cpuN/stateM@LATENCY=DISABLED``.
     """
 
+    kind = "idle-latency"
+
     value: str
 
     def describe(self) -> str:
@@ -73,9 +75,6 @@ class IdleLatency(FileSetKnob):
 
     def gone(self, host: Host) -> bool:
         return not self._paths(host)
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "idle-latency"}
 
     def _paths(self, host: Host) -> dict[str, str]:
         found = host.run("sh", "-c", f"echo {_CPU}/cpu[0-9]*/cpuidle/state*/latency").stdout.split()
@@ -105,8 +104,10 @@ def idle_latency(microseconds: int) -> IdleLatency:
 
 
 @dataclass(frozen=True, slots=True)
-class Turbo:
+class Turbo(SetKnob):
     """Whether CPUs may run above their nominal frequency: ``on`` or ``off``, of all of them."""
+
+    kind = "turbo"
 
     value: str
 
@@ -123,22 +124,7 @@ class Turbo:
         path, on = self._present(host)
         return "on" if host.read(path).strip() == on else "off"
 
-    def apply(self, host: Host) -> None:
-        self._write(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._write(host, old)
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        return actual == wanted
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "turbo"}
-
-    def _write(self, host: Host, wanted: str) -> None:
+    def _set(self, host: Host, wanted: str) -> None:
         path, on = self._present(host)
         host.write(path, f"{int((wanted == 'on') == (on == '1'))}\n")
         if (back := self.read(host)) != wanted:
@@ -159,8 +145,10 @@ class Turbo:
 
 
 @dataclass(frozen=True, slots=True)
-class Smt:
+class Smt(SetKnob):
     """Whether cores run several threads: ``on`` or ``off``. A machine that cannot do it has it off."""
+
+    kind = "smt"
 
     value: str
 
@@ -181,22 +169,10 @@ class Smt:
     def read(self, host: Host) -> str:
         return host.read(_SMT).strip() if host.exists(_SMT) else _NO_SMT[0]
 
-    def apply(self, host: Host) -> None:
-        self._write(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._write(host, old)
-
     def holds(self, actual: str, wanted: str) -> bool:
         return actual == wanted or (wanted == "off" and actual in (*_NO_SMT, "forceoff"))
 
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "smt"}
-
-    def _write(self, host: Host, wanted: str) -> None:
+    def _set(self, host: Host, wanted: str) -> None:
         if self.holds(self.read(host), wanted):
             return
         host.write(_SMT, f"{wanted}\n")

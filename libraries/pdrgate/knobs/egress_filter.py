@@ -26,6 +26,8 @@ class EgressFilter(DeviceKnob):
     The qdisc clsact, which such filters hang on, is added where it is not there, and taken away with them again.
     """
 
+    kind = "egress-filter"
+
     device: str
     value: str
 
@@ -40,9 +42,6 @@ class EgressFilter(DeviceKnob):
 
     def halfway(self, actual: str, old: str, wanted: str) -> bool:
         return mixture(parse_state(actual), parse_state(old), parse_state(wanted))
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "egress-filter", "device": self.device}
 
     def _read(self, host: Host) -> dict[str, str]:
         qdiscs = host.run_json("tc", "-j", "qdisc", "show", "dev", self.device)

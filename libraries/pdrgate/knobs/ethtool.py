@@ -31,6 +31,8 @@ _ADAPTIVE = ("rx", "tx")
 class EthtoolSettings(DeviceKnob):
     """Some settings of a family; ``value`` is text such as ``rx=512 tx=512`` with the names that ethtool takes."""
 
+    kind = "ethtool"
+
     device: str
     family: Family
     value: str
@@ -62,9 +64,6 @@ class EthtoolSettings(DeviceKnob):
 
     def holds(self, actual: str, wanted: str) -> bool:
         return includes(parse_state(actual), self._binding(parse_state(wanted)))
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "ethtool", "device": self.device, "family": self.family}
 
     def _binding(self, parts: Mapping[str, str]) -> dict[str, str]:
         """The settings without those that the driver adapts by itself because adaption is on."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pdrgate.hosts.cpus import parse_cpu_mask
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.set_knob import SetKnob
 from pdrgate.values.errors import TestbedError
 
 NETWORK_FILES = ("/proc/sys/net/", "/sys/class/net/")
@@ -14,8 +15,10 @@ NETWORK_FILES = ("/proc/sys/net/", "/sys/class/net/")
 
 
 @dataclass(frozen=True, slots=True)
-class FileKnob:
+class FileKnob(SetKnob):
     """A file below /proc/sys or /sys. Numbers are compared as numbers, with ``mask`` as CPU masks."""
+
+    kind = "file"
 
     path: str
     value: str
@@ -38,17 +41,13 @@ class FileKnob:
     def read(self, host: Host) -> str:
         return host.read(self.path).strip()
 
-    def apply(self, host: Host) -> None:
-        self._write(host, self.value, "does the kernel or the driver bound it, or does a service set it?")
-
-    def restore(self, host: Host, old: str) -> None:
-        self._write(host, old, "set it by hand")
-
-    def _write(self, host: Host, value: str, remedy: str) -> None:
-        host.write(self.path, f"{value}\n")
-        back = self.read(host)
-        if not self.holds(back, value):
-            raise TestbedError(f"wrote {value} to {self.path} on {host.name}, but it reads back {back}; {remedy}")
+    def _set(self, host: Host, wanted: str) -> None:
+        host.write(self.path, f"{wanted}\n")
+        if not self.holds(back := self.read(host), wanted):
+            raise TestbedError(
+                f"wrote {wanted} to {self.path} on {host.name}, but it reads back {back}; does the kernel or the "
+                "driver bound it, or does a service set it?"
+            )
 
     def holds(self, actual: str, wanted: str) -> bool:
         if self.mask:
@@ -58,11 +57,8 @@ class FileKnob:
                 return False
         return [_number_or_text(word) for word in actual.split()] == [_number_or_text(word) for word in wanted.split()]
 
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False
-
     def to_record(self) -> dict[str, str]:
-        return {"kind": "file", "path": self.path, "form": "mask" if self.mask else "plain"}
+        return {"kind": self.kind, "path": self.path, "form": "mask" if self.mask else "plain"}
 
 
 def sysctl(name: str, value: int | str) -> FileKnob:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 
 from pdrgate.hosts.host import Host, read_files
 from pdrgate.knobs.knob import ANY
+from pdrgate.knobs.set_knob import SetKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
 from pdrgate.values.errors import TestbedError
 
 
-class FileSetKnob(ABC):
+class FileSetKnob(SetKnob):
     """Common part of the knobs whose state is a file for each part. A subclass names the files and their wanted values.
 
     A value is either a state, ``part=value part=value``, or a wish that `_parts` spells out for the parts there are.
@@ -19,16 +20,8 @@ class FileSetKnob(ABC):
 
     __slots__ = ()
 
-    value: str
-
     def read(self, host: Host) -> str:
         return state_text({name: self._means(text) for name, text in read_set(host, self._paths(host)).items()})
-
-    def apply(self, host: Host) -> None:
-        self._write(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._write(host, old)
 
     def holds(self, actual: str, wanted: str) -> bool:
         have = parse_state(actual)
@@ -38,7 +31,7 @@ class FileSetKnob(ABC):
         have = parse_state(actual)
         return wanted != ANY and mixture(have, parse_state(old), self._parts(wanted, have))
 
-    def _write(self, host: Host, wanted: str) -> None:
+    def _set(self, host: Host, wanted: str) -> None:
         paths = self._paths(host)
         write_set(host, paths, self._parts(wanted, paths), what=self._what(), means=self._means, kernel=self._kernel)
 

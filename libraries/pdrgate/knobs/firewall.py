@@ -11,6 +11,7 @@ import secrets
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import CommandError, Host
+from pdrgate.knobs.set_knob import SetKnob
 from pdrgate.values.errors import TestbedError
 
 NO_RULES = "none"
@@ -20,8 +21,10 @@ _PASSING = re.compile(r"packets \d+ bytes \d+| expires \w+")
 
 
 @dataclass(frozen=True, slots=True)
-class FirewallRules:
+class FirewallRules(SetKnob):
     """``value`` is ``none`` or the text of a ruleset."""
+
+    kind = "firewall"
 
     value: str
 
@@ -40,26 +43,11 @@ class FirewallRules:
             self._check(host, rules)
         return None
 
-    def gone(self, host: Host) -> bool:
-        return False
-
     def read(self, host: Host) -> str:
         return host.run("nft", "list", "ruleset", timeout=60).stdout.strip() or NO_RULES
 
-    def apply(self, host: Host) -> None:
-        self._set(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._set(host, old)
-
     def holds(self, actual: str, wanted: str) -> bool:
         return _lasting(actual) == _lasting(wanted)
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False  # nft changes all or nothing
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "firewall"}
 
     def _set(self, host: Host, wanted: str) -> None:
         if wanted == NO_RULES:

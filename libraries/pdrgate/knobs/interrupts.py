@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.cpu_shares import absent_cpus, is_share, last_number, shares, shares_in_words
+from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.file_set_knob import FileSetKnob
 from pdrgate.knobs.states import parse_state
 
 
 @dataclass(frozen=True, slots=True)
-class InterruptAffinity(FileSetKnob):
+class InterruptAffinity(DeviceKnob, FileSetKnob):
     """The CPUs of a device's interrupts; ``value`` shares them out, see `pdrgate.knobs.cpu_shares`.
 
     The parts of a state are ``IRQ/QUEUE=CPUS``. In turn, the interrupts of one queue get the same CPU, so that what it
     receives and what it has sent is worked on in one place.
     """
+
+    kind = "interrupts"
 
     device: str
     value: str
@@ -31,21 +34,13 @@ class InterruptAffinity(FileSetKnob):
     def describe(self) -> str:
         return f"interrupts of {self.device}: {shares_in_words(self.value)}"
 
-    def lacking(self, host: Host) -> str | None:
-        if self.gone(host):
-            return f"{host.name} has no interface {self.device}"
+    def _lacking(self, host: Host) -> str | None:
         if not device_interrupts(host, self.device):
             return (
                 f"{self.device} on {host.name} has no interrupts of its own: it is no physical or virtio device, or is "
                 "not up"
             )
         return absent_cpus(self.value, host)
-
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "interrupts", "device": self.device}
 
     def _paths(self, host: Host) -> dict[str, str]:
         found = {}

@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.set_knob import SetKnob
 from pdrgate.values.errors import TestbedError
 
 _SERVICE = "irqbalance"
@@ -38,12 +39,14 @@ echo "it does not come up" >&2; exit 1"""
 
 
 @dataclass(frozen=True, slots=True)
-class Irqbalance:
+class Irqbalance(SetKnob):
     """Whether irqbalance runs: ``on`` or ``off``. Off is what a host without it has already.
 
     Its states are ``service`` (systemd runs it), ``process COMMAND`` (somebody else does) and ``off``. What ran is
     started again as it was.
     """
+
+    kind = "irqbalance"
 
     value: str
 
@@ -54,9 +57,6 @@ class Irqbalance:
         if self.value == "off" or self.read(host) != "off" or self._installed(host):
             return None
         return f"{host.name} has no service irqbalance to start"
-
-    def gone(self, host: Host) -> bool:
-        return False
 
     def read(self, host: Host) -> str:
         if self._systemd(host) and host.run("systemctl", "is-active", _SERVICE, check=False).stdout.strip() == "active":
@@ -70,17 +70,8 @@ class Irqbalance:
         if not self.holds(self.read(host), self.value):
             self._set(host, "service" if self.value == "on" else "off")
 
-    def restore(self, host: Host, old: str) -> None:
-        self._set(host, old)
-
     def holds(self, actual: str, wanted: str) -> bool:
         return actual != "off" if wanted == "on" else actual == wanted
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "irqbalance"}
 
     def _set(self, host: Host, wanted: str) -> None:
         if (now := self.read(host)) == wanted:

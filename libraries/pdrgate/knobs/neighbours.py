@@ -22,6 +22,8 @@ class StaticNeighbours(DeviceKnob):
     are. The device must be up, for the kernel forgets all neighbours of one that goes down.
     """
 
+    kind = "neighbours"
+
     device: str
     value: str
 
@@ -37,9 +39,6 @@ class StaticNeighbours(DeviceKnob):
 
     def halfway(self, actual: str, old: str, wanted: str) -> bool:
         return mixture(parse_state(actual), parse_state(old), parse_state(wanted))
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "neighbours", "device": self.device}
 
     def _set(self, host: Host, wanted: str) -> None:
         known = static_neighbours(host, self.device)

@@ -44,6 +44,8 @@ class EthtoolFeatures(DeviceKnob):
     it, and switching them on again brings TSO back only when nobody touched that request.
     """
 
+    kind = "ethtool-features"
+
     device: str
     value: str
 
@@ -95,9 +97,6 @@ class EthtoolFeatures(DeviceKnob):
             for name, on in _states(wanted).items()
             for member in _members(name, have)
         )
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "ethtool-features", "device": self.device}
 
     def _set(self, host: Host, wanted: str) -> None:
         features = self._query(host)

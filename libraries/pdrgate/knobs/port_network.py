@@ -32,6 +32,8 @@ class PortNetwork(DeviceKnob):
     ``route6 …``, ``neighbour …``, ``xdp …``, ``clsact``, and ``tcx …`` for links that only pdrgate can have made.
     """
 
+    kind = "port-network"
+
     device: str
     value: str = ANY
 
@@ -50,9 +52,6 @@ class PortNetwork(DeviceKnob):
 
     def halfway(self, actual: str, old: str, wanted: str) -> bool:
         return wanted == ANY
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "port-network", "device": self.device}
 
     def _set(self, host: Host, wanted: str) -> None:
         lines, now = set(wanted.splitlines()), set(self.read(host).splitlines())

@@ -30,6 +30,8 @@ class RootQdisc(DeviceKnob):
     classes that somebody has set up could not be put back, so it is not replaced.
     """
 
+    kind = "qdisc"
+
     device: str
     value: str
 
@@ -57,9 +59,6 @@ class RootQdisc(DeviceKnob):
             return actual.startswith(_DEFAULT)
         (kind, options), (other, asked) = _parts(actual), _parts(wanted)
         return kind == other and all(options.get(name, number) == number for name, number in asked.items())
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "qdisc", "device": self.device}
 
     def _set(self, host: Host, wanted: str) -> None:
         now = self.read(host)

@@ -9,6 +9,7 @@ from typing import Literal
 from pdrgate.hosts.cpus import cpu_mask, format_cpu_list, parse_cpu_list, parse_cpu_mask
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.cpu_shares import NONE, absent_cpus, each, is_share, shares, shares_in_words
+from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.knobs.file_set_knob import FileSetKnob, read_set
 from pdrgate.knobs.states import parse_state
@@ -19,12 +20,14 @@ _WORDS: dict[Attribute, str] = {"rps_cpus": "RPS", "xps_cpus": "XPS", "rps_flow_
 
 
 @dataclass(frozen=True, slots=True)
-class QueueFiles(FileSetKnob):
+class QueueFiles(DeviceKnob, FileSetKnob):
     """An attribute of all queues of a device.
 
     ``value`` shares out CPUs, see `pdrgate.knobs.cpu_shares`; of ``rps_flow_cnt`` it is ``each N``, the flows whose
     CPU is remembered for a queue, with 0 for no flow steering.
     """
+
+    kind = "queues"
 
     device: str
     attribute: Attribute
@@ -34,21 +37,13 @@ class QueueFiles(FileSetKnob):
         flows = self.attribute == "rps_flow_cnt"
         return f"{_WORDS[self.attribute]} of {self.device}: {self.value if flows else shares_in_words(self.value)}"
 
-    def lacking(self, host: Host) -> str | None:
-        if self.gone(host):
-            return f"{host.name} has no interface {self.device}"
+    def _lacking(self, host: Host) -> str | None:
         if not read_set(host, self._paths(host)):
             return (
                 f"{self.device} on {host.name} has no {self.attribute} that can be read: it has one such queue only, "
                 "or its kernel does without"
             )
         return None if self.attribute == "rps_flow_cnt" else absent_cpus(self.value, host)
-
-    def gone(self, host: Host) -> bool:
-        return not host.exists(f"/sys/class/net/{self.device}")
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "queues", "device": self.device, "attribute": self.attribute}
 
     def _parts(self, wanted: str, names: Mapping[str, str]) -> dict[str, str]:
         if not is_share(wanted):

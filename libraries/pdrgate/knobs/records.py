@@ -23,26 +23,13 @@ from pdrgate.knobs.side_routes import SideRoutes
 from pdrgate.knobs.threads import KernelThreadNice
 
 _KINDS: dict[str, type[Any]] = {
-    "file": FileKnob,
-    "ethtool-features": EthtoolFeatures,
-    "ethtool": EthtoolSettings,
-    "rss-table": IndirectionTable,
-    "rss-hash": FlowHash,
-    "queues": QueueFiles,
-    "interrupts": InterruptAffinity,
-    "qdisc": RootQdisc,
-    "neighbours": StaticNeighbours,
-    "port-network": PortNetwork,
-    "firewall": FirewallRules,
-    "egress-filter": EgressFilter,
-    "side-routes": SideRoutes,
-    "kernel-thread-nice": KernelThreadNice,
-    "governor": Governor,
-    "idle-latency": IdleLatency,
-    "turbo": Turbo,
-    "smt": Smt,
-    "irqbalance": Irqbalance,
-}
+    one.kind: one
+    for one in (
+        FileKnob, EthtoolFeatures, EthtoolSettings, IndirectionTable, FlowHash, QueueFiles, InterruptAffinity,
+        RootQdisc, StaticNeighbours, PortNetwork, FirewallRules, EgressFilter, SideRoutes, KernelThreadNice,
+        Governor, IdleLatency, Turbo, Smt, Irqbalance,
+    )
+}  # fmt: skip
 _OF_MACHINE = frozenset({"interrupts", "kernel-thread-nice", "governor", "idle-latency", "turbo", "smt", "irqbalance"})
 
 

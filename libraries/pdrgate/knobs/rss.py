@@ -31,6 +31,8 @@ class IndirectionTable(DeviceKnob):
     Of other tables ethtool can make none, so they are not replaced.
     """
 
+    kind = "rss-table"
+
     device: str
     value: str
 
@@ -71,9 +73,6 @@ class IndirectionTable(DeviceKnob):
         have = parse_state(actual)
         table = _Table(int(have["rings"]), (0,) * int(have["entries"]))
         return _entries(actual, table) == _entries(wanted, table)
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "rss-table", "device": self.device}
 
     def _set_default(self, host: Host, old: str) -> bool:
         """Whether the driver's own table is the old one: then the device may change its queues freely again."""
@@ -151,6 +150,8 @@ class FlowHash(DeviceKnob):
     The letters are ethtool's: ``s`` and ``d`` for the addresses, ``f`` and ``n`` for the ports.
     """
 
+    kind = "rss-hash"
+
     device: str
     value: str
 
@@ -181,9 +182,6 @@ class FlowHash(DeviceKnob):
     def halfway(self, actual: str, old: str, wanted: str) -> bool:
         have, was, new = parse_state(actual), parse_state(old), parse_state(wanted)
         return all(sorted(fields) in (sorted(was.get(f, "")), sorted(new.get(f, ""))) for f, fields in have.items())
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "rss-hash", "device": self.device}
 
     def _set(self, host: Host, wanted: str) -> None:
         have = parse_state(self.read(host))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network, ip_network
 
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.set_knob import SetKnob
 from pdrgate.values.errors import TestbedError
 
 _PROTOCOL = ("proto", "211")
@@ -17,13 +18,15 @@ _SERVICES = range(4, 256, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class SideRoutes:
+class SideRoutes(SetKnob):
     """Unreachable routes within a network, which no packet of ours takes.
 
     In IPv6 their prefixes branch off, bit by bit, from the first address of the network: the tree has a node more on
     the way to it. In IPv4 they are routes to the network for other types of service, which are tried before the one
     that is for all.
     """
+
+    kind = "side-routes"
 
     network: str
     value: str
@@ -35,38 +38,23 @@ class SideRoutes:
         most = most_side_routes(self.network)
         return f"there are at most {most} of them" if int(self.value) > most else None
 
-    def gone(self, host: Host) -> bool:
-        return False
-
     def read(self, host: Host) -> str:
         return str(len(host.run_json("ip", "-j", self._family, "route", "show", "root", self.network, *_PROTOCOL)))
 
-    def apply(self, host: Host) -> None:
-        self._set(host, int(self.value))
-
-    def restore(self, host: Host, old: str) -> None:
-        self._set(host, int(old))
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        return actual == wanted
-
     def halfway(self, actual: str, old: str, wanted: str) -> bool:
         return min(int(old), int(wanted)) <= int(actual) <= max(int(old), int(wanted))
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "side-routes", "network": self.network}
 
     @property
     def _family(self) -> str:
         return f"-{ip_network(self.network).version}"
 
-    def _set(self, host: Host, wanted: int) -> None:
-        routes, now = _routes(self.network), int(self.read(host))
-        for route in routes[now:wanted]:
+    def _set(self, host: Host, wanted: str) -> None:
+        routes, now, count = _routes(self.network), int(self.read(host)), int(wanted)
+        for route in routes[now:count]:
             host.run("ip", self._family, "route", "add", "unreachable", *route, *_PROTOCOL)
-        for route in reversed(routes[wanted:now]):
+        for route in reversed(routes[count:now]):
             host.run("ip", self._family, "route", "delete", "unreachable", *route, *_PROTOCOL)
-        if (back := int(self.read(host))) != wanted:
+        if (back := self.read(host)) != wanted:
             raise TestbedError(
                 f"set {wanted} routes beside those to {self.network} on {host.name}, but it reads back {back}; does a "
                 "routing daemon there remove routes?"

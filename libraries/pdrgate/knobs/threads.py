@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
+from pdrgate.knobs.set_knob import SetKnob
 from pdrgate.values.errors import TestbedError
 
 _NICE = 16
@@ -13,8 +14,10 @@ _FIND = 'for c in /proc/[0-9]*/comm; do read -r n <"$c" && [ "$n" = "$1" ] && ec
 
 
 @dataclass(frozen=True, slots=True)
-class KernelThreadNice:
+class KernelThreadNice(SetKnob):
     """The nice value of a kernel thread, found by its name: ``ksoftirqd/1`` does CPU 1's packet work under load."""
+
+    kind = "kernel-thread-nice"
 
     thread: str
     value: str
@@ -31,29 +34,14 @@ class KernelThreadNice:
     def read(self, host: Host) -> str:
         return host.read(f"{self._folder(host)}/stat").rpartition(")")[2].split()[_NICE]
 
-    def apply(self, host: Host) -> None:
-        self._renice(host, self.value)
-
-    def restore(self, host: Host, old: str) -> None:
-        self._renice(host, old)
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        return actual == wanted
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return False
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": "kernel-thread-nice", "thread": self.thread}
-
     def _folder(self, host: Host) -> str:
         return host.run("sh", "-c", _FIND, "sh", self.thread).stdout.strip()
 
-    def _renice(self, host: Host, value: str) -> None:
+    def _set(self, host: Host, wanted: str) -> None:
         # Without -n, which busybox adds to the present value.
-        host.run("renice", value, "-p", self._folder(host).removeprefix("/proc/"))
-        if (back := self.read(host)) != value:
+        host.run("renice", wanted, "-p", self._folder(host).removeprefix("/proc/"))
+        if (back := self.read(host)) != wanted:
             raise TestbedError(
-                f"set the nice value of {self.thread} on {host.name} to {value}, but it reads back {back}; "
+                f"set the nice value of {self.thread} on {host.name} to {wanted}, but it reads back {back}; "
                 "set isolate: false in the testbed file to do without"
             )

@@ -169,17 +169,19 @@ def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) 
     from pdrgate.gate.run.selection_file import read_selection
     from pdrgate.launch.drawn_order import DrawnOrder
     from pdrgate.launch.selected_paths import measured_first
+    from pdrgate.launch.shard import OnlyTests, shard_of
     from pdrgate.reports.pages.overview import STATISTICS
 
     include = [] if ALL in options.patterns else list(options.patterns)
     selection = read_selection(folder)
     first = None if selection is None else measured_first(selection)
+    part = [OnlyTests(shard_of(options))] if options.shard else []
     code: int = run(
         *(str(found(suite)) for suite in options.suites),
         include=include,
         name=RUN_NAME,
         pythonpath=[str(PACKAGE.parent)],
-        prerunmodifier=[] if options.order is None else [DrawnOrder(options.order, first)],
+        prerunmodifier=[*part, *([] if options.order is None else [DrawnOrder(options.order, first)])],
         variablefile=[variable_file(folder)],
         variable=[f"RESUME:{resume}"],
         listener=[*listeners, f"allure_robotframework:{folder / 'allure-results'}"],

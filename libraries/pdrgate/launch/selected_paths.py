@@ -15,6 +15,7 @@ from pdrgate.gate.run.options import RunOptions
 from pdrgate.gate.run.scenario_keys import with_changes
 from pdrgate.history.address import Address
 from pdrgate.launch.described import described_tests
+from pdrgate.launch.shard import shard_of
 from pdrgate.record.path_code import PathCode
 from pdrgate.results.selection import Reason, SelectedPath, Selection
 from pdrgate.values.errors import PdrGateError
@@ -44,11 +45,9 @@ def selected_paths(
     except BuildError as error:
         report(f"all paths are measured, for what differs is not known: {error}")
         return None
-    tests = {
-        with_changes(one.scenario, options.changes)[0].name: one.name
-        for one in described_tests(options.suites, options.patterns)
-    }
-    known = _known(options.history, before)
+    asked, mine = described_tests(options.suites, options.patterns), shard_of(options)
+    tests = {with_changes(one.scenario, options.changes)[0].name: one.name for one in asked if one.longname in mine}
+    known = known_codes(options.history, before)
     names = {name: known.get(name, None if found.differ else PathCode()) for name in tests}
     paths = affected_paths(found, names)
     drawn = [one.path for one in _drawn(paths, draw)] if found.differ else []
@@ -71,7 +70,7 @@ def measured_first(selection: Selection) -> Mapping[str, int]:
 _ORDER: tuple[Reason, ...] = ("affected", "unknown", "audit", "same")
 
 
-def _known(history: Address | None, build: KernelBuild) -> Mapping[str, PathCode]:
+def known_codes(history: Address | None, build: KernelBuild) -> Mapping[str, PathCode]:
     """What the build's kernel runs on each path, as far as an earlier run has seen it."""
     if history is None:
         return {}

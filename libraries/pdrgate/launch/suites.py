@@ -100,6 +100,10 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
     check_paths(options.measure, tests)
     if options.changes:
         _check_changes(options)
+    if options.shard:
+        from pdrgate.launch.shard import Shard
+
+        Shard.parse(options.shard).tests(tests)
     if options.baseline is not None:
         from pdrgate.gate.verdicts.baseline import baselines
 

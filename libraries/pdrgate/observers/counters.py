@@ -89,13 +89,13 @@ def host_counters(read: HostCounters, interfaces: Collection[str], host: str) ->
             "was it removed or renamed during the run?"
         )
     counters = {
-        Counter(Place.interface(interface), name): value
+        Counter(Place("interface", interface), name): value
         for interface in interfaces
         for name, value in by_interface[interface].items()
     }
     for interface in interfaces:
         if missed := read.files.get(_MISSED.format(interface), "").strip():
-            counters[Counter(Place.interface(interface), "rx_missed")] = int(missed)
+            counters[Counter(Place("interface", interface), "rx_missed")] = int(missed)
         counters |= driver_losses(interface, read.drivers.get(interface, {}))
     counters |= qdisc_drops(interfaces, read.qdiscs)
     counters |= parse_softnet(read.files.get(_SOFTNET, ""))
@@ -129,7 +129,7 @@ def parse_softnet(text: str) -> dict[Counter, int]:
         if len(columns) > max(_SOFTNET_COLUMNS.values()):
             cpu = int(columns[_SOFTNET_CPU_COLUMN], 16) if len(columns) > _SOFTNET_CPU_COLUMN else row
             for name, at in _SOFTNET_COLUMNS.items():
-                found[Counter(Place.backlog(cpu), name)] = int(columns[at], 16)
+                found[Counter(Place("backlog", str(cpu)), name)] = int(columns[at], 16)
     return found
 
 
@@ -150,7 +150,7 @@ def summed(statistics: Iterable[tuple[str, int]]) -> dict[str, int]:
 def driver_losses(interface: str, values: Mapping[str, int]) -> dict[Counter, int]:
     """Lost packets among what a driver counts."""
     return {
-        Counter(Place.driver(interface), name.replace(" ", "_")): value
+        Counter(Place("driver", interface), name.replace(" ", "_")): value
         for name, value in values.items()
         if counts_losses(name)
     }
@@ -179,7 +179,7 @@ def qdisc_drops(interfaces: Collection[str], qdiscs: Sequence[Mapping[str, Any]]
             and other.get("parent", "-").partition(":")[0] in parents and "drops" in other
         ]  # fmt: skip
         own = max(0, signed(one["drops"] - sum(below))) if below else one["drops"]
-        counter = Counter(Place.qdisc(one["dev"]), one["kind"])
+        counter = Counter(Place("qdisc", one["dev"]), one["kind"])
         found[counter] = found.get(counter, 0) + own
     return found
 
@@ -233,5 +233,5 @@ def parse_stat(text: str) -> dict[Counter, int]:
         number = label.removeprefix("cpu")
         if label != number and number.isdigit() and len(columns) > max(map(max, _STAT_COLUMNS.values())):
             for name, places in _STAT_COLUMNS.items():
-                found[Counter(Place.cpu(int(number)), name)] = sum(int(columns[at]) for at in places)
+                found[Counter(Place("cpu", number), name)] = sum(int(columns[at]) for at in places)
     return found

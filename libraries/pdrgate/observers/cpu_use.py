@@ -86,7 +86,7 @@ def watch_cpus(
             return min(1.0, max(0.0, ticks * _TICK / seconds))
 
         def gained(name: str, cpu: int = cpu) -> int:
-            key = Counter(Place.cpu(cpu), name)
+            key = Counter(Place("cpu", str(cpu)), name)
             return ticks_after.get(key, 0) - ticks_before.get(key, 0)
 
         found[cpu] = CpuUse(

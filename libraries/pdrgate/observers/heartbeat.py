@@ -15,11 +15,7 @@ A beat that is late while packet work itself runs is none of these.
 from __future__ import annotations
 
 import bisect
-import contextlib
-import json
 import math
-import select
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -27,15 +23,13 @@ from typing import Any, Self
 import msgspec
 
 from pdrgate.observers.reading import Counter, Place, Reading
-from pdrgate.observers.watching import Observation
+from pdrgate.observers.watching import Observation, Observer
 from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.this_process.asked_program import AskedProgram, LostProgramError
 from pdrgate.this_process.checkout import BUILT_ANEW
-from pdrgate.this_process.child_environment import child_environment
 from pdrgate.traffic import native
-from pdrgate.values.errors import TestbedError
+from pdrgate.values.errors import TestbedError, closed_on_error
 
-PERIOD = "2 ms"
-"""The program's, for people."""
 MOST_WITHHELD = 0.01
 """A share of a trial's time: twice the loss ratio that a PDR usually accepts."""
 LONGEST_WITHHELD = 5e-3
@@ -120,7 +114,7 @@ class Watched:
     def reading(self, cpu: int) -> Reading:
         """The counters of a trial that begin at 0."""
         record: dict[str, int] = msgspec.to_builtins(self)
-        return {Counter(Place.heartbeat(cpu), name): value for name, value in record.items()}
+        return {Counter(Place("heartbeat", str(cpu)), name): value for name, value in record.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,45 +190,24 @@ class Heartbeat:
 
     def __init__(self, cpu: int) -> None:
         self.cpu = cpu
-        program = native.build().heartbeat
-        self._process = subprocess.Popen(
-            (str(program), str(cpu)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env=child_environment(),
-            start_new_session=True,  # Ctrl-C reaches us, and we end it
-        )  # fmt: skip
-        try:
+        self._program = AskedProgram((str(native.build().heartbeat), str(cpu)))
+        with closed_on_error(self.close):
             self._answer()
-        except BaseException:
-            self.close()
-            raise
 
     def turn(self) -> dict[str, Any]:
         """Begin a watch, or end the one that is on; what was seen, when one was. Raises TestbedError when it died."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(b"\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError) as error:
-            raise TestbedError(f"the heartbeat on CPU {self.cpu} has ended; run again") from error
-        return self._answer()
+        return self._answer(b"\n")
 
     def close(self) -> None:
         """End it. Calling it twice is harmless."""
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._process.kill()
-        self._process.wait()
+        self._program.kill()
 
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], _PATIENCE)
-        line = self._process.stdout.readline() if ready else b""
-        if not line:
-            self._process.kill()
-            raise TestbedError(f"the heartbeat on CPU {self.cpu} does not answer; run again")
-        answer: dict[str, Any] = json.loads(line)
+    def _answer(self, asked: bytes = b"") -> dict[str, Any]:
+        try:
+            self._program.write(asked)
+            answer = self._program.answer(_PATIENCE)
+        except LostProgramError as lost:
+            raise TestbedError(f"the heartbeat on CPU {self.cpu} {lost}; run again") from lost
         if "error" in answer:
             raise TestbedError(f"no heartbeat on CPU {self.cpu}: {answer['error']}")
         return answer
@@ -267,3 +240,35 @@ class HeartbeatObserver:
             causes = disturbance(watched, one.cpu, self._paces[one.cpu].slowdown(watched), shared=self._shared)
             observation |= Observation(dict.fromkeys(after, 0), after, disturbed=causes)
         return observation
+
+
+class HeartbeatWatch:
+    """A testbed's heartbeats: begun on a CPU when it first forwards; those of CPUs that no longer do stay, and wait."""
+
+    def __init__(self) -> None:
+        self._heartbeats: dict[int, Heartbeat] = {}
+        self.missing = ""
+        """Why there are none, in a sentence; empty while there may be."""
+
+    def observers(self, cpus: Sequence[int], *, shared: bool = False) -> tuple[Observer, ...]:
+        """Observers of a trial on these CPUs; empty if no heartbeat can be: a container may have no real-time
+        threads."""
+        try:
+            for cpu in () if self.missing else cpus:
+                if cpu not in self._heartbeats:
+                    self._heartbeats[cpu] = Heartbeat(cpu)
+        except TestbedError as error:
+            self.missing = f"{error}; whether the machine disturbs a trial is not seen"
+        if self.missing:
+            return ()
+        return (HeartbeatObserver([self._heartbeats[cpu] for cpu in cpus], shared=shared),)
+
+    def describe(self) -> dict[str, str]:
+        """Properties that results need in common to be comparable: a heartbeat takes its share of the CPU, little as
+        that is."""
+        return {} if self.missing else {"heartbeat": "2 ms"}
+
+    def close(self) -> None:
+        """End the heartbeats. Calling it twice is harmless."""
+        for heartbeat in self._heartbeats.values():
+            heartbeat.close()

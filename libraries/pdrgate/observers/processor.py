@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pdrgate.hosts.host import Host, HostError, Running
 from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.function_names import condensed, function_name
 from pdrgate.observers.reading import Counter, Place
-from pdrgate.observers.watching import Observation
+from pdrgate.observers.watching import Observation, Observer
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.traffic import native
 from pdrgate.values.errors import TestbedError
@@ -58,7 +58,7 @@ class ProcessorCounts:
     def __init__(self, machine: Host, cpus: Sequence[int]) -> None:
         self.machine = machine
         self.cpus = ",".join(map(str, cpus))
-        self.place = Place.cpu(cpus[0])
+        self.place = Place("cpu", str(cpus[0]))
         self.profiles = machine.run("sh", "-c", "command -v perf && perf --version", check=False).exit_code == 0
         """Whether perf is there to distinguish functions."""
         self._program = self._start()
@@ -161,34 +161,53 @@ def function_shares(report: str) -> dict[str, float]:
     return {name: period / total for name, period in periods.items()} if total else {}
 
 
-@contextlib.contextmanager
-def busy(machine: Host, cpus: Sequence[int]) -> Iterator[None]:
-    """Make a program use each of these CPUs all the time, without a system call. Raises TestbedError."""
-    with contextlib.ExitStack() as stack:
-        for cpu in cpus:
-            stack.enter_context(machine.start("taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"))
-        time.sleep(_SETTLED)
-        yield
+class ProcessorCounting:
+    """Counting of a SUT that is no guest, by its machine's processor; satisfies `Counting`. The counters are opened
+    when a trial is first to be counted, for that takes a moment.
 
+    Args:
+        forwarding: returns the CPUs that forward at present.
+    """
 
-class ProcessorWatch:
-    """A testbed's counters of its CPUs: opened when a trial is first to be counted, for that takes a moment."""
+    exact = False
+    """Equal packets cost unequal numbers: a processor counts all that it is interrupted by, too."""
 
-    def __init__(self, machine: Host) -> None:
-        self.machine = machine
+    def __init__(self, machine: Host, forwarding: Callable[[], Sequence[int]]) -> None:
+        self._machine = machine
+        self._forwarding = forwarding
         self._counts: dict[tuple[int, ...], ProcessorCounts] = {}
-        self.missing = ""
+        self.uncounted = ""
         """Why nothing is counted, in words; empty while it may be."""
 
-    def observers(self, cpus: Sequence[int]) -> tuple[ProcessorObserver, ...]:
-        """Observers of a trial on these CPUs; empty if the processor does not count."""
-        chosen = tuple(cpus)
-        if not self.missing and chosen not in self._counts:
+    def counting(self) -> tuple[Observer, ...]:
+        chosen = tuple(self._forwarding())
+        if not self.uncounted and chosen not in self._counts:
             try:
-                self._counts[chosen] = ProcessorCounts(self.machine, chosen)
+                self._counts[chosen] = ProcessorCounts(self._machine, chosen)
             except TestbedError as error:
-                self.missing = str(error)
+                self.uncounted = str(error)
         return (ProcessorObserver(self._counts[chosen]),) if chosen in self._counts else ()
+
+    def tracing(self) -> tuple[Observer, ...]:
+        """Nothing: a processor follows no calls."""
+        return ()
+
+    def memory(self) -> tuple[Observer, ...]:
+        """Nothing: a processor does not record which memory is touched."""
+        return ()
+
+    def programs(self) -> tuple[Observer, ...]:
+        """Nothing: a processor does not separate a run of a program from what is around it."""
+        return ()
+
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for cpu in self._forwarding():
+                busy = ("taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done")
+                stack.enter_context(self._machine.start(*busy))
+            time.sleep(_SETTLED)
+            yield
 
     def describe(self) -> dict[str, str]:
         """Properties that results need in common to be comparable: sampling takes its share of the CPU."""

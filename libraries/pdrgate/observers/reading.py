@@ -35,51 +35,6 @@ class Place:
     node: str = ""
     """The machine of the place, where a testbed has several: ``hop2``, ``tg``. Empty for the SUT's."""
 
-    @classmethod
-    def interface(cls, name: str) -> Self:
-        """A network interface."""
-        return cls("interface", name)
-
-    @classmethod
-    def wire(cls, name: str) -> Self:
-        """The way into an interface, as whoever sends to it counts."""
-        return cls("wire", name)
-
-    @classmethod
-    def qdisc(cls, name: str) -> Self:
-        """The queueing disciplines of an interface."""
-        return cls("qdisc", name)
-
-    @classmethod
-    def driver(cls, name: str) -> Self:
-        """An interface as its driver counts (``ethtool -S``)."""
-        return cls("driver", name)
-
-    @classmethod
-    def cpu(cls, number: int) -> Self:
-        """A CPU."""
-        return cls("cpu", str(number))
-
-    @classmethod
-    def vcpu(cls, number: int) -> Self:
-        """A guest's CPU, as this machine sees it."""
-        return cls("vcpu", str(number))
-
-    @classmethod
-    def backlog(cls, number: int) -> Self:
-        """The place where packets wait for a CPU."""
-        return cls("backlog", str(number))
-
-    @classmethod
-    def heartbeat(cls, number: int) -> Self:
-        """Place of the heartbeat of a CPU."""
-        return cls("heartbeat", str(number))
-
-    @classmethod
-    def receiver(cls, number: int) -> Self:
-        """A program that receives packets at an end host."""
-        return cls("receiver", str(number))
-
     def of(self, node: str) -> Self:
         """Place of the same name at a node."""
         return dataclasses.replace(self, node=node)

@@ -182,7 +182,7 @@ def _traced(gains: Gains) -> Iterator[XdpLoss]:
         for name, packets in gained.items():
             reason, _, where = name.partition(" ")
             if place.node != "tg" and (matched := _NAME.fullmatch(reason)):
-                port = Place.interface(where).of(place.node)
+                port = Place("interface", where).of(place.node)
                 yield XdpLoss(matched[2], matched[1] or "", place.node, port if port in ports else None, packets)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
+from pdrgate.results.selection import Selection
 from pdrgate.results.verdict import Judgement, Verdict, gravest_verdict
 
 
@@ -45,7 +46,10 @@ def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
     scenarios = _told_apart([
         scenario for part in parts for scenario in _scenarios(part, names_testbed=len(testbeds) > 1)
     ])  # fmt: skip
+    selection = _selection(runs)
     judged = _judged(scenarios)
+    if not scenarios and selection is not None:
+        judged = Judgement(gravest_verdict(one.verdict for one in runs), runs[0].reason)
     lost = sum(one.verdict is Verdict.ERROR and not one.trials for one in scenarios)
     if lost and judged.verdict is not Verdict.ERROR:
         judged = judged.remarked(f"{lost} of {len(scenarios)} came to no result")
@@ -63,7 +67,20 @@ def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
         scenarios=tuple(scenarios),
         command="\n".join(_distinct(run.command for run in runs)),
         commit=", ".join(_distinct(run.commit for run in runs)),
+        selection=selection,
     )
+
+
+def _selection(runs: Sequence[RunResult]) -> Selection | None:
+    """The paths of all runs, where these compared the same code; None where they did not, or measured all."""
+    found = [one.selection for one in runs if one.selection is not None]
+    if (
+        not found
+        or len(found) < len(runs)
+        or any(replace(one, paths=()) != replace(found[0], paths=()) for one in found)
+    ):
+        return None
+    return replace(found[0], paths=tuple(path for one in found for path in one.paths))
 
 
 def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[ScenarioResult]:
@@ -77,6 +94,8 @@ def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[Scenar
     if result.finished is None:
         reason = f"it did not come to its end, and may lack scenarios; go on with: --resume {part.place}"
         yield _of_run(_without_numbers(part.place, Verdict.ERROR, reason), part.link)
+    elif not result.scenarios and result.verdict is Verdict.PASS and result.selection is not None:
+        return  # its paths run the same code
     elif result.verdict is not gravest_verdict(one.verdict for one in result.scenarios) or not result.scenarios:
         # Something failed before a scenario could be measured.
         yield _of_run(_without_numbers(part.place, result.verdict, result.reason), part.link)

@@ -405,13 +405,14 @@ class CalibrationResult:
     forwarding_rate: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """A check passed, failed, or is undecided (None), with the number that decided and its bound."""
 
     name: str
     passed: bool | None
     value: float | None
+    """The number that decided; None if there is none."""
     bound: float | None
     sentence: str
 

@@ -15,7 +15,6 @@ import os
 import secrets
 import socket
 import time
-from types import TracebackType
 from typing import Any, Self
 
 import paramiko
@@ -103,9 +102,7 @@ class SutLock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def _hold(self, transport: paramiko.Transport | None) -> None:

@@ -17,7 +17,7 @@ from pdrgate.results.model import (
     SaturationResult,
 )
 from pdrgate.stability import checks as _checks
-from pdrgate.stability.checks import Bounds, StabilityCheck
+from pdrgate.stability.checks import Bounds
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
 from pdrgate.stability.dips import without_lone_dips
 from pdrgate.stability.drift import (
@@ -74,12 +74,12 @@ class Assessment:
     repeats: tuple[Repeats, ...]
     together: Repeats | None
     """All trials past the PDR."""
-    checks: tuple[StabilityCheck, ...]
+    checks: tuple[CheckResult, ...]
     verdict: StabilityVerdict
     notes: tuple[str, ...] = ()
 
     @property
-    def failed(self) -> tuple[StabilityCheck, ...]:
+    def failed(self) -> tuple[CheckResult, ...]:
         """The checks that failed, the decisive ones first."""
         return tuple(check for check in self.checks if check.passed is False)
 
@@ -116,25 +116,11 @@ class Assessment:
                 trend_past_pdr_p=self.together.trend.p_value if self.together and self.together.trend else None,
                 series=tuple(repeats.result() for repeats in self.repeats),
             ),
-            checks=tuple(
-                CheckResult(
-                    name=check.name,
-                    passed=check.passed,
-                    value=_number(check.value),
-                    bound=_number(check.bound),
-                    sentence=check.sentence,
-                )
-                for check in self.checks
-            ),
+            checks=self.checks,
             verdict=self.verdict.value,
             reason=self.reason,
             notes=self.notes,
         )
-
-
-def _number(value: float | None) -> float | None:
-    """A number of a check, as files hold it: counts are whole numbers."""
-    return None if value is None else float(value)
 
 
 def _load_result(point: LoadPoint, tir: float | None) -> LoadResult:
@@ -218,7 +204,7 @@ def assess(
     repeats = repeats_that_matter(outside, plr_threshold, level)
     together = trials_past_the_pdr(undipped, judged, outside, plr_threshold, level)
     enough = _checks.check_enough_data(judged, plr_threshold, bounds, curve)
-    checks: tuple[StabilityCheck, ...] = (enough,)
+    checks: tuple[CheckResult, ...] = (enough,)
     saturated = saturation_of(judged, reading)
     if outside.points:
         checks = (
@@ -251,7 +237,7 @@ def assess(
 
 def _over_time(
     repeats: tuple[Repeats, ...], together: Repeats | None, scatter: tuple[RepeatScatter, ...], bounds: Bounds
-) -> tuple[StabilityCheck, ...]:
+) -> tuple[CheckResult, ...]:
     past = () if together is None else (together,)
     return (
         _checks.check_trend((*repeats, *past), bounds),
@@ -269,7 +255,7 @@ def _outside(trials: list[Trial], curve: LoadLossCurve, pdr: float | None) -> li
     return [one for one in trials if not pdr < one.intended_load < curve.loads[-1]]
 
 
-def _verdict(curve: LoadLossCurve, saturated: bool, checks: tuple[StabilityCheck, ...]) -> StabilityVerdict:
+def _verdict(curve: LoadLossCurve, saturated: bool, checks: tuple[CheckResult, ...]) -> StabilityVerdict:
     highest = curve.points[-1].load if curve.points else 0.0
     cut_off = not saturated and any(load > highest for load in curve.limited_loads)
     spared = {_checks.ENOUGH_DATA, _checks.SATURATION} if cut_off else {_checks.ENOUGH_DATA}

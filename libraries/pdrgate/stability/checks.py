@@ -15,8 +15,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
+from pdrgate.results.model import CheckResult
 from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
 from pdrgate.stability.drift import WANDER_MIN_RUNS, Repeats, RepeatScatter
 from pdrgate.stability.throughput_increase import Saturation, TirReading
@@ -80,31 +80,9 @@ class Bounds:
         return self.false_alarm / len(STATISTICAL)
 
 
-@dataclass(frozen=True, slots=True)
-class StabilityCheck:
-    """A check and its outcome."""
-
-    name: str
-    passed: bool | None
-    value: float | None
-    """The number that decided, None if there is none."""
-    bound: float | None
-    sentence: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "name": self.name,
-            "passed": self.passed,
-            "value": self.value,
-            "bound": self.bound,
-            "sentence": self.sentence,
-        }
-
-
 def check_enough_data(
     curve: LoadLossCurve, plr_threshold: float, bounds: Bounds, measured: LoadLossCurve | None = None
-) -> StabilityCheck:
+) -> CheckResult:
     """Enough loads, enough repeats at the loads around the PDR, and the PDR above the lowest load.
 
     Args:
@@ -116,7 +94,7 @@ def check_enough_data(
         found = len((measured or curve).points)
         limited = f" ({len(curve.limited_loads)} more: generator-limited)" if curve.limited_loads else ""
         sentence = f"{found} load{'s' * (found != 1)} measured{limited}, needs >= {bounds.min_loads}"
-        return StabilityCheck(name, False, found, bounds.min_loads, sentence)
+        return CheckResult(name, False, float(found), float(bounds.min_loads), sentence)
     past = first_past(curve.steady_plrs, plr_threshold)
     around = curve.points if past is None else curve.points[max(0, past - 1) : past + 2]
     repeats = {point.load: point.runs for point in (measured or curve).points}
@@ -124,16 +102,16 @@ def check_enough_data(
     runs = repeats[least.load]
     if runs < bounds.min_runs:
         sentence = f"{_repeats(runs)} at {Rate(least.load)}, needs >= {bounds.min_runs} at each load around the PDR"
-        return StabilityCheck(name, False, runs, bounds.min_runs, sentence)
+        return CheckResult(name, False, float(runs), float(bounds.min_runs), sentence)
     if past == 0:
         first = curve.points[0]
         sentence = (
             f"PLR {Ratio(first.plr)} already at the lowest load {Rate(first.load)}, needs <= {Ratio(plr_threshold)}: "
             "measure lower loads"
         )
-        return StabilityCheck(name, False, first.plr, plr_threshold, sentence)
+        return CheckResult(name, False, first.plr, plr_threshold, sentence)
     sentence = f"{len(curve.points)} loads, at least {runs} repeats around the PDR"
-    return StabilityCheck(name, True, runs, bounds.min_runs, sentence)
+    return CheckResult(name, True, float(runs), float(bounds.min_runs), sentence)
 
 
 def check_saturation(
@@ -145,7 +123,7 @@ def check_saturation(
     plr_threshold: float,
     eta: float,
     bounds: Bounds,
-) -> StabilityCheck:
+) -> CheckResult:
     """Saturation by TIR in ``reading``: GOOD passes; BAD fails where a TIR is too high beyond its own uncertainty.
 
     A TIR is a difference of two mean throughputs over a load step. Its standard error comes from the deviations of
@@ -159,11 +137,11 @@ def check_saturation(
             f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
             f"saturation was never seen; {_higher(curve)}"
         )
-        return StabilityCheck(name, False, top.plr, plr_threshold, sentence)
+        return CheckResult(name, False, top.plr, plr_threshold, sentence)
     shown = f"PDR {Rate(pdr.load)}" if pdr.load is not None else f"{Rate(curve.points[past].load)}"
     if saturation.potential_index is None:
         sentence = f"no load after {Rate(curve.points[past].load)}, the first past the PDR: no TIR; {_higher(curve)}"
-        return StabilityCheck(name, False, None, eta, sentence)
+        return CheckResult(name, False, None, eta, sentence)
 
     potential = saturation.potential_index
     limits = {
@@ -175,9 +153,9 @@ def check_saturation(
     if not too_high:
         if not finite:
             sentence = f"the published reading asks nothing of the only TIR after {shown}, {_two_digits(steps[0][1])}"
-            return StabilityCheck(name, True, None, None, sentence)
+            return CheckResult(name, True, None, None, sentence)
         _, worst, limit = max(finite, key=lambda step: step[1] - step[2])
-        return StabilityCheck(
+        return CheckResult(
             name, True, worst, limit, f"TIR {_two_digits(worst)} or less after {shown}, needs < {limit:.2f}"
         )
 
@@ -187,14 +165,14 @@ def check_saturation(
     index, worst, limit = max(proved or too_high, key=lambda step: step[1])
     statement = f"TIR {_two_digits(worst)} after {shown}, needs < {limit:.2f} (load {Rate(curve.points[index].load)})"
     if proved:
-        return StabilityCheck(name, False, worst, limit, statement)
+        return CheckResult(name, False, worst, limit, statement)
     doubt = f"but its repeats scatter by ±{margins[index]:.2f}: repeat more often or space loads wider"
-    return StabilityCheck(name, None, worst, limit, f"{statement}, {doubt}")
+    return CheckResult(name, None, worst, limit, f"{statement}, {doubt}")
 
 
 def check_plateau(
     curve: LoadLossCurve, pdr: PdrEstimate, *, plr_threshold: float, eta: float, bounds: Bounds
-) -> StabilityCheck:
+) -> CheckResult:
     """Saturation if no check looks at the loads between the PDR and the highest: one TIR from there to here.
 
     Like `check_saturation`, it distinguishes loss that begins before saturation from a PDR at the onset of saturation.
@@ -206,26 +184,26 @@ def check_plateau(
             f"PLR {Ratio(top.plr)} at the highest load {Rate(top.load)}, needs > {Ratio(plr_threshold)}: "
             f"saturation was never seen; {_higher(curve)}"
         )
-        return StabilityCheck(name, False, top.plr, plr_threshold, sentence)
+        return CheckResult(name, False, top.plr, plr_threshold, sentence)
     if pdr.load is None or pdr.load >= top.load:
-        return StabilityCheck(
+        return CheckResult(
             name, None, None, eta, f"no load past the PDR but {Rate(top.load)}: no TIR; {_higher(curve)}"
         )
     step = top.load - pdr.load
     ratio = (top.throughput - pdr.load * (1.0 - plr_threshold)) / step
     sentence = f"TIR {_two_digits(ratio)} from PDR {Rate(pdr.load)} to {Rate(top.load)}, needs < {eta:.2f}"
     if ratio < eta:
-        return StabilityCheck(name, True, ratio, eta, sentence)
+        return CheckResult(name, True, ratio, eta, sentence)
     scatter = sample_deviation(top.throughputs) / math.sqrt(top.runs) if top.runs > 1 else 0.0
     margin = t_quantile(1 - bounds.each, top.runs - 1) * scatter / step if scatter else 0.0
     if ratio - margin < eta:
-        return StabilityCheck(
+        return CheckResult(
             name, None, ratio, eta, f"{sentence}, but its repeats scatter by ±{margin:.2f}: repeat more often"
         )
-    return StabilityCheck(name, False, ratio, eta, sentence)
+    return CheckResult(name, False, ratio, eta, sentence)
 
 
-def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: float, bounds: Bounds) -> StabilityCheck:
+def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: float, bounds: Bounds) -> CheckResult:
     """Loss long before the PDR, which the paper's method does not look at: the mean PLR at every low load.
 
     The limit is on the mean itself, not on its confidence limit: bursts at half the PDR are a fault even if the
@@ -237,21 +215,19 @@ def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: f
     low = [point for point in curve.points if reference is not None and point.load <= bounds.low_load * reference]
     limit = f"<= {bounds.low_load:g} PDR"
     if not low:
-        return StabilityCheck(name, None, None, bound, f"no load {limit} was measured: loss at low load is unknown")
+        return CheckResult(name, None, None, bound, f"no load {limit} was measured: loss at low load is unknown")
     worst = max(low, key=lambda point: (point.plr if _often(point, bound) else 0.0, point.plr))
     value = Ratio(worst.plr)
     if worst.plr > bound:
         if not _often(worst, bound):
             sentence = f"PLR {value} at {Rate(worst.load)}, but by one trial of {worst.runs}, needs <= {Ratio(bound)}"
-            return StabilityCheck(name, True, worst.plr, bound, sentence)
+            return CheckResult(name, True, worst.plr, bound, sentence)
         sentence = f"PLR {value} at {Rate(worst.load)}, well below the PDR, needs <= {Ratio(bound)}"
-        return StabilityCheck(name, False, worst.plr, bound, sentence)
-    return StabilityCheck(
-        name, True, worst.plr, bound, f"PLR {value} or less at loads {limit}, needs <= {Ratio(bound)}"
-    )
+        return CheckResult(name, False, worst.plr, bound, sentence)
+    return CheckResult(name, True, worst.plr, bound, f"PLR {value} or less at loads {limit}, needs <= {Ratio(bound)}")
 
 
-def check_livelock(curve: LoadLossCurve, bounds: Bounds, measured: LoadLossCurve | None = None) -> StabilityCheck:
+def check_livelock(curve: LoadLossCurve, bounds: Bounds, measured: LoadLossCurve | None = None) -> CheckResult:
     """The SUT does not forward next to nothing when it is offered more (PASTRAMI Eq. 4 and 5, taken to their end).
 
     Args:
@@ -265,15 +241,15 @@ def check_livelock(curve: LoadLossCurve, bounds: Bounds, measured: LoadLossCurve
     sentence = f"{Rate(worst)} of {Rate(least.load)} forwarded, and {Rate(best)} of {Rate(most.load)}"
     if part < bounds.livelock:
         if least.runs < bounds.min_runs:
-            return StabilityCheck(
+            return CheckResult(
                 LIVELOCK, None, part, bounds.livelock, f"{_repeats(least.runs)} at {Rate(least.load)}: too few"
             )
         needs = f"needs >= {Ratio(bounds.livelock)} of its most"
-        return StabilityCheck(LIVELOCK, False, part, bounds.livelock, f"it livelocks: {sentence}, {needs}")
-    return StabilityCheck(LIVELOCK, True, part, bounds.livelock, sentence)
+        return CheckResult(LIVELOCK, False, part, bounds.livelock, f"it livelocks: {sentence}, {needs}")
+    return CheckResult(LIVELOCK, True, part, bounds.livelock, sentence)
 
 
-def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_MIN_RUNS) -> StabilityCheck:
+def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_MIN_RUNS) -> CheckResult:
     """No series changes by more than the drift bound beyond chance.
 
     Series that are too short to show any trend at the level are not looked at; the others share it.
@@ -281,49 +257,49 @@ def check_trend(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_
     long = [one for one in series if len(one.values) >= fewest]
     known = [(one, one.trend) for one in long if one.trend is not None and one.trend.least_p <= bounds.each]
     if not known:
-        return StabilityCheck(TREND, None, None, bounds.drift, _not_enough(series, _TREND, fewest))
+        return CheckResult(TREND, None, None, bounds.drift, _not_enough(series, _TREND, fewest))
     level = bounds.each / len(known)
     failed = [found for found in known if found[1].p_value <= level and abs(found[1].change) > bounds.drift]
     one, worst = max(failed or known, key=lambda found: abs(found[1].change))
     change = f"{one.quantity} changes by {worst.change * 100:+z.2g} % over {len(one.values)} {one.each}s"
     if failed:
         sentence = f"{change} (p = {worst.p_value:.1g}), needs <= {Ratio(bounds.drift)}"
-        return StabilityCheck(TREND, False, worst.change, bounds.drift, sentence)
+        return CheckResult(TREND, False, worst.change, bounds.drift, sentence)
     if abs(worst.change) <= bounds.drift:
-        return StabilityCheck(TREND, True, worst.change, bounds.drift, f"{change}, needs <= {Ratio(bounds.drift)}")
-    return StabilityCheck(
+        return CheckResult(TREND, True, worst.change, bounds.drift, f"{change}, needs <= {Ratio(bounds.drift)}")
+    return CheckResult(
         TREND, True, worst.change, bounds.drift, f"{change}, not beyond chance (p = {worst.p_value:.1g})"
     )
 
 
-def check_autocorrelation(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_MIN_RUNS) -> StabilityCheck:
+def check_autocorrelation(series: Sequence[Repeats], bounds: Bounds, fewest: int = WANDER_MIN_RUNS) -> CheckResult:
     """Neighbouring values are not alike while the level wanders by more than the drift bound."""
     name = AUTOCORRELATION
     long = [repeats for repeats in series if len(repeats.values) >= fewest]
     known = [(repeats, repeats.autocorrelation) for repeats in long if repeats.autocorrelation is not None]
     if not known:
         why = "all repeats are alike" if long else _not_enough(series, "see neighbours alike", fewest)
-        return StabilityCheck(name, True if long else None, None, None, why)
+        return CheckResult(name, True if long else None, None, None, why)
     failed = [found for found in known if found[1].significant and found[0].wander > bounds.drift]
     repeats, worst = max(failed or known, key=lambda found: found[1].value - found[1].bound)
     what = f"lag-1 autocorrelation {worst.value:.2f} of the {repeats.quantity}"
     wander = f"level wanders by {Ratio(repeats.wander)}"
     if failed:
         sentence = f"{what}, needs <= {worst.bound:.2f}: its {wander}, needs <= {Ratio(bounds.drift)}"
-        return StabilityCheck(name, False, worst.value, worst.bound, sentence)
+        return CheckResult(name, False, worst.value, worst.bound, sentence)
     if worst.significant:
-        return StabilityCheck(name, True, worst.value, worst.bound, f"{what}, but its {wander} only")
-    return StabilityCheck(name, True, worst.value, worst.bound, f"{what}, needs <= {worst.bound:.2f}")
+        return CheckResult(name, True, worst.value, worst.bound, f"{what}, but its {wander} only")
+    return CheckResult(name, True, worst.value, worst.bound, f"{what}, needs <= {worst.bound:.2f}")
 
 
-def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> StabilityCheck:
+def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> CheckResult:
     """No series falls into two groups."""
     name = TWO_MODES
     known = [(repeats, repeats.modes) for repeats in series if repeats.modes is not None]
     if not known:
         if all(len(one.values) < MODES_MIN_RUNS + one.references for one in series):
-            return StabilityCheck(name, None, None, None, _not_enough(series, _MODES, MODES_MIN_RUNS))
-        return StabilityCheck(name, True, 0.0, None, "all repeats are alike")
+            return CheckResult(name, None, None, None, _not_enough(series, _MODES, MODES_MIN_RUNS))
+        return CheckResult(name, True, 0.0, None, "all repeats are alike")
     failed = [found for found in known if found[1].significant and found[1].gap > bounds.mode_gap]
     # The speeds of one load say more than those of several together.
     repeats, worst = max(failed or known, key=lambda found: (found[0].each == "repeat", found[1].excess))
@@ -333,24 +309,24 @@ def check_two_modes(series: Sequence[Repeats], bounds: Bounds) -> StabilityCheck
             f"{repeats.quantity} flips between {low} ({worst.low_count} times) and {high} "
             f"({worst.high_count}): {worst.separation:.1f} deviations apart, needs <= {worst.bound:.1f}"
         )
-        return StabilityCheck(name, False, worst.separation, worst.bound, sentence)
+        return CheckResult(name, False, worst.separation, worst.bound, sentence)
     if worst.significant:
         sentence = f"{repeats.quantity} has two modes, but only {Ratio(worst.gap)} apart"
     else:
         sentence = (
             f"best split of the {repeats.quantity} is {worst.separation:.1f} deviations, needs <= {worst.bound:.1f}"
         )
-    return StabilityCheck(name, True, worst.separation, worst.bound, sentence)
+    return CheckResult(name, True, worst.separation, worst.bound, sentence)
 
 
-def check_spread(scatters: Sequence[RepeatScatter], bounds: Bounds) -> StabilityCheck:
+def check_spread(scatters: Sequence[RepeatScatter], bounds: Bounds) -> CheckResult:
     """Neither the repeats' own PDRs nor their throughputs past the PDR scatter more than the spread bound.
 
     Few repeats of a SUT whose deviation is sound may show more than the bound: then it is what they exceed with the
     check's probability (the chi-square interval of a deviation).
     """
     if not scatters:
-        return StabilityCheck(SPREAD, None, None, bounds.spread, "no PDR per repeat: its deviation is unknown")
+        return CheckResult(SPREAD, None, None, bounds.spread, "no PDR per repeat: its deviation is unknown")
     level = bounds.each / len(scatters)
     bound, worst = max(
         ((_spread_bound(one.freedom, level, bounds), one) for one in scatters),
@@ -359,7 +335,7 @@ def check_spread(scatters: Sequence[RepeatScatter], bounds: Bounds) -> Stability
     sentence = (
         f"the {worst.quantity} deviates by {Ratio(worst.deviation)} from repeat to repeat, needs <= {Ratio(bound)}"
     )
-    return StabilityCheck(SPREAD, worst.deviation <= bound, worst.deviation, bound, sentence)
+    return CheckResult(SPREAD, worst.deviation <= bound, worst.deviation, bound, sentence)
 
 
 def _spread_bound(freedom: int, level: float, bounds: Bounds) -> float:

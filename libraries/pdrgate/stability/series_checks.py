@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pdrgate.stability.checks import Bounds, StabilityCheck, check_autocorrelation, check_trend, check_two_modes
+from pdrgate.results.model import CheckResult
+from pdrgate.stability.checks import Bounds, check_autocorrelation, check_trend, check_two_modes
 from pdrgate.stability.drift import PACKETS_PER_SECOND, Repeats
 from pdrgate.stats.intervals import mean
 from pdrgate.stats.modes import two_modes
 from pdrgate.stats.ranks import LAG1_MIN_RUNS, TREND_MIN_RUNS
 
 
-def steady(quantity: str, values: tuple[float, ...]) -> tuple[StabilityCheck, ...]:
+def steady(quantity: str, values: tuple[float, ...]) -> tuple[CheckResult, ...]:
     """The checks over time of one series in measured order, such as the ratio of two builds' PDRs boot by boot.
 
     Scatter of its values is no fault: it shows in the interval of their mean, and more values narrow it.
@@ -25,13 +26,13 @@ def steady(quantity: str, values: tuple[float, ...]) -> tuple[StabilityCheck, ..
     )
 
 
-def one_level(quantity: str, values: tuple[float, ...], unit: str = PACKETS_PER_SECOND) -> StabilityCheck:
+def one_level(quantity: str, values: tuple[float, ...], unit: str = PACKETS_PER_SECOND) -> CheckResult:
     """The check that a rate does not flip between two levels, such as a build's PDR from boot to boot."""
     bounds = Bounds()
     return check_two_modes((Repeats.of(quantity, None, values, bounds.each, unit),), bounds)
 
 
-def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> StabilityCheck:
+def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> CheckResult:
     """The check that a rate does not flip within boots, by all of them together.
 
     Each value is taken relative to the best of its boot, which itself is left out: boots have levels of their own, of a
@@ -47,7 +48,7 @@ def one_level_within(quantity: str, boots: Iterable[Sequence[float]]) -> Stabili
 
 def one_level_each(
     quantity: str, first: Sequence[float], second: Sequence[float], unit: str = PACKETS_PER_SECOND
-) -> StabilityCheck:
+) -> CheckResult:
     """The check that a rate of two builds does not flip between two levels that they have in common.
 
     Two levels of which each is one build's are no flip but a change, and one value of a build at the other's is a dip.

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from pdrgate.data_paths.tcp_streams import size
+from pdrgate.results.model import CheckResult
 from pdrgate.stability.assessment import Assessment
-from pdrgate.stability.checks import StabilityCheck
 from pdrgate.stability.curve import LoadPoint, PdrEstimate
 from pdrgate.stability.throughput_increase import TirReading
 from pdrgate.stability.transfer_checks import TransfersAssessment, round_trip
@@ -148,7 +148,7 @@ def _percent(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio * 100:.4f} %"
 
 
-def _check(check: StabilityCheck) -> str:
+def _check(check: CheckResult) -> str:
     mark = {True: "ok", False: "FAIL", None: "?"}[check.passed]
     return f"  {mark:<4}  {check.name:<15}  {check.sentence}"
 

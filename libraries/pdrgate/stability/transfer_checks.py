@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -9,11 +10,11 @@ from typing import Any
 
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
+from pdrgate.results.model import CheckResult
 from pdrgate.stability.assessment import StabilityVerdict
 from pdrgate.stability.checks import (
     SPREAD,
     Bounds,
-    StabilityCheck,
     check_autocorrelation,
     check_spread,
     check_trend,
@@ -26,7 +27,7 @@ from pdrgate.stats.intervals import t_interval
 _QUANTITY, _UNIT, _PER_UNIT = "TCP throughput", "Gbit/s", 1e9
 
 
-def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[StabilityCheck, ...]:
+def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[CheckResult, ...]:
     """The checks of one series of repeats in measured order, such as throughputs.
 
     Args:
@@ -43,7 +44,7 @@ def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[
     )
 
 
-def verdict_of(checks: Sequence[StabilityCheck]) -> tuple[StabilityVerdict, str]:
+def verdict_of(checks: Sequence[CheckResult]) -> tuple[StabilityVerdict, str]:
     """Verdict of checks of transfers, and its reason. Too few repeats are INCONCLUSIVE."""
     failed = next((check for check in checks if check.passed is False), None)
     if failed is not None:
@@ -57,7 +58,7 @@ class TransfersAssessment:
     """Assessment of one experiment of a closed loop, which has no curve of losses."""
 
     experiment: Experiment
-    checks: tuple[StabilityCheck, ...]
+    checks: tuple[CheckResult, ...]
     verdict: StabilityVerdict
     reason: str
     """Why the verdict is not STABLE; empty when it is."""
@@ -103,7 +104,7 @@ class TransfersAssessment:
                 }
                 for (phase, window), own in self.windows().items()
             ],
-            "checks": [check.to_dict() for check in self.checks],
+            "checks": [dataclasses.asdict(check) for check in self.checks],
             "verdict": self.verdict.value,
             "reason": self.reason,
         }  # fmt: skip

@@ -15,15 +15,10 @@ end of theirs, the maximum is exact, and all probes are in both.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import json
 import math
-import os
 import random
 import secrets
-import select
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +26,7 @@ from typing import Any, Literal
 
 from pdrgate.record.stretch import Latency, Occasion, Seen
 from pdrgate.record.trial import Aside, Trial
-from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.asked_program import AskedProgram, LostProgramError
 from pdrgate.traffic import native
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
@@ -54,8 +49,8 @@ _BROKEN_BURSTS = 2
 """Bursts that may not come back whole: each of them is waited for."""
 _LIMIT = 20
 """Times as long as that a drain may take in all."""
-_CHUNK = 1 << 16
-"""Bytes of one read of the worker's answer."""
+_FAREWELL = 0.2
+"""Seconds for the worker to end when its input does."""
 _DIRECTION, _KINDS = 2, 4
 """See wire.h."""
 _TAGS = range(0x8000, 0x10000 - _KINDS, _KINDS)
@@ -115,18 +110,9 @@ class EmbeddedGenerator:
         self._table: FrameTable | None = None
         self._tabled: tuple[ChosenTraffic, int] | None = None
         """Traffic and count from which the worker's present table was made."""
-        self._heard = b""
-        """Bytes of the worker's answers that came behind the last one."""
         ports = list(dict.fromkeys(path.port for path in paths))
         command = [str(parts.worker), netns or "-", str(cpu), str(parts.bpf), *ports]
-        self._worker = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=child_environment(),
-            start_new_session=True,  # Ctrl-C reaches us, and we end it after putting the host back
-        )
+        self._worker = AskedProgram(command)
         try:
             ready = self._answer(10.0)
             self.engine, self._why = _choose(engine, asleep, bool(ready["xdp"]), str(ready["why"]))
@@ -242,20 +228,8 @@ class EmbeddedGenerator:
         return part.frame(part.first)
 
     def close(self) -> None:
-        worker = self._worker
-        if worker.stdin and not worker.stdin.closed:
-            with contextlib.suppress(OSError):
-                worker.stdin.close()
-        try:
-            # It is idle between trials; in the middle of one it would only see the end of its input much later.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                worker.wait(timeout=0.2)
-        finally:
-            worker.kill()  # nothing happens where it has ended
-            worker.wait()
-        for stream in (worker.stdout, worker.stderr):
-            if stream:
-                stream.close()
+        # It is idle between trials; in the middle of one it would only see the end of its input much later.
+        self._worker.end(_FAREWELL)
 
     def _built_in(self, frames: Frames) -> BuiltInFrames:
         """Frames of the next trial by direction, with its tag."""
@@ -323,36 +297,19 @@ class EmbeddedGenerator:
         self._write(bytes(request) + following)
 
     def _write(self, what: bytes) -> None:
-        assert self._worker.stdin is not None
-        if self._worker.stdin.closed:
-            raise GeneratorError("the traffic generator was closed; open another for further trials")
         try:
-            self._worker.stdin.write(what)
-            self._worker.stdin.flush()
-        except BrokenPipeError as error:
-            raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again") from error
+            self._worker.write(what)
+        except LostProgramError as lost:
+            raise GeneratorError(f"the traffic generator {lost}; run again") from lost
 
     def _answer(self, timeout: float) -> dict[str, Any]:
-        assert self._worker.stdout is not None
-        while b"\n" not in self._heard:
-            ready, _, _ = select.select([self._worker.stdout], [], [], timeout)
-            if not ready:
-                self._worker.kill()
-                raise GeneratorError(f"the traffic generator was silent for {timeout:.0f} s and was ended; run again")
-            heard = os.read(self._worker.stdout.fileno(), _CHUNK)
-            if not heard:
-                raise GeneratorError(f"the traffic generator has ended ({self._last_words()}); run again")
-            self._heard += heard
-        line, _, self._heard = self._heard.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer = self._worker.answer(timeout)
+        except LostProgramError as lost:
+            raise GeneratorError(f"the traffic generator {lost}; run again") from lost
         if "error" in answer:
             raise GeneratorError(f"the traffic generator: {answer['error']}")
         return answer
-
-    def _last_words(self) -> str:
-        code = self._worker.wait()
-        said = self._worker.stderr.read().decode(errors="replace").strip().splitlines() if self._worker.stderr else []
-        return f"exit code {code}" + (f": {said[-1]}" if said else "")
 
 
 def _choose(wanted: Engine, asleep: bool, has_xdp: bool, why_not: str) -> tuple[Literal["xdp", "packet"], str]:

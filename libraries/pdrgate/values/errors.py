@@ -90,3 +90,15 @@ def closed_on_error(close: Callable[[], object]) -> Iterator[None]:
         except PdrGateError as failure:
             error.add_note(str(failure))
         raise
+
+
+def all_closed(*closing: Callable[[], object]) -> None:
+    """Call each, whatever becomes of the others. Raises TestbedError with all that failed."""
+    failures: list[str] = []
+    for close in closing:
+        try:
+            close()
+        except PdrGateError as error:
+            failures.append(str(error))
+    if failures:
+        raise TestbedError("; ".join(failures))

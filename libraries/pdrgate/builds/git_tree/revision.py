@@ -59,7 +59,7 @@ def named_revision(text: str) -> tuple[Path, str] | None:
 
 
 def revision(text: str) -> Revision:
-    """The commit that ``TREE@REV`` stands for now.
+    """The commit that ``TREE@REV`` stands for now; of ``TREE@A...B`` the one at which B has left A.
 
     Raises:
         BuildError: there is no such tree or no such commit, or the tree holds no Linux sources.
@@ -128,13 +128,20 @@ def uncommitted(tree: Tree) -> int:
 
 
 def _commit(tree: Tree, word: str) -> str | None:
+    """The commit that a word names, which may be ``A...B``: where B left A, as in ``git checkout A...B``."""
     if word.startswith("-"):
         return None
-    commit = tree.asked("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+    if "..." in word:
+        sides = [found for side in word.split("...", 1) if (found := _commit(tree, side or "HEAD")) is not None]
+        commit = tree.asked("merge-base", *sides) if len(sides) == 2 else None
+    else:
+        commit = tree.asked("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
     return commit if commit is not None and _COMMIT.fullmatch(commit) else None
 
 
 def _shallow(tree: Tree) -> str:
     """A hint for a tree whose history is cut off."""
     cut = tree.asked("rev-parse", "--is-shallow-repository") == "true"
-    return ", whose history is cut off (git fetch --unshallow brings the rest)" if cut else ""
+    if not cut:
+        return ""
+    return ", whose history is cut off (git fetch --unshallow brings the rest; in a CI: fetch-depth: 0, GIT_DEPTH: 0)"

@@ -264,7 +264,8 @@ class PairsComparison:
     def _failure(self) -> Judgement | None:
         """Why no verdict rests on the pairs, whatever they show; the machine, where it explains that."""
         unjudged = Judgement(Verdict.ERROR, "the comparison ended before its verdict") if self.shape is None else None
-        failure, replication = self._ended or self.loop.failure or unjudged, self.loop.replication
+        failure = self._ended or self.loop.failure or self._several_cpus.crash or unjudged
+        replication = self.loop.replication
         if failure is None or failure is replication.unlike:
             return failure
         return Disturbance.of(self.loop.found.now, self.session.profile.patience).weighed(

@@ -337,6 +337,15 @@ class RunOptions(Options):
             of=("cost",),
         ),
     ] = None
+    shard: Annotated[
+        str,
+        Said(
+            "measure one of several parts of the paths, such as `2/4`. [Several jobs](ci.md#several-jobs) measure them "
+            "together",
+            EVERYBODY,
+            "K/N",
+        ),
+    ] = ""
     bisect: Annotated[
         bool, Said("exit for [git bisect run](bisect.md): 0 good, 1 bad, 125 cannot be told", By.COMMAND)
     ] = False

@@ -34,7 +34,6 @@ from pdrgate.record.trial import Trial
 from pdrgate.results.model import CheckResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import StabilityVerdict as Stability
-from pdrgate.stability.checks import StabilityCheck
 from pdrgate.stability.transfer_checks import transfer_checks, verdict_of
 from pdrgate.values.errors import TestbedError
 
@@ -95,7 +94,7 @@ class TransferRun(OneSutRun):
                 f"{scenario.data_path} transfers nothing by TCP; choose {closed}, or search its partial drop rate"
             )
         super().__init__(session, scenario, baselines, test, longname)
-        self.checks: tuple[StabilityCheck, ...] = ()
+        self.checks: tuple[CheckResult, ...] = ()
         """Of the repeats; empty before them."""
         self._curve: WindowCurve | None = None
 
@@ -135,7 +134,7 @@ class TransferRun(OneSutRun):
             self.session.observer.said(f"the knee of the window curve is {size(found)}{beyond} ({knees} by sweep)")
         return found
 
-    def repeat(self) -> tuple[StabilityCheck, ...]:
+    def repeat(self) -> tuple[CheckResult, ...]:
         """Measure the replicates at the fixed window, once, and judge whether their throughput is one number."""
         if self.checks:
             return self.checks
@@ -180,7 +179,7 @@ class TransferRun(OneSutRun):
         self.session.observer.said(transfer_in_words(trial) + again)
 
 
-def instability(checks: Sequence[StabilityCheck]) -> Judgement | None:
+def instability(checks: Sequence[CheckResult]) -> Judgement | None:
     """Why throughputs are not one number; None when they are. Of too few repeats nobody knows."""
     verdict, reason = verdict_of(checks)
     return None if verdict is Stability.STABLE else Judgement(Verdict(verdict.value), reason)
@@ -202,7 +201,7 @@ def station_limited(transfers: Sequence[Trial]) -> str:
 
 
 def transfers_result(
-    window: int, transfers: Sequence[Trial], checks: Sequence[StabilityCheck] = (), curve: WindowCurve | None = None
+    window: int, transfers: Sequence[Trial], checks: Sequence[CheckResult] = (), curve: WindowCurve | None = None
 ) -> TransfersResult:
     """Transfers as result.json has them."""
     swept = [one for one in transfers if one.occasion.phase == Phase.CURVE]
@@ -212,7 +211,7 @@ def transfers_result(
         knee=curve.knee(swept) if curve else None,
         knees=curve.knees(swept) if curve else (),
         transfers=tuple(_result(one) for one in transfers),
-        checks=tuple(CheckResult(**check.to_dict()) for check in checks),
+        checks=tuple(checks),
     )
 
 

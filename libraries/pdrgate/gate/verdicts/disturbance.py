@@ -164,7 +164,7 @@ def beyond_the_machine(trials: Iterable[Trial], cpus: Collection[int]) -> str:
     the kernel's own account; where programs receive, that does not tell others from the SUT. The slowest and the
     fastest of a load are left out: one may be anything.
     """
-    watched = {str(Place.heartbeat(cpu)) for cpu in cpus}
+    watched = {str(Place("heartbeat", str(cpu))) for cpu in cpus}
     rates: dict[float, list[float]] = {}
     for trial in trials:
         if (

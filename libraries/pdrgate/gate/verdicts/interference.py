@@ -66,7 +66,7 @@ def taken(trial: Trial, cpus: Collection[int]) -> float:
     """The share of a trial's time that others had, of the CPU where they had most; also what may be nobody's."""
     second = os.sysconf("SC_CLK_TCK") * trial.seconds
     changes = trial.seen.counter_changes
-    ticks = [sum(changes.get(str(Place.cpu(cpu)), {}).get(name, 0) for name, _, _ in _WHO) for cpu in cpus]
+    ticks = [sum(changes.get(str(Place("cpu", str(cpu))), {}).get(name, 0) for name, _, _ in _WHO) for cpu in cpus]
     return min(1.0, max(ticks, default=0) / second) if second else 0.0
 
 
@@ -74,7 +74,7 @@ def _of_cpu(trials: Sequence[Trial], cpu: int, name: str, who: str, nobodys: int
     if name == "process_ticks":
         # Where programs of the SUT's own receive, their time is in it: others cannot be told from them.
         trials = [trial for trial in trials if not receives(trial)]
-    place, second = str(Place.cpu(cpu)), os.sysconf("SC_CLK_TCK")
+    place, second = str(Place("cpu", str(cpu))), os.sysconf("SC_CLK_TCK")
     ticks = [trial.seen.counter_changes.get(place, {}).get(name, 0) for trial in trials]
     seconds = [trial.seconds for trial in trials]
     shares = [min(1.0, gain / second / time) if time else 0.0 for gain, time in zip(ticks, seconds, strict=True)]
@@ -85,4 +85,4 @@ def _of_cpu(trials: Sequence[Trial], cpu: int, name: str, who: str, nobodys: int
 
 def receives(trial: Trial) -> bool:
     """Whether programs of the SUT's own had its CPUs too."""
-    return trial.closed_loop or str(Place.receiver(0)) in trial.seen.counters_after
+    return trial.closed_loop or str(Place("receiver", "0")) in trial.seen.counters_after

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.this_process.cache import cache_folder
 from pdrgate.this_process.checkout import how_to_install
-from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
 from pdrgate.values.errors import TestbedError
 
 _APIS = {(11, 1): 7, (11, 0): 6, (9, 1): 3, (9, 0): 2}
@@ -65,21 +63,15 @@ def plugin(qemu_version: str, source: PluginSource = VCPU_METER, cache: Path | N
             "holding a guest's CPU at a constant speed takes a plugin for QEMU, and there is no gcc on PATH to build "
             f"it; {how_to_install('gcc libc6-dev')}"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{source.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        partial = made.with_suffix(".part")
-        done = subprocess.run(
-            (
-                "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", f"-DPLUGIN_API={api}",
-                str(source.main), "-o", str(partial),
-            ),
-            capture_output=True, text=True, check=False, env=child_environment(),
-        )  # fmt: skip
-        if done.returncode:
-            complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
-            raise TestbedError(f"building the plugin for QEMU failed: gcc: {complaint}; apt-get install libc6-dev")
-        partial.rename(made)
+    command = (
+        "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", f"-DPLUGIN_API={api}",
+        str(source.main),
+    )  # fmt: skip
+    try:
+        with compiling(folder):
+            compile_to(made, command)
+    except CompilerError as error:
+        raise TestbedError(f"building the plugin for QEMU failed: {error}; apt-get install libc6-dev") from error
     return made
 
 

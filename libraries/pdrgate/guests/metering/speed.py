@@ -237,7 +237,8 @@ def _names(cpus: int) -> tuple[str, ...]:
 
 def _reading(by_cpu: Sequence[Counts]) -> Reading:
     reading: dict[Counter, int] = {}
-    for place, counts in zip(map(Place.vcpu, range(len(by_cpu))), by_cpu, strict=True):
+    for cpu, counts in enumerate(by_cpu):
+        place = Place("vcpu", str(cpu))
         reading |= {
             Counter(place, "instructions"): counts.instructions,
             Counter(place, "halted_us"): round(counts.halted * 1e6),

@@ -25,6 +25,7 @@ from pdrgate.reports.pages.overview import STATISTICS, Overview, overview
 from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures
 from pdrgate.reports.pages.summary import SUMMARY_FILE, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
+from pdrgate.reports.whole_runs.robots_output import disarm
 from pdrgate.results.model import RunResult
 from pdrgate.stability import read_trials
 from pdrgate.this_process.no_follow import read_no_follow
@@ -148,6 +149,7 @@ def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport
         except OSError as error:
             yield _unmade(f"{folder / _OUTPUT}: {error.strerror}")
             return
+        disarm(apart / _OUTPUT)
         rebot(
             str(apart / _OUTPUT), outputdir=name, log=_LOG, report=_REPORT, xunit=_XUNIT, stdout=io.StringIO(),
             stderr=wrong, prerebotmodifier=_Headed(head), **STATISTICS,

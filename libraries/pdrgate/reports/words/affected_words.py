@@ -30,11 +30,15 @@ def affected_lines(found: CodeDifferences, paths: Sequence[PathDifference]) -> I
     yield f"{found.modules} modules compared"
     for why in found.missing:
         yield f"  not compared: {printable(why)}"
-    if paths:
+    if not paths:
+        yield "what paths run on the baseline is not known: compare it once by pdrgate gate, or name --history"
+    else:
         affected = [one for one in paths if one.is_affected]
         yield f"{len(affected)} of {len(paths)} paths run code that differs"
         for path in affected:
             yield f"  {printable(path.path)}: {_functions(path)}"
+        if set_up := sorted({name for one in paths for name in one.set_up}):
+            yield f"the set-up of {sum(bool(one.set_up) for one in paths)} of them runs {_some(set_up)}"
 
 
 def affected_values(found: CodeDifferences, paths: Sequence[PathDifference]) -> Mapping[str, object]:
@@ -65,6 +69,9 @@ def _named(one: CodeDifference) -> str:
 def _functions(path: PathDifference) -> str:
     if not path.is_known:
         return "what it runs is not known"
-    differ = path.functions + path.variables
-    more = len(differ) - _NAMED
-    return printable(", ".join(differ[:_NAMED])) + (f" and {more} more" if more > 0 else "")
+    return _some(path.functions + path.variables)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return printable(", ".join(names[:_NAMED])) + (f" and {more} more" if more > 0 else "")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Address, IPv6Network
 
-from pdrgate.data_paths.catalogue import NETWORKS, Hop, Port, Station, segment
+from pdrgate.data_paths.catalogue import Hop, Port, Station
+from pdrgate.data_paths.contract import directions
 from pdrgate.data_paths.steering import CpuMapSteering
 from pdrgate.hosts.cpus import CpuPlan
 from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
@@ -111,23 +111,7 @@ class HopChain:
 
     def paths(self, family: int) -> tuple[Path, Path]:
         """The two directions of test traffic of an IP version, for the generator."""
-        networks = NETWORKS[family]
-        first, last = self.hops[0].ingress, self.hops[-1].egress
-        segments = tuple(segment(number) for number in range(1, len(self.hops) + 1)) if family == 6 else ()
-
-        def path(
-            port: str,
-            station: Port,
-            source: IPv4Network | IPv6Network,
-            to: IPv4Network | IPv6Network,
-            by: tuple[IPv6Address, ...],
-        ) -> Path:
-            return Path(port, station.peer_mac, station.mac, source.network_address + 1, to.network_address, by)
-
-        return (
-            path(_TG_PORTS[0], first, networks.reverse, networks.forward, segments),
-            path(_TG_PORTS[1], last, networks.forward, networks.reverse, segments[::-1]),
-        )
+        return directions(family, _TG_PORTS, self.hops[0].ingress, self.hops[-1].egress, len(self.hops))
 
     def counters(self) -> dict[Counter, int]:
         """The counters of this machine's CPUs, of interfaces and protocols by hop, and of wires.
@@ -147,10 +131,10 @@ class HopChain:
     def _wires(self, counters: Reading) -> dict[Counter, int]:
         """Packets that the peer of each receiving port could not hand over: skbs, and frames of XDP
         (`veth_get_stats64`)."""
-        ends = [Place.interface(_TG_PORTS[0]).of("tg")]
+        ends = [Place("interface", _TG_PORTS[0]).of("tg")]
         for node in self.nodes[1:]:
-            ends += (Place.interface(port).of(node) for port in SUT_PORTS)
-        ends.append(Place.interface(_TG_PORTS[1]).of("tg"))
+            ends += (Place("interface", port).of(node) for port in SUT_PORTS)
+        ends.append(Place("interface", _TG_PORTS[1]).of("tg"))
         errors: dict[Place, int] = defaultdict(int)
         for counter, value in counters.items():
             if counter.name.endswith(_XMIT_ERRORS):
@@ -158,8 +142,8 @@ class HopChain:
         found: dict[Counter, int] = {}
         for at, receiver in enumerate(ends):
             sender = ends[at ^ 1]
-            frames = errors[Place.driver(sender.name).of(sender.node)]
-            wire = Place.wire(receiver.name).of(receiver.node)
+            frames = errors[Place("driver", sender.name).of(sender.node)]
+            wire = Place("wire", receiver.name).of(receiver.node)
             found[Counter(wire, "frames")] = frames
             found[Counter(wire, "skbs")] = counters[Counter(sender, "tx_dropped")] - frames
         return found

@@ -30,18 +30,18 @@ from pdrgate.knobs import (
     sysctl,
 )
 from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.observers.heartbeat import HeartbeatWatch
+from pdrgate.observers.processor import ProcessorCounting
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, inode
-from pdrgate.testbeds.netns.heartbeat_watch import HeartbeatWatch
 from pdrgate.testbeds.netns.hop_chain import SUT_PORTS, HopChain
-from pdrgate.testbeds.processor_counting import ProcessorCounting
 from pdrgate.testbeds.protocol import Counting, Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.generator import Generator
-from pdrgate.values.errors import PdrGateError, TestbedError, closed_on_error
+from pdrgate.values.errors import TestbedError, all_closed, closed_on_error
 
 _DEFAULT_BUFFER = 1000
 """Packets, as the kernel's own default for the backlog."""
@@ -159,7 +159,7 @@ class NetnsTestbed:
         found = self.chain.counters()
         for steering in self._steerings:
             for cpu, ticks in steering.ticks().items():
-                found[Counter(Place.cpu(cpu), "process_ticks")] -= ticks  # a thread's, but the SUT's own work
+                found[Counter(Place("cpu", str(cpu)), "process_ticks")] -= ticks  # a thread's, but the SUT's own work
         return found
 
     def observers(self, shared: bool = False) -> tuple[Observer, ...]:
@@ -220,17 +220,10 @@ class NetnsTestbed:
         Raises:
             TestbedError: something could not be undone; all else was, and the next start tries again.
         """
-        failures: list[str] = []
-        for undo in (
+        all_closed(
             self._knobs.restore, self._heartbeats.close, self._drops.close, self._counting.close, self.chain.close,
-        ):  # fmt: skip
-            try:
-                undo()
-            except PdrGateError as error:
-                failures.append(str(error))
-        self._local.close()
-        if failures:
-            raise TestbedError("; ".join(failures))
+            self._local.close,
+        )  # fmt: skip
 
     def _build(self, planned: tuple[PlannedKnob, ...]) -> None:
         self.chain.make()

@@ -10,7 +10,7 @@ from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
 from pdrgate.testbeds.rack.traffic_source import link_address
-from pdrgate.values.errors import PdrGateError, TestbedError, closed_on_error
+from pdrgate.values.errors import all_closed, closed_on_error
 
 _KEY = "station.interface"
 
@@ -75,11 +75,4 @@ class RackStation:
         Raises:
             TestbedError: something could not be undone; the next start tries again.
         """
-        failures: list[str] = []
-        for undo in (self._knobs.restore, self._router.close, self._machine.close):
-            try:
-                undo()
-            except PdrGateError as error:
-                failures.append(str(error))
-        if failures:
-            raise TestbedError("; ".join(failures))
+        all_closed(self._knobs.restore, self._router.close, self._machine.close)

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal
 
-from pdrgate.data_paths.catalogue import NETWORKS, Hop, segment
+from pdrgate.data_paths.catalogue import Hop
+from pdrgate.data_paths.contract import directions
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import Host, HostError, local_host
 from pdrgate.hosts.ssh import SshConnection, SshHost
@@ -26,12 +26,12 @@ from pdrgate.knobs import KernelThreadNice, KnobSet, plan_knobs, sysctl
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import Environment, capture_environment
+from pdrgate.observers.processor import ProcessorCounting
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
 from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, drop_reasons_of
-from pdrgate.testbeds.processor_counting import ProcessorCounting
 from pdrgate.testbeds.protocol import Counting, Pinning, first_cpus
 from pdrgate.testbeds.rack.rack_buffer import RackBuffer
 from pdrgate.testbeds.rack.rack_keys import PortConfig
@@ -40,9 +40,8 @@ from pdrgate.testbeds.rack.rack_ports import find_router
 from pdrgate.testbeds.rack.rack_station import RackStation
 from pdrgate.testbeds.rack.rack_steering import RackSteering
 from pdrgate.testbeds.rack.traffic_source import TrafficSource
-from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import Generator
-from pdrgate.values.errors import PdrGateError, TestbedError, closed_on_error
+from pdrgate.values.errors import TestbedError, all_closed, closed_on_error
 
 
 class RackTestbed:
@@ -187,16 +186,7 @@ class RackTestbed:
 
     def generator(self, family: int) -> Generator:
         """A generator for traffic of an IP version; the caller closes it."""
-        networks = NETWORKS[family]
-
-        def path(at: int, source: IPv4Network | IPv6Network, to: IPv4Network | IPv6Network) -> Path:
-            port = self._hop.ports[at]
-            first, by = source.network_address + 1, (segment(1),) if family == 6 else ()
-            return Path(self._source.ports[at], port.peer_mac, port.mac, first, to.network_address, by)
-
-        return self._source.open(
-            (path(0, networks.reverse, networks.forward), path(1, networks.forward, networks.reverse))
-        )
+        return self._source.open(directions(family, self._source.ports, self._hop.ingress, self._hop.egress))
 
     def set_buffer(self, packets: int) -> None:
         """Set how many packets wait before they are dropped: in each receive ring, or per CPU in the backlog."""
@@ -262,23 +252,11 @@ class RackTestbed:
         Raises:
             TestbedError: something could not be undone; all else was, and the next start tries again.
         """
-        failures: list[str] = []
-        for undo in (
+        all_closed(
             self._drops.close, self._counting.close, self._knobs.restore, self._source.close, self._router.close,
-            self._machine.close, *((self._station.close,) if self._station is not None else ()),
-        ):  # fmt: skip
-            try:
-                undo()
-            except PdrGateError as error:
-                failures.append(str(error))
-        while self._afterwards:
-            try:
-                self._afterwards[0]()
-            except PdrGateError as error:
-                failures.append(str(error))
-            self._afterwards.pop(0)  # only now: what was interrupted is tried once more
-        if failures:
-            raise TestbedError("; ".join(failures))
+            self._machine.close, *((self._station.close,) if self._station is not None else ()), *self._afterwards,
+        )  # fmt: skip
+        self._afterwards.clear()
 
     # --- How ---
 

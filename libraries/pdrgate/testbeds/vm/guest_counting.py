@@ -44,25 +44,35 @@ class GuestCounting:
         """Sentences on what stays unknown of the guest's kernel, because it has no function of a known name."""
         self._observer: FunctionObserver | None = None
         """Observer that counts the functions."""
+        self._stays = False
+        self._loaded: LoadedCode | None = None
+        self._begun: Executed | None = None
+        """Blocks that had been executed when naming began."""
 
     def counting(self) -> tuple[Observer, ...]:
         """Observers that count the guest's kernel, by function."""
         guest = self._guest
         if guest.meter is None or self.uncounted:
             return ()
-        symbols = self.know(read_symbols(guest, guest.build.image))
-        self._program.start()
-        self._observer = FunctionObserver(guest.meter, lambda executed: symbols)
+        if self._stays:
+            self._code.begin()
+            self._observer = FunctionObserver(guest.meter, self._code.naming)
+        else:
+            symbols = self._know(read_symbols(guest, guest.build.image))
+            self._program.start()
+            self._observer = FunctionObserver(guest.meter, lambda executed: symbols)
         return (self._observer,)
 
-    def standing(self) -> StandingCounting:
-        """The counting of a guest that many scenarios are counted on."""
-        return StandingCounting(self, self._guest)
+    def stay(self) -> GuestCounting:
+        """Read symbols from now on only where something else was executed: many scenarios are counted on the guest."""
+        self._stays = True
+        return self
 
     def tracing(self) -> tuple[Observer, ...]:
-        """Observers that follow calls, by the names that `counting` has read."""
+        """Observers that follow calls, by the names that `counting` has read; none of a guest that stays up, for calls
+        are followed where a build is searched, on boots of its own."""
         meter = self._guest.meter
-        if meter is None or self._symbols is None:
+        if meter is None or self._symbols is None or self._stays:
             return ()
         return (CallsObserver(meter, self._symbols, observed_stacks),)
 
@@ -71,14 +81,22 @@ class GuestCounting:
         share."""
         guest = self._guest
         if guest.sharing_meter is not None and guest.memory is not None and self._named:
-            symbols = self.know(read_symbols(guest, guest.build.image))
+            symbols = self._know(read_symbols(guest, guest.build.image))
             return (
                 SharingObserver(
                     guest.sharing_meter, partial(guest.exists, "/"), symbols, partial(read_areas, guest),
                     GuestLineNames(guest.memory, self._vcpus, guest.build),
                 ),
             )  # fmt: skip
-        return memory_observers(self._guest, self._observer)
+        meter, memory, counting = guest.memory_meter, guest.memory, self._observer
+        if meter is None or memory is None or counting is None:
+            return ()
+        return (
+            MemoryObserver(
+                meter, guest.config.caches, partial(guest.exists, "/"), partial(read_areas, guest),
+                GuestLineNames(memory, 1, guest.build), counting,
+            ),
+        )  # fmt: skip
 
     def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
         """Observers that have the CPUs of a guest that has several execute in turn, by the names that `memory` has
@@ -105,7 +123,7 @@ class GuestCounting:
             return why_unmetered(guest.accelerator.name, self._vcpus)
         return "" if self._named else f"{guest.build.name} shows no addresses of its functions (CONFIG_KALLSYMS)"
 
-    def know(self, symbols: KernelSymbols) -> KernelSymbols:
+    def _know(self, symbols: KernelSymbols) -> KernelSymbols:
         """Take the symbols of the guest's kernel; returns them."""
         if self._symbols is None:
             roles = ROLES_OF_SEVERAL_CPUS if self._vcpus > 1 else ROLES_OF_ONE_CPU
@@ -119,30 +137,8 @@ class GuestCounting:
         return True
 
     def busy(self) -> AbstractContextManager[object]:
-        """Make a program use the guest's CPU all the time."""
-        return self._program.runs()
-
-
-class StandingCounting:
-    """The counting of a guest that stays up, whose symbols are read anew only where something else was executed;
-    satisfies `Counting`.
-    """
-
-    def __init__(self, counting: GuestCounting, guest: Guest) -> None:
-        self._counting = counting
-        self._guest = guest
-        self._observer: FunctionObserver | None = None
-        self._loaded: LoadedCode | None = None
-        self._begun: Executed | None = None
-
-    def counting(self) -> tuple[Observer, ...]:
-        """Observers that count the guest's kernel, by function."""
-        meter = self._guest.meter
-        if meter is None or self.uncounted:
-            return ()
-        self._code.begin()
-        self._observer = FunctionObserver(meter, self._code.naming)
-        return (self._observer,)
+        """Make a program use the guest's CPU all the time. One that stays up ticks while its CPU rests, too."""
+        return contextlib.nullcontext() if self._stays else self._program.runs()
 
     def begin_naming(self) -> None:
         """Name from here on what the kernel executes."""
@@ -166,56 +162,8 @@ class StandingCounting:
 
     @property
     def _code(self) -> LoadedCode:
+        """Names of the code of a guest that stays up."""
         if self._loaded is None:
             self._loaded = LoadedCode(self._guest, self._guest.build)
-            self._counting.know(self._loaded.loaded)
+            self._know(self._loaded.loaded)
         return self._loaded
-
-    def memory(self) -> tuple[Observer, ...]:
-        """Observers of each access to memory, by the names of the trial before; of several CPUs, what they share."""
-        if self._guest.sharing_meter is not None:
-            return self._counting.memory()
-        return memory_observers(self._guest, self._observer)
-
-    def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
-        """Observers that have the CPUs of a guest that has several execute in turn."""
-        return self._counting.in_lockstep()
-
-    def programs(self) -> tuple[Observer, ...]:
-        """Observers that count the programs that are loaded now, by function."""
-        return self._counting.programs()
-
-    def tracing(self) -> tuple[Observer, ...]:
-        """Nothing: calls are followed where a build is searched, on boots of its own."""
-        return ()
-
-    @property
-    def uncounted(self) -> str:
-        """Why it is not counted what the guest's kernel executes; empty when it is."""
-        return self._counting.uncounted
-
-    @property
-    def exact(self) -> bool:
-        """Whether the guest's own counting is exact."""
-        return self._counting.exact
-
-    def busy(self) -> AbstractContextManager[object]:
-        """Do nothing: its clock ticks while its CPU rests, too, as it mostly does in a trial."""
-        return contextlib.nullcontext()
-
-
-def memory_observers(guest: Guest, counting: FunctionObserver | None) -> tuple[Observer, ...]:
-    """Observers of each access to a guest's memory; empty if its functions are not counted, or its CPUs are several.
-
-    Args:
-        counting: what its functions are counted by.
-    """
-    meter, memory = guest.memory_meter, guest.memory
-    if meter is None or memory is None or counting is None:
-        return ()
-    return (
-        MemoryObserver(
-            meter, guest.config.caches, partial(guest.exists, "/"), partial(read_areas, guest),
-            GuestLineNames(memory, 1, guest.build), counting,
-        ),
-    )  # fmt: skip

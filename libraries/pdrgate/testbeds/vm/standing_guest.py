@@ -18,7 +18,6 @@ from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.record.trial import Trial
 from pdrgate.testbeds.protocol import Counting, Pinning
-from pdrgate.testbeds.vm.guest_counting import StandingCounting
 from pdrgate.traffic.embedded import Bursts, EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
@@ -59,7 +58,6 @@ class StandingGuest:
         """The guest that stays up."""
         self._generator: tuple[int, _Kept] | None = None
         """Generator by the IP version of its packets."""
-        self._counting: StandingCounting | None = None
         self._buffer = 0
         self._pinning: Pinning | None = None
 
@@ -113,9 +111,8 @@ class StandingGuest:
     @property
     def executed(self) -> Counting | None:
         """Counting of the guest's kernel, once the guest is up."""
-        if self._counting is None and self.testbed.executed is not None:
-            self._counting = self.testbed.executed.standing()
-        return self._counting
+        counting = self.testbed.executed
+        return None if counting is None else counting.stay()
 
     def sentence(self) -> str:
         """The testbed in words."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Network
 
-from pdrgate.data_paths.catalogue import NETWORKS, Port, Station, segment
+from pdrgate.data_paths.catalogue import Port, Station
+from pdrgate.data_paths.contract import directions
 from pdrgate.guests.emulator.qemu import NetworkPort
 from pdrgate.guests.emulator.taps import take_first_queues
 from pdrgate.hosts.host import ShellHost, local_host, netns_host
@@ -112,13 +112,8 @@ class TapNamespace:
 
     def paths(self, family: int) -> tuple[Path, Path]:
         """The two directions of test traffic of an IP version, for the generator."""
-        networks = NETWORKS[family]
-
-        def path(at: int, source: IPv4Network | IPv6Network, to: IPv4Network | IPv6Network) -> Path:
-            first, by = source.network_address + 1, (segment(1),) if family == 6 else ()
-            return Path(TAPS[at], _TAP_MACS[at], GUEST_MACS[at], first, to.network_address, by)
-
-        return path(0, networks.reverse, networks.forward), path(1, networks.forward, networks.reverse)
+        first, last = self.guest_ports(TAPS)
+        return directions(family, TAPS, first, last)
 
     def taken(self) -> int:
         """Packets that QEMU has taken from the TAPs so far: read at once, while a trial is under way."""

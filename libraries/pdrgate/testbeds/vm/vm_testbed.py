@@ -342,11 +342,11 @@ class VmTestbed:
                 raise ValueError(f"a counter of more than {_LARGEST} bits")
         found = {counter: value for counter, value in inside.items() if counter.place.kind != "cpu"}
         found |= _of_taps(machine)
-        for place in map(Place.cpu, self._cpus.sut):
-            stolen = Counter(place, "steal_ticks")
+        for cpu in self._cpus.sut:
+            stolen = Counter(Place("cpu", str(cpu)), "steal_ticks")
             found[stolen] = machine[stolen]
         if len(self._cpus.sut) == 1:
-            place = Place.cpu(self._cpus.sut[0])
+            place = Place("cpu", str(self._cpus.sut[0]))
             found[Counter(place, "other_ticks")] = machine[Counter(place, "process_ticks")] - own
         return found
 

@@ -9,18 +9,18 @@ cache folder; nothing is compiled where no data path is measured.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from pdrgate.this_process.cache import cache_folder
 from pdrgate.this_process.checkout import how_to_install
 from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
 from pdrgate.values.errors import TestbedError
 
 _SOURCES = Path(__file__).parent
@@ -29,51 +29,34 @@ _PACKAGES = {"gcc": "gcc libc6-dev", "clang": "clang"}
 
 @dataclass(frozen=True, slots=True)
 class NativeParts:
-    """Paths of the generator's worker and its BPF object, of the heartbeat, the receivers, and of what counts."""
+    """Paths of what is built. Each part from `receiver` on is linked statically: it runs on any host of this machine's
+    architecture."""
 
     worker: Path
     bpf: Path
+    """The worker's BPF object."""
     heartbeat: Path
     receiver: Path
-    """Statically linked: it runs on any host of this machine's architecture."""
     counts: Path
-    """Statically linked, for any host of this machine's architecture."""
     drops: Path
-    """Statically linked, for any host of this machine's architecture."""
     bpf_load: Path
-    """Statically linked, for any host of this machine's architecture."""
     vectors: Path
-    """Statically linked, for any host of this machine's architecture."""
     relay: Path
-    """Statically linked, for any host of this machine's architecture."""
     routes: Path
-    """Statically linked, for any host of this machine's architecture."""
     requests: Path
-    """Statically linked, for any host of this machine's architecture."""
     network: Path
-    """Statically linked, for any host of this machine's architecture."""
-
-    @property
-    def all(self) -> tuple[Path, ...]:
-        return (
-            self.worker,
-            self.bpf,
-            self.heartbeat,
-            self.receiver,
-            self.counts,
-            self.drops,
-            self.bpf_load,
-            self.vectors,
-            self.relay,
-            self.routes,
-            self.requests,
-            self.network,
-        )
 
     @property
     def for_steps(self) -> Mapping[str, Path]:
         """Programs that the steps of a scenario may start, by their names."""
         return {one.name: one for one in (self.relay, self.routes)}
+
+
+_NAMES = (
+    "pdrgate-traffic", "traffic.bpf.o",
+    *(f"pdrgate-{field.name.replace('_', '-')}" for field in fields(NativeParts)[2:]),
+)  # fmt: skip
+"""Files of `NativeParts`, in its order."""
 
 
 def build(cache: Path | None = None) -> NativeParts:
@@ -87,21 +70,8 @@ def build(cache: Path | None = None) -> NativeParts:
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = (cache or cache_folder()) / f"native-{digest.hexdigest()}"
-    programs = (
-        "heartbeat",
-        "receiver",
-        "counts",
-        "drops",
-        "bpf-load",
-        "vectors",
-        "relay",
-        "routes",
-        "requests",
-        "network",
-    )
-    names = ("pdrgate-traffic", "traffic.bpf.o", *(f"pdrgate-{name}" for name in programs))
-    parts = NativeParts(*(folder / name for name in names))
-    if all(part.exists() for part in parts.all):
+    parts = NativeParts(*(folder / name for name in _NAMES))
+    if all((folder / name).exists() for name in _NAMES):
         return parts
     for compiler, packages in _PACKAGES.items():
         if shutil.which(compiler) is None:
@@ -109,36 +79,29 @@ def build(cache: Path | None = None) -> NativeParts:
                 f"building the traffic generator needs {compiler}, which is not on PATH; "
                 f"{how_to_install(f'{packages} libbpf-dev')}"
             )
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        multiarch = f"/usr/include/{platform.machine()}-linux-gnu"
-        _compile(
-            [
-                "clang",
-                "-O2",
-                "-g",
-                "-target",
-                "bpf",
-                "-mcpu=v3",
-                f"-I{multiarch}",
-                "-c",
-                str(_SOURCES / "traffic.bpf.c"),
-            ],
-            parts.bpf,
-        )
-        _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "worker.c"), "-lbpf", "-pthread"], parts.worker)
-        _compile(["gcc", "-O2", "-Wall", str(_SOURCES / "heartbeat.c"), "-pthread"], parts.heartbeat)
-        for name, static, libraries in (
-            ("receiver.c", parts.receiver, ()), ("counts.c", parts.counts, ()),
-            ("vectors.c", parts.vectors, ()), ("drops.c", parts.drops, ()),
-            ("bpf_load.c", parts.bpf_load, _libbpf()), ("routes.c", parts.routes, ()),
-            ("requests.c", parts.requests, ()), ("network.c", parts.network, ()),
-        ):  # fmt: skip
-            _compile(["gcc", "-Os", "-Wall", "-static", "-s", str(_SOURCES / name), *libraries], static)
-        relay = [str(_SOURCES / name) for name in ("relay.c", "relay_xdp.c")]
-        _compile(["gcc", "-Os", "-Wall", "-static", "-s", *relay], parts.relay)
+    headers = f"-I/usr/include/{platform.machine()}-linux-gnu"
+    try:
+        with compiling(folder):
+            compile_to(
+                parts.bpf, ("clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", headers, "-c", *_sources("traffic.bpf"))
+            )
+            compile_to(parts.worker, ("gcc", "-O2", "-Wall", *_sources("worker"), "-lbpf", "-pthread"))
+            compile_to(parts.heartbeat, ("gcc", "-O2", "-Wall", *_sources("heartbeat"), "-pthread"))
+            for field in fields(NativeParts)[3:]:
+                more = _sources("relay_xdp") if field.name == "relay" else ()
+                libraries = _libbpf() if field.name == "bpf_load" else ()
+                command = ("gcc", "-Os", "-Wall", "-static", "-s", *_sources(field.name), *more, *libraries)
+                compile_to(getattr(parts, field.name), command)
+    except CompilerError as error:
+        raise TestbedError(
+            f"building the traffic generator failed: {error}; a missing <bpf/…> header comes with: apt-get install "
+            "libbpf-dev"
+        ) from error
     return parts
+
+
+def _sources(name: str) -> tuple[str, ...]:
+    return (str(_SOURCES / f"{name}.c"),)
 
 
 def _libbpf() -> tuple[str, ...]:
@@ -147,16 +110,3 @@ def _libbpf() -> tuple[str, ...]:
         ("gcc", "-print-file-name=libzstd.a"), capture_output=True, text=True, check=False, env=child_environment()
     ).stdout.strip()
     return ("-lbpf", "-lelf", "-lz", *(("-lzstd",) if Path(zstd).is_absolute() else ()))
-
-
-def _compile(command: list[str], output: Path) -> None:
-    partial = output.with_name(output.name + ".part")
-    command = [*command, "-o", str(partial)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
-    if done.returncode:
-        complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
-        raise TestbedError(
-            f"building the traffic generator failed: {command[0]}: {complaint}; "
-            "a missing <bpf/…> header comes with: apt-get install libbpf-dev"
-        )
-    partial.rename(output)

@@ -78,7 +78,8 @@ class LivingBoots(KnownBuilds):
                 self._suts.codes.keep(suts.values())
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
-            self._session.observer.said(f"living boot {pair} of the {failed.side} failed: {failed.error}")
+            if not self._suts.given_up(failed.side):
+                self._session.observer.said(f"living boot {pair} of the {failed.side} failed: {failed.error}")
             self._suts.lost(failed.side, pair)
             return Replicates((failed.result(pair),))
         finally:

@@ -23,6 +23,9 @@ AT_ONCE = 2
 """Pairs that are measured at the same time."""
 _KEPT = 4
 """Pairs that stay up for the next scenario. Few scenarios need those beyond them, and each guest holds memory."""
+_ENOUGH = 4
+"""Boots of a build that fail while none of it has come up. It is booted no more: no build holds up a machine by dying
+in each scenario anew, or by saying nothing until patience ends."""
 
 _COMPARED = (1, 2)
 """Pairs whose memory is compared: two boots of a kernel show what differs from boot to boot by itself."""
@@ -34,7 +37,8 @@ OfPair = tuple[Side, int]
 class LivingSuts:
     """Pairs of SUTs, one of each build, that are booted when they are asked for first and stay until the session ends.
 
-    One that has died is booted anew the next time: it costs the scenario that it died of, and no other.
+    One that has died is booted anew the next time: it costs the scenario that it died of, and no other. A build of
+    which none comes up is given up: its last failure answers for all further scenarios.
     """
 
     def __init__(self, session: Session, builds: Mapping[Side, Build]) -> None:
@@ -53,6 +57,8 @@ class LivingSuts:
         self.came_up: set[Side] = set()
         """Sides of which a SUT has come up, whatever became of it."""
         self._session = session
+        self._failed: dict[Side, list[TestbedError]] = {side: [] for side in SIDES}
+        """Failures of each build's boots while none of it has come up."""
         self._up: dict[OfPair, Testbed] = {}
         self._going_on: list[Future[object]] = []
         self._variables: Mapping[str, tuple[str, ...]] | None = None
@@ -67,6 +73,9 @@ class LivingSuts:
     def pairs(self, numbers: Sequence[int]) -> Mapping[OfPair, Testbed]:
         """Both SUTs of some pairs; what is not up is booted, all at once. Raises BootError."""
         self.settle()
+        for side in SIDES:
+            if self.given_up(side):
+                raise BootError(side, self._failed[side][-1])
         for side, number in [one for one in self._up if one[1] > _KEPT and one[1] not in numbers]:
             self.lost(side, number)
         wanted: list[OfPair] = [(side, number) for number in numbers for side in SIDES]
@@ -87,8 +96,10 @@ class LivingSuts:
                 self.came_up.add(one[0])
             except TestbedError as error:
                 self.lost(*one)
+                self._failed[one[0]].append(error)
                 failed.append(BootError(one[0], error))
         if failed:
+            self._give_up({one.side for one in failed})
             raise failed[0]
         return {one: self._up[one] for one in wanted}
 
@@ -104,6 +115,10 @@ class LivingSuts:
         if self._variables is None:
             self._variables = self.codes.boot_differences(self.pairs(_COMPARED))
         return self._variables.get(scenario)
+
+    def given_up(self, side: Side) -> bool:
+        """Whether a build is booted no more, for none of its boots has come up."""
+        return side not in self.came_up and len(self._failed[side]) >= _ENOUGH
 
     def meanwhile(self, done: Iterable[Callable[[], object]]) -> None:
         """Have something done on SUTs while what they have told is judged; whoever wants one next waits for it."""
@@ -127,6 +142,13 @@ class LivingSuts:
         self.several_cpus.close()
         while self._up:
             self._leave(self._up.popitem()[1])
+
+    def _give_up(self, sides: Iterable[Side]) -> None:
+        for side in filter(self.given_up, sides):
+            self.several_cpus.give_up()
+            self._session.observer.said(
+                f"none of {len(self._failed[side])} boots of the {side} has come up: it is booted no more"
+            )
 
     def _ready(self, one: OfPair) -> None:
         testbed = self._up[one]

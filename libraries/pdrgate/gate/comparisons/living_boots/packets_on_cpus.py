@@ -6,11 +6,11 @@ The guests of pairs have one CPU, whose speed can be held. What several CPUs sha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import replace
 
 from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.sut.prepared_sut import PreparedSut
+from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import Ask
 from pdrgate.measurands.memory.memory_result import memory_result
 from pdrgate.measurands.memory.memory_trials import memory_of
@@ -35,13 +35,6 @@ BOOTS = 2
 """Times that guests are booted, where one of them ends before all is seen."""
 
 
-def await_all(coming: Sequence[Future[None]]) -> None:
-    """Wait until all of it has ended. Raises what the first one raises."""
-    wait(coming)
-    for one in coming:
-        one.result()
-
-
 def see_packets(sut: PreparedSut, cpus: int, trials: int = 1) -> None:
     """Trials of a SUT of so many CPUs; one that tells nothing is made again. Raises TestbedError."""
     for _ in range(trials):
@@ -57,6 +50,9 @@ def run_in_lockstep(
     """Trials in which the CPUs of SUTs execute in turn. What goes wrong costs the scaling alone: ``lose`` gets it.
 
     They end with a SUT that tells nothing, however often it is tried: programs read its packets, as a rule.
+
+    Raises:
+        GuestError: a SUT died.
     """
     try:
         for phase in phases:
@@ -67,6 +63,8 @@ def run_in_lockstep(
                     return
     except PdrGateError as error:
         lose(f"how much more {cpus} CPUs handle was not measured: {error}")
+        if isinstance(error, GuestError):
+            raise
 
 
 def not_shared(why: object) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pdrgate.data_paths.standing_base import StandingBase
+from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.packets_on_cpus import (
     BOOTS,
-    await_all,
     not_shared,
     run_in_lockstep,
     see_packets,
@@ -19,10 +19,12 @@ from pdrgate.gate.comparisons.living_boots.packets_on_cpus import (
 )
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
 from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
+from pdrgate.guests.guest import GuestError
 from pdrgate.measurands import BuildSeen, Rule, changes_by_rule
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import memory_of
@@ -30,8 +32,8 @@ from pdrgate.measurands.memory.scaling import LOCKSTEP_TRIALS
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import ChangeResult, Findings, MemoryResult, Side
-from pdrgate.results.verdict import Verdict
+from pdrgate.results.model import BootResult, ChangeResult, Findings, MemoryResult, Side
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Stands, Testbed
 from pdrgate.values.errors import PdrGateError
@@ -40,6 +42,8 @@ _ONCE = 2
 """Trials of each build where a comparison boots such guests for itself."""
 _IN_DOUBT = 3
 """Trials more of each build where the first leaves doubt that both do the same, and of the boots after those."""
+_ENOUGH = 2
+"""Scenarios in which the candidate dies each time while none of its SUTs has come up. It is booted no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +93,42 @@ class SeveralCpuSuts:
         self._cpus = 0
         """How many each has; 0 where the testbed has none."""
         self._begun: _Begun | None = None
+        self._given_up = False
+        self._came_up = False
+        """Whether both have ever been set up for a scenario."""
+        self._dead: list[SeveralCpusSeen] = []
+        """What scenarios came to in which the candidate died each time, while none of its SUTs had come up."""
+        self._died: list[BootResult] = []
+        """SUTs that have died since a scenario was begun to be measured."""
         self._going_on: list[Future[None]] = []
 
     def begin(self, task: ComparisonTask) -> None:
         """Have both come up and be set up for a scenario while other things are done; `told` waits for them."""
+        if self._given_up:
+            return
         with contextlib.suppress(PdrGateError):  # it is tried again, and told, when its turn comes
             self._begin(task)
 
     def told(self, task: ComparisonTask) -> SeveralCpusSeen:
         """What both builds show; nothing where the testbed has no such SUT."""
+        if len(self._dead) >= _ENOUGH:
+            return self._dead[-1]
         made, lost = self._made(task, _doubtful)
-        found = seen_of_both(made, self._trials, lost)
-        if not _worse(found.results):
+        found = replace(seen_of_both(made, self._trials, lost), crash=self._crash(task))
+        if found.crash is not None and not self._came_up:
+            self._dead.append(found)
+            self._given_up = len(self._dead) >= _ENOUGH
+        if found.crash is not None or not _worse(found.results):
             return found
         self._session.observer.said("several CPUs show something to be worse: both builds are booted once more")
         self._end()
         again, lost = self._made(task, lambda seen: True)
-        return seen_of_both({side: [*made[side], *again[side]] for side in SIDES} if again else {}, self._trials, lost)
+        both = {side: [*made[side], *again[side]] for side in SIDES} if again else {}
+        return replace(seen_of_both(both, self._trials, lost), crash=self._crash(task))
+
+    def give_up(self) -> None:
+        """Begin nothing from now on before it is asked for: one of the builds does not come up."""
+        self._given_up = True
 
     def close(self) -> None:
         """End both, and what sets them up; may be called twice."""
@@ -144,8 +167,28 @@ class SeveralCpuSuts:
         for side in lost:
             begun.suts[side].abandon()
         self._go_on(begun, lost)
-        await_all([*begun.coming.values()])
+        self._await(begun.coming)
+        self._came_up = True
         return begun.suts
+
+    def _await(self, coming: Mapping[Side, Future[None]]) -> None:
+        """Wait until all of it has ended, and note whose SUT has died. Raises what the first one raises."""
+        wait(coming.values())
+        for side, one in coming.items():
+            if isinstance(error := one.exception(), GuestError):
+                self._died.append(BootError(side, error).result(1))
+        for one in coming.values():
+            one.result()
+
+    def _crash(self, task: ComparisonTask) -> Judgement | None:
+        """The verdict on a candidate that dies where it has several CPUs, each time, beside a baseline that does not.
+
+        Otherwise a kernel would hide what several CPUs do to each other by dying there.
+        """
+        found = too_many_failed(self._died, task.labels, baseline_came_up=not task.one_content)
+        if found is None or found.verdict is not Verdict.CRASH:
+            return None
+        return Judgement(found.verdict, f"with {self._cpus} CPUs: {found.reason}")
 
     def _made(
         self, task: ComparisonTask, in_doubt: Callable[[TrialsOfBoth], bool]
@@ -157,6 +200,7 @@ class SeveralCpuSuts:
         """
         made: TrialsOfBoth = {}
         lost: list[str] = []
+        self._died.clear()
         for _ in range(BOOTS):
             lost.clear()
             try:
@@ -166,7 +210,10 @@ class SeveralCpuSuts:
                     self._see(suts, _IN_DOUBT, _MORE_TURNS, lost.append)
                 made = _of(suts)
             except PdrGateError as error:
-                lost.append(not_shared(error))
+                if lost:  # in lockstep, when what they share was seen
+                    made = _of(suts)
+                else:
+                    lost.append(not_shared(error))
             if not lost:
                 self._put_back()
                 break
@@ -179,9 +226,11 @@ class SeveralCpuSuts:
         self, suts: Mapping[Side, PreparedSut], trials: int, turns: Sequence[Phase], lose: Callable[[str], None]
     ) -> None:
         """Make trials of both at once, beside nothing else: the slower one is, the more often its clock ticks."""
-        await_all([self._workers[side].submit(see_packets, sut, self._cpus, trials) for side, sut in suts.items()])
-        cpus = self._cpus
-        await_all([self._workers[side].submit(run_in_lockstep, [sut], cpus, lose, turns) for side, sut in suts.items()])
+        cpus, workers = self._cpus, self._workers
+        self._await({side: workers[side].submit(see_packets, sut, cpus, trials) for side, sut in suts.items()})
+        self._await(
+            {side: workers[side].submit(run_in_lockstep, [sut], cpus, lose, turns) for side, sut in suts.items()}
+        )
 
     def _put_back(self) -> None:
         """Have both put back to what they were before the scenario, while other things are done."""

@@ -11,11 +11,11 @@ from pdrgate.measurands import Description, PartialDropRate
 from pdrgate.record.phase import OF_CURVE, SPECIAL, Phase
 from pdrgate.record.trial import Trial, by_boot
 from pdrgate.replication import Contradiction, Standing
-from pdrgate.results.model import Side
+from pdrgate.results.model import CheckResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import Assessment, assess
 from pdrgate.stability import StabilityVerdict as Stability
-from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION, StabilityCheck
+from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION
 from pdrgate.stability.drift import PACKETS_PER_SECOND
 from pdrgate.stability.series_checks import one_level, one_level_each, one_level_within, steady
 from pdrgate.stability.slow_boots import SlowBoots, slow_boots
@@ -37,9 +37,9 @@ class PairsShape:
     pairs: int
     assessments: Mapping[Side, Assessment]
     """Assessments of each build's load-loss curve over all boots; a closed loop has none."""
-    levels: tuple[StabilityCheck, ...]
+    levels: tuple[CheckResult, ...]
     """Checks of each build's values from boot to boot, and within boots."""
-    ratios: tuple[StabilityCheck, ...]
+    ratios: tuple[CheckResult, ...]
     """Checks of the builds' ratios from pair to pair."""
     contradictions: tuple[Contradiction, ...] = ()
     """What the ratios of earlier tries contradict; they do not count therefore."""
@@ -146,13 +146,13 @@ def shape_of(
 
 def _over_boots(
     measurands: Sequence[Description], tries: Sequence[SamplesBySide]
-) -> tuple[list[StabilityCheck], list[StabilityCheck], list[SlowBoots]]:
+) -> tuple[list[CheckResult], list[CheckResult], list[SlowBoots]]:
     """The checks on levels and on ratios of what is timed, and whose slow boots there are.
 
     What the order of a pair's boots does is in neither: it is no flip of a build, and no wandering of a ratio.
     """
-    ratios: list[StabilityCheck] = []
-    levels: list[StabilityCheck] = []
+    ratios: list[CheckResult] = []
+    levels: list[CheckResult] = []
     slow: list[SlowBoots] = []
     for name, unit in ((one.name, one.unit) for one in measurands if one.essential):
         told = [_without_order(one[name]) for one in tries]
@@ -178,7 +178,7 @@ def _without_order(own: Mapping[Side, tuple[float, ...]]) -> Mapping[Side, tuple
 
 def _levels(
     name: str, own: Mapping[Side, tuple[float, ...]], both: tuple[float, ...], unit: str = PACKETS_PER_SECOND
-) -> tuple[list[StabilityCheck], SlowBoots | None]:
+) -> tuple[list[CheckResult], SlowBoots | None]:
     """Whether the boots of each build have one level; none where the machine moves both builds alike.
 
     A minority of slow boots is told in its place: of both builds alike it is the testbed's, and what it does to the

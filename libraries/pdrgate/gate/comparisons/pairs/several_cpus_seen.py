@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pdrgate.results.model import MemoryResult, Side
+from pdrgate.results.verdict import Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,5 @@ class SeveralCpusSeen:
     """What is known of both builds, or nothing."""
     unmeasured: tuple[str, ...] = ()
     """What was to be measured and was not, each with why, in a sentence."""
+    crash: Judgement | None = None
+    """That the candidate's guests died, each time, and the baseline's did not."""

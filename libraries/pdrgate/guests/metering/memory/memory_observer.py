@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -27,7 +26,6 @@ from pdrgate.guests.metering.memory.naming.line_names import (
     fields_by_function,
 )
 from pdrgate.guests.metering.symbols import KernelSymbols
-from pdrgate.hosts.host import HostError
 from pdrgate.observers.function_names import OTHERS, PROGRAM, is_thunk
 from pdrgate.observers.kernel_roles import (
     INTERRUPT_RETURN,
@@ -62,8 +60,6 @@ _LEAST = 0.02
 """Instructions for a packet, for a function to be kept by itself, where it touches no line."""
 _MOST = float(1 << 62)
 """A count that no trial comes to, and that fits into 64 bits with any other."""
-_HEEDED = 30.0
-"""Seconds in which a guest has nothing to do for a moment, however busy this machine is."""
 
 
 class MemoryObserver:
@@ -101,24 +97,17 @@ class MemoryObserver:
         self._meter.set_areas(self._known)
         marks = memory_marks(symbols, takes_packets_up(self._counting.latest), _OF_PROGRAMS)
         self._meter.begin(self._levels, marks, WARM)
-        self._wait()
+        self._meter.wait(self._nudge, "no memory trial could begin or end")
 
     def end(self) -> Observation:
         symbols = self._counting.symbols
         if symbols is None:
             return Observation()
         self._meter.end()
-        self._wait()
+        self._meter.wait(self._nudge, "no memory trial could begin or end")
         touched = self._meter.touched()
         names = self._names(symbols, self._known, touched.listed)
         return Observation(memory=memory_seen(touched, symbols, self._levels, names.names, names.missing))
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _HEEDED
-        while not self._meter.heeded:
-            if time.monotonic() > deadline:
-                raise HostError(f"the guest was busy for {_HEEDED:g} s: no memory trial could begin or end")
-            self._nudge()
 
 
 def memory_marks(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +11,15 @@ import numpy.typing as npt
 from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.plugin_memory import PluginMemory
+from pdrgate.hosts.host import HostError
 
 MARKS, AREAS, PLACES = 256, 32, 1 << 18
 """The most of each."""
 CODE_MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
 AREA = np.dtype([("first", "<u8"), ("last", "<u8"), ("kind", "<u8")])
+
+
+_HEEDED = 30.0
 
 
 class TrialMemory(PluginMemory):
@@ -45,6 +50,22 @@ class TrialMemory(PluginMemory):
     def heeded(self) -> bool:
         """Whether what was asked for last is so."""
         return self._get("heeded") == self._asked
+
+    def wait(self, nudge: Callable[[], object], what: str) -> None:
+        """Wait until what was asked for last is so, which takes a moment in which no CPU has anything to do.
+
+        Args:
+            nudge: has the guest do something, after which it has nothing to do.
+            what: what could not be, in words: ``no memory trial could begin or end``.
+
+        Raises:
+            HostError: it was not so for half a minute, however busy this machine is.
+        """
+        deadline = time.monotonic() + _HEEDED
+        while not self.heeded:
+            if time.monotonic() > deadline:
+                raise HostError(f"the guest was busy for {_HEEDED:g} s: {what}")
+            nudge()
 
     def _listed(self, at: int, room: int, places: int) -> npt.NDArray[np.void]:
         """The sound lines in a table of ``room`` lines from byte ``at`` on, of ``places`` places."""

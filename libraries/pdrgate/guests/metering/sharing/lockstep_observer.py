@@ -6,7 +6,6 @@ instructions take, and those of another one while it has nothing to do.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +15,6 @@ from pdrgate.guests.metering.memory.memory_meter import Role
 from pdrgate.guests.metering.sharing.sharing_meter import SharingMeter
 from pdrgate.guests.metering.sharing.sharing_observer import sharing_marks
 from pdrgate.guests.metering.symbols import KernelSymbols
-from pdrgate.hosts.host import HostError
 from pdrgate.observers.kernel_roles import DEVICE_INTERRUPT
 from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import Observation
@@ -32,8 +30,6 @@ _FEWEST = 384
 """Fewest packets in between for a result."""
 _BY_PROGRAMS = 0.02
 """The share of the time that programs may execute for: what they do for packets takes no time here."""
-_HEEDED = 30.0
-"""Seconds in which all CPUs have nothing to do for a moment, however busy this machine is."""
 
 
 class LockstepObserver:
@@ -61,21 +57,14 @@ class LockstepObserver:
         self._lead(self._cpus)
         devices = [(at, int(Role.INTERRUPT)) for at in DEVICE_INTERRUPT.entries(self._symbols)]
         self._meter.begin_timed([*sharing_marks(self._symbols), *devices], LOCKSTEP_TURN)
-        self._wait()
+        self._meter.wait(self._nudge, "its CPUs could not begin or end to take turns")
 
     def end(self) -> Observation:
         self._meter.end()
-        self._wait()
+        self._meter.wait(self._nudge, "its CPUs could not begin or end to take turns")
         self._lead(0)
         counts = taken_in_time(self._meter.taken(), self._cpus, self._meter.by_programs)
         return Observation(dict.fromkeys(counts, 0), counts)
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _HEEDED
-        while not self._meter.heeded:
-            if time.monotonic() > deadline:
-                raise HostError(f"the guest was busy for {_HEEDED:g} s: its CPUs could not begin or end to take turns")
-            self._nudge()
 
 
 def taken_in_time(taken: npt.NDArray[np.void], cpus: int, by_programs: int) -> Reading:
@@ -97,7 +86,8 @@ def taken_in_time(taken: npt.NDArray[np.void], cpus: int, by_programs: int) -> R
         return {}
     took = np.bincount(taken["cpu"][_WARM:last].astype(np.int64), minlength=cpus)
     reading: dict[Counter, int] = {}
-    for place, cpu in ((Place.vcpu(cpu), cpu) for cpu in range(cpus)):
+    for cpu in range(cpus):
+        place = Place("vcpu", str(cpu))
         reading |= {
             Counter(place, "packets"): int(took[cpu]),
             Counter(place, "turn_instructions"): int(passed["time"][cpu]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,7 +19,6 @@ from pdrgate.guests.metering.sharing.sharing_meter import (
     SharingMeter,
 )
 from pdrgate.guests.metering.symbols import KernelSymbols
-from pdrgate.hosts.host import HostError
 from pdrgate.observers.kernel_roles import (
     CLOCK_GOES_ON,
     INTERRUPT_OF_CPU,
@@ -38,8 +36,6 @@ SHARED_WITHIN = 100_000
 """Instructions of each CPU, some thirty packets: what a CPU touched before them, another takes from nobody."""
 _LEAST_PACKETS = 256
 """Fewest packets of a trial for a result."""
-_HEEDED = 30.0
-"""Seconds in which all CPUs have nothing to do for a moment, however busy this machine is."""
 
 
 class SharingObserver:
@@ -67,23 +63,14 @@ class SharingObserver:
         self._known = self._areas()
         self._meter.set_areas(self._known)
         self._meter.begin(sharing_marks(self._symbols), TURN, SHARED_WITHIN * self._meter.cpus)
-        self._wait()
+        self._meter.wait(self._nudge, f"no trial on {self._meter.cpus} CPUs could begin or end")
 
     def end(self) -> Observation:
         self._meter.end()
-        self._wait()
+        self._meter.wait(self._nudge, f"no trial on {self._meter.cpus} CPUs could begin or end")
         shared = self._meter.shared()
         names = self._names(self._symbols, self._known, shared.listed)
         return Observation(memory=sharing_seen(shared, self._symbols, names.names, names.missing))
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _HEEDED
-        while not self._meter.heeded:
-            if time.monotonic() > deadline:
-                raise HostError(
-                    f"the guest was busy for {_HEEDED:g} s: no trial on {self._meter.cpus} CPUs could begin or end"
-                )
-            self._nudge()
 
 
 def sharing_marks(symbols: KernelSymbols) -> list[tuple[int, int]]:
