@@ -20,6 +20,7 @@ from path_page import paths_page
 from pdrgate.cli.gate import gate
 from pdrgate.gate.run.declaration import By, Declaration, declarations
 from pdrgate.gate.run.options import RunOptions
+from pdrgate.gate.run.run_settings import keys
 
 ROOT = Path(__file__).parents[2]
 """A checkout."""
@@ -34,7 +35,9 @@ _PAGES: Mapping[str, str] = {
 _MATRIX = ("testbed", "scenarios", "wait")
 """Options that the matrix of the Jenkinsfile sets."""
 _OPTIONS = declarations(RunOptions)
-_PIPELINES = tuple(one for one in _OPTIONS.values() if By.PIPELINE in one.said.by)
+_KEYS = keys()
+_ALL = (*_OPTIONS.values(), *(one for name, one in _KEYS.items() if name not in _OPTIONS))
+_PIPELINES = tuple(one for one in _ALL if By.PIPELINE in one.said.by)
 
 
 def reference_table() -> Iterator[str]:
@@ -45,8 +48,7 @@ def reference_table() -> Iterator[str]:
         name = parameter.name or ""
         names = ", ".join(f"`{one}`" for one in parameter.opts)
         if one := _OPTIONS.get(name):
-            form, default, told = one.form, one.default_text, one.said.page or _clause(one.said.help)
-            flag = one.flag
+            form, default, told, flag = one.form, one.default_text, one.said.words, one.flag
         else:
             assert isinstance(parameter, click.Option)
             form, flag = parameter.metavar or "FORM", parameter.is_flag
@@ -56,10 +58,24 @@ def reference_table() -> Iterator[str]:
         yield f"| {shown} | {default} | {told} |"
 
 
+def keys_table() -> Iterator[str]:
+    """The keys that docs/reference.md lists, with the file that each stands in."""
+    yield "| key | in the file of | default | meaning |"
+    yield "|---|---|---|---|"
+    for name, one in sorted(_KEYS.items()):
+        form = " or ".join((one.form, *filter(None, one.besides))) if not one.choices else "|".join(one.choices)
+        shown = form.replace("|", "\\|")
+        file = "a testbed" if By.TESTBED in one.said.by else "a scenario"
+        default = one.default_text or ("false" if one.flag else "")
+        yield f"| `{name}={shown}` | {file} | {default} | {one.said.words} |"
+
+
 def environment_lists() -> Iterator[str]:
-    """The variables of ci/gate-from-env, as the names of their options."""
-    yield f"valued=({' '.join(one.option[2:] for one in _PIPELINES if not one.flag)})"
-    yield f"flags=({' '.join(one.option[2:] for one in _PIPELINES if one.flag)})"
+    """The variables of ci/gate-from-env, as the names of their options and of their keys."""
+    options = [one for one in _PIPELINES if not one.is_key]
+    yield f"valued=({' '.join(one.option[2:] for one in options if not one.flag)})"
+    yield f"flags=({' '.join(one.option[2:] for one in options if one.flag)})"
+    yield f"keys=({' '.join(one.name for one in _PIPELINES if one.is_key)})"
 
 
 def gate_options() -> Iterator[str]:
@@ -69,9 +85,10 @@ def gate_options() -> Iterator[str]:
             opt for one in gate.params if isinstance(one, click.Option) and one.is_flag is flag for opt in one.opts
         )
         yield from textwrap.wrap(f"{name}=({' '.join(spelled)})", 116, subsequent_indent="    ", break_on_hyphens=False)
+    yield from textwrap.wrap(f"keys=({' '.join(sorted(_KEYS))})", 116, subsequent_indent="    ")
     yield "declare -A choices=("
     for one in _OPTIONS.values():
-        if one.choices:
+        if one.choices and not one.is_key:
             yield f"    [{one.option}]='{' '.join(one.choices)}'"
     yield ")"
 
@@ -79,7 +96,7 @@ def gate_options() -> Iterator[str]:
 def action_inputs() -> Iterator[str]:
     """The inputs of action.yml."""
     for one in _PIPELINES:
-        yield f"  {one.option[2:]}:"
+        yield f"  {_input(one)}:"
         yield f"    description: {json.dumps(_described(one))}"
         yield "    default: ''"
 
@@ -87,7 +104,12 @@ def action_inputs() -> Iterator[str]:
 def action_environment() -> Iterator[str]:
     """How action.yml hands its inputs to ci/gate-from-env."""
     for one in _PIPELINES:
-        yield f"        {one.variable}: ${{{{ inputs.{one.option[2:]} }}}}"
+        yield f"        {one.variable}: ${{{{ inputs.{_input(one)} }}}}"
+
+
+def _input(one: Declaration) -> str:
+    """The name of an input of action.yml."""
+    return one.name if one.is_key else one.option[2:]
 
 
 def jenkins_parameters() -> Iterator[str]:
@@ -118,7 +140,7 @@ def _clause(sentence: str) -> str:
 
 def _described(one: Declaration) -> str:
     """The help, with the values that there are and the default: an empty one is left to the gate."""
-    parts = [one.said.help]
+    parts = [one.help]
     if one.flag:
         parts.append("Set by true.")
     if one.choices:
@@ -129,7 +151,7 @@ def _described(one: Declaration) -> str:
 
 
 _LISTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
-    "docs/reference.md": (("options", reference_table),),
+    "docs/reference.md": (("options", reference_table), ("keys", keys_table)),
     "docs/paths.md": (("paths", paths_page),),
     "ci/gate": (("options", gate_options),),
     "ci/gate-from-env": (("options", environment_lists),),

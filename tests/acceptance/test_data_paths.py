@@ -99,7 +99,9 @@ def test_tcp_is_compared_with_its_imported_predecessor(
 def test_a_slower_program_is_a_regression(tmp_path: Path) -> None:
     """pdrgate's own router against one that looks every packet's route up eight times."""
     good, slow = own_build("xdp_router"), own_build("xdp_router", ("LOOKUPS=8",))
-    ended = gate(tmp_path, "--bpf", str(slow.path), "--against", str(good.path), "--boots", "4", "--tolerance", "5%")
+    ended = gate(
+        tmp_path, "--bpf", str(slow.path), "--against", str(good.path), "--set", "boots=4", "--tolerance", "5%"
+    )
     assert ended.result["verdict"] in {"REGRESSION"} | UNDECIDED, ended.stdout + ended.stderr
     (entry,) = ended.result["scenarios"]
     assert [side["build"] for side in entry["sides"]] == [good.label, slow.label]

@@ -23,7 +23,11 @@ MEASURANDS = {
 """By what is measured."""
 
 
-ASKED = {"latency": ("--latency",), "soak": ("--soak", "20s"), "mrr": ("--measure", "mrr")}
+ASKED = {
+    "latency": ("--set", "latency=true"),
+    "soak": ("--measure", "soak", "--set", "soak=20s"),
+    "mrr": ("--measure", "mrr"),
+}
 """What a run of each is asked for."""
 
 
@@ -94,7 +98,7 @@ def collector(tmp_path, monkeypatch):
 
 @_BINDINGS
 def test_retis_looks_in_one_trial_more(simulated_gate, collector):
-    ended = simulated_gate("--retis", "--profile", "smoke")
+    ended = simulated_gate("--set", "retis=true", "--profile", "smoke")
     assert ended.code == 0, ended.stdout + ended.stderr
     (entry,) = ended.result["scenarios"]
     trial = json.loads((ended.folder / "trials.jsonl").read_text().splitlines()[-1])
@@ -140,7 +144,7 @@ Is Searched
 def test_each_look_of_a_run_keeps_its_events(simulated_gate, collector, tmp_path):
     """Of a scenario that is measured twice."""
     (suite := tmp_path / "twice.robot").write_text(_TWICE.format(root=ROOT))
-    ended = simulated_gate("--retis", "--profile", "smoke", "--scenario", "all", "--suite", str(suite))
+    ended = simulated_gate("--set", "retis=true", "--profile", "smoke", "--scenario", "all", "--suite", str(suite))
     scenarios = ended.result["scenarios"]
     assert [one["name"] for one in scenarios] == ["ipv6-routing-1cpu-4096-64B"] * 2, ended.stdout
     files = [one["drops"]["file"] for one in scenarios]
@@ -149,7 +153,7 @@ def test_each_look_of_a_run_keeps_its_events(simulated_gate, collector, tmp_path
 
 
 def test_a_sut_that_becomes_slower_is_found_by_a_soak(simulated_gate):
-    ended = simulated_gate("--soak", "100s", "--profile", "smoke", drift=-0.002)
+    ended = simulated_gate("--measure", "soak", "--set", "soak=100s", "--profile", "smoke", drift=-0.002)
     assert ended.code == 1, ended.stdout
     assert ended.result["verdict"] == "UNSTABLE"
     assert ", first loss after " in ended.result["reason"]
@@ -170,6 +174,8 @@ def test_each_is_exported(runs, name, metric):
 
 def test_latency_of_any_scenario(simulated_gate):
     """By an option of the run; it is another question than without."""
-    ended = simulated_gate("--latency", "--latency-tolerance", "50%", "--profile", "smoke")
+    ended = simulated_gate(
+        "--set", "latency=true", "--set", "latency_tolerance=50%", "--profile", "smoke"
+    )  # fmt: skip
     assert ended.result["scenarios"][0]["name"] == "ipv6-routing-1cpu-4096-64B-latency"
-    assert "--latency --latency-tolerance 50%" in ended.result["command"]
+    assert "--set latency=true --set latency_tolerance=50%" in ended.result["command"]

@@ -165,7 +165,8 @@ def test_two_programs_are_compared_on_a_kernel_that_is_named(tmp_path: Path) -> 
         command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", f"-DCLOCKS={clocks}")
         subprocess.run((*command, "-c", "some.c", "-o", f"reads{clocks}.o"), cwd=tmp_path, check=True)
     builds = ("--bpf", str(tmp_path / "reads20.o"), "--against", str(tmp_path / "reads1.o"))
-    asked = ("--kernel", "linux-image-cloud-amd64", *builds, "--fate", "returned", "--boots", "3", "--wait", "5 min")
+    asked = ("--kernel", "linux-image-cloud-amd64", *builds, "--wait", "5 min")
+    asked += ("--set", "fate=returned", "--set", "boots=3")
     ended = forked(["gate", "--output", str(tmp_path / "runs"), "--profile", "smoke", *asked], tmp_path / "runs")
     assert ended.result["verdict"] in UNDECIDED | {"REGRESSION"}, ended.stdout + ended.stderr
     (found,) = ended.result["scenarios"]

@@ -308,7 +308,7 @@ MISTAKES = {
     "Measure Load    0 pps    1 s": "a trial at a load of 0.0 packets/s has no meaning; give a load above 0",
     "Search Partial Drop Rate    width=0%": "a width of 0.000% would never be reached; use one above 0 %",
     "Search Partial Drop Rate    loss=100%": "a loss ratio of 100.000% has no meaning",
-    "Set Receive Buffers    0": "a receive buffer of 0 packets makes no sense",
+    "Set Receive Buffers    0": "buffer: 0 is no whole number from 1 to 1000000",
     "Set Frame Size    20": "frame size 20 is out of range; use 64 to 1518 bytes",
     "Set Data Path    ipx-routing": "there is no data path 'ipx-routing'; there are ipv6-routing, ipv4-routing, ",
     "Pin Interrupts    3 cpus": "'3 cpus'",

@@ -71,7 +71,7 @@ def measure(tags: Sequence[str], kernel: str, folder: Path) -> None:
     """Compare a kernel with itself on some paths; what it comes to is in the folder."""
     subprocess.run(
         [PDRGATE, "gate", "--kernel", kernel, "--against", kernel, "--scenario", "OR".join(tags), "--afresh",
-         "--order", "1", "--quiet", "--output", folder],
+         "--set", "order=1", "--quiet", "--output", folder],
         check=False, stdout=subprocess.DEVNULL,
     )  # fmt: skip
 

@@ -193,7 +193,7 @@ def early_loss(folder: Path) -> tuple[RunResult, float]:
     """What the program can forward is measured first."""
     never = router(folder, 1_000_000_000)
     known, _ = gate(
-        folder / "known", "--bpf", str(never), "--against", str(never), "--profile", "smoke", "--boots", "3"
+        folder / "known", "--bpf", str(never), "--against", str(never), "--profile", "smoke", "--set", "boots=3"
     )
     pdr = known.scenarios[0].pdr
     assert pdr is not None

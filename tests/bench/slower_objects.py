@@ -58,7 +58,7 @@ def gated(told: Mapping[str, Any], candidate: Path, baseline: Path, folder: Path
         words += [f"--{name}", str(value)]
     if "maps" in told:
         (folder / "maps.yaml").write_text(yaml.safe_dump(told["maps"]))
-        words += ["--maps", str(folder / "maps.yaml")]
+        words += ["--set", f"maps={folder / 'maps.yaml'}"]
     command = (str(PDRGATE), "gate", "--quiet", "--format", "json", *words)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:

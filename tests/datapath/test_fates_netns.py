@@ -112,10 +112,14 @@ def test_each_packet_has_the_fate_that_its_program_gives_it(testbed, build: Path
 @pytest.mark.parametrize(
     ("fate", "build", "said"),
     [
-        ("returned", "drops", r"sends back none of 1000 .*; of \d+ \d+ ended in it.*: --fate dropped\?"),
-        ("forwarded", "drops", r"forwards none of 1000 .*; of \d+ \d+ ended in it.*: --fate dropped\?"),
-        ("passed", "drops", r"passes to its sockets or its router none of 1000 .*--fate dropped\?"),
-        ("dropped", "passes to a socket", r"drops none of 1000 .*reached its sockets or its router: --fate passed\?"),
+        ("returned", "drops", r"sends back none of 1000 .*; of \d+ \d+ ended in it.*: --set fate=dropped\?"),
+        ("forwarded", "drops", r"forwards none of 1000 .*; of \d+ \d+ ended in it.*: --set fate=dropped\?"),
+        ("passed", "drops", r"passes to its sockets or its router none of 1000 .*--set fate=dropped\?"),
+        (
+            "dropped",
+            "passes to a socket",
+            r"drops none of 1000 .*reached its sockets or its router: --set fate=passed\?",
+        ),
     ],
     indirect=["build"],
 )

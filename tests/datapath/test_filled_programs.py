@@ -206,7 +206,7 @@ def test_what_is_empty_and_what_is_told_of_the_sut(testbed: NetnsTestbed, build)
         (
             "entry",
             WAYS + "allowed: {1: 7}",
-            r"the program returns XDP_DROP; its maps calls are empty: --maps FILE fills",
+            r"the program returns XDP_DROP; its maps calls are empty: a file of maps fills",
         ),
         (
             "entry",

@@ -45,7 +45,7 @@ def test_the_first_slow_build_of_a_list_is_found(cloud: KernelBuild, rt: KernelB
         names.append(str(link))
     environment = os.environ | {
         "GATE": str(CHECKOUT), "BUILDS": " ".join(names),
-        "OPTIONS": "--measure pdr --profile smoke --boots 3 --tolerance 5% --wait 600s",
+        "OPTIONS": "--measure pdr --profile smoke --set boots=3 --tolerance 5% --wait 600s",
         "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b",
         "HOME": str(tmp_path), "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
     }  # fmt: skip

@@ -34,7 +34,7 @@ def arguments(build: KernelBuild, output: Path) -> list[str]:
     """Compares a build with itself in two pairs; a boot that is twice as slow is within the tolerance."""
     return [
         *PDRGATE, "gate", "--kernel", build.source, "--against", build.source, "--measure", "pdr", "--profile", "smoke",
-        "--boots", "3", "--budget", "1 s", "--tolerance", "50%", "--wait", "900 s", "--output", str(output),
+        "--set", "boots=3", "--set", "budget=1 s", "--tolerance", "50%", "--wait", "900 s", "--output", str(output),
     ]  # fmt: skip
 
 

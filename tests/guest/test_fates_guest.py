@@ -58,7 +58,7 @@ def test_each_packet_has_the_fate_that_its_program_gives_it(shared_testbed, clou
         other: Fate = "returned" if fate == "dropped" else "dropped"
         asked = Scenario(scenario.data_path, fate=other)
         if fate == "dropped":
-            with pytest.raises(SutError, match=r"sends back none of \d+ .*: --fate dropped\?"):
+            with pytest.raises(SutError, match=r"sends back none of \d+ .*: --set fate=dropped\?"):
                 probe_path(path, testbed, generator, asked.frames, other)
         else:
             left = probe_path(path, testbed, generator, asked.frames, other)

@@ -110,7 +110,7 @@ def test_what_retis_sees_on_a_host_is_told_wherever_a_run_is_told(
     inode = Path(f"/run/netns/{rack.sut}").stat().st_ino
     with server_with_retis(tmp_path / "ssh", netns=inode) as server:
         rack.testbed(tmp_path / "rack.yaml", server)
-        ended = gate(rack, tmp_path, "--retis")
+        ended = gate(rack, tmp_path, "--set", "retis=true")
     assert ended.folder is not None, ended.stdout + ended.stderr
     (entry,) = ended.result["scenarios"]
     drops = entry["drops"]

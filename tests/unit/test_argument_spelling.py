@@ -16,7 +16,7 @@ from pdrgate.keywords.argument_spelling import as_arguments
         ),
         ("ask for less with --cost-tolerance 2%", "ask for less with cost_tolerance=2%"),
         ("name another with --baseline; it has none", "name another with baseline=…; it has none"),
-        ("unless --below-noise is given", "unless below_noise=True is given"),
+        ("unless --set below_noise=true is given", "unless below_noise=true is given"),
         ("boot it beside this one (--kernel and --against)", "boot it beside this one (--kernel and --against)"),
     ],
 )

@@ -59,11 +59,11 @@ def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
     [
         (
             program("socket"),
-            r"no port takes its programs \(one in socket\); --packets FILE runs those in socket on packets",
+            r"no port takes its programs \(one in socket\); --set packets=FILE runs those in socket on packets",
         ),
         (
             program("xdp/cpumap"),
-            r"no port takes its programs \(one in xdp/cpumap\); --packets FILE runs those in xdp/cp",
+            r"no port takes its programs \(one in xdp/cpumap\); --set packets=FILE runs those in xdp/cp",
         ),
         (
             program("fentry/ip_rcv") + program("kprobe.multi/tcp*", "two"),
@@ -73,11 +73,11 @@ def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
             program("struct_ops/init")
             + program("cgroup_skb/egress", "two")
             + program("tracepoint/net/netif_rx", "three"),
-            r"; --packets FILE runs those in cgroup_skb/egress on packets of a file; have a step .* in struct_ops/init"
-            r", tracepoint/net/netif_rx, and measure the path that calls them: --scenario FILE.yaml$",
+            r"; --set packets=FILE runs those in cgroup_skb/egress on packets of a file; have a step .* in "
+            r"struct_ops/init, tracepoint/net/netif_rx, and measure the path that calls them: --scenario FILE.yaml$",
         ),
         (program("cgroup/connect4"), r"have a step of a scenario's set-up load those in cgroup/connect4, and measure"),
-        (program("cgroup/skb"), r"--packets FILE runs those in cgroup/skb on packets of a file$"),
+        (program("cgroup/skb"), r"--set packets=FILE runs those in cgroup/skb on packets of a file$"),
         (
             program("fentry/ip_rcv") + program("my_own", "two"),
             r"holds no program for a data path, but one in fentry/ip_rcv",

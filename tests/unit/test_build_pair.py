@@ -143,7 +143,7 @@ def test_a_build_that_zeroes_no_buffers_is_no_improvement():
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.reason == (
         "not comparable: the builds differ by hardening (INIT_ON_ALLOC_DEFAULT_ON n, was y); "
-        "--allow-config-differences compares them; faster: PDR 25 kpps against 18.4 kpps"
+        "--set allow_config_differences=true compares them; faster: PDR 25 kpps against 18.4 kpps"
     )
 
 

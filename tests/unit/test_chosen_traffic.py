@@ -379,7 +379,7 @@ def test_the_keyword_takes_parts_and_goes_on_with_them() -> None:
 def test_the_command_line_tells_wrong_words_before_anything_is_set_up(
     tmp_path: FilePath, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["gate", "--traffic", "udp dport=x", "--output", str(tmp_path)]) == EXIT_USAGE
+    assert main(["gate", "--set", "traffic=udp dport=x", "--output", str(tmp_path)]) == EXIT_USAGE
     assert "dport: 'x' is no number" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 

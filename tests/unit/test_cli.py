@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from flat_values import changed
+from said_options import said
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 import pdrgate
@@ -24,8 +25,6 @@ from pdrgate.stability.checks import Bounds
 from pdrgate.values.errors import DataError
 from pdrgate.values.units import Duration
 
-NO_FIELDS = ("output", "resume", "quiet", "form", "list_scenarios")
-"""Options that are no part of what a run is asked for."""
 NETNS = "resources/testbeds/local-netns.yaml"
 LOADS = [4e5, 6e5, 8e5, 9.5e5, 1.1e6, 1.3e6, 1.5e6]
 
@@ -242,9 +241,8 @@ def test_of_several_that_a_file_holds_the_command_line_chooses(
 
 
 def test_what_the_command_line_does_not_say_is_what_the_options_have_by_themselves() -> None:
-    asked = cli.commands["gate"].make_context("gate", []).params
-    given = {name: value for name, value in asked.items() if name not in NO_FIELDS}
-    assert _asked(**given | {"testbed": Path("one.yaml")}) == RunOptions(testbed=Path("one.yaml"))
+    context = cli.commands["gate"].make_context("gate", [])
+    assert _asked(**said(context), testbed=Path("one.yaml")) == RunOptions(testbed=Path("one.yaml"))
 
 
 def test_the_fewest_boots_are_those_that_can_be_stable() -> None:
@@ -303,12 +301,12 @@ def test_a_bad_file_is_one_line_and_exit_code_2(
         (["doctor", ""], "Invalid value for 'TESTBED': it is empty"),
         (["doctor", NETNS, "--wait", "bad"], "Invalid value for '--wait': 'bad' is not a duration"),
         (["gate", "--wait", "bad"], "Invalid value for '--wait': 'bad' is not a duration"),
-        (["gate", "--budget", "9 parsec"], "Invalid value for '--budget': '9 parsec': unknown time unit"),
+        (["gate", "--set", "budget=9 parsec"], "--set budget: '9 parsec': unknown time unit"),
         (["gate", "--tolerance", "200%"], "Invalid value for '--tolerance': '200%' must be at least 0"),
         (["gate", "--baseline", ""], "Invalid value for '--baseline': it is empty"),
         (["gate", "--suite", ""], "Invalid value for '--suite': it is empty"),
         (["gate", "--kernel", "", "--against", ""], "Invalid value for '--kernel': it is empty; name a file or a pack"),
-        (["gate", "--boots", "2"], "Invalid value for '--boots': 2 is not in the range 3<=x<=500"),
+        (["gate", "--set", "boots=2"], "--set boots: '2' is no whole number from 3 to 500"),
         (["gate", "--scenario", "smal-buffers"], "did you mean small-buffers or large-buffers or "),
     ],
 )
@@ -484,25 +482,25 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
         (["--spike-in", "--kernel", "a", "--against", "b", "--tolerance", "0%"], 64, "twice 0% is none; ask for more"),
         (["--kernel", "a", "--against", "b", "--tolerance", "1%"], 64, "--measure pdr (a cost has --cost-tolerance)"),
         (
-            ["--kernel", "a", "--against", "b", "--traffic", "udp"],
+            ["--kernel", "a", "--against", "b", "--set", "traffic=udp"],
             64,
             "name the path with --scenario, such as path-nat",
         ),
         (["--kernel", "a", "--against", "b", "--measure", "mrr"], 64, "--measure mrr is of one build: leave out --aga"),
         (["--measure", "cost"], 64, "--measure cost is of two builds: --kernel BUILD --against BUILD"),
-        (["--measure", "soak"], 64, "--measure soak needs a time; name it with --soak TIME"),
         (["--measure", "pdr", "--scenario", "path-tcp-requests"], 64, "is offered a load; ask for --measure transfer"),
         (["--measure", "transfer"], 64, "none of the chosen paths is a closed loop; ask for --measure pdr"),
-        (["--resume", "x", "--boots", "3"], 64, "leave out --boots"),
+        (["--resume", "x", "--set", "boots=3"], 64, "leave out --set boots"),
+        (["--bisect", "--boots", "3"], 255, "there is no option --boots; write --set boots=VALUE"),
         (["--bpf", "none.o", "--against", "c"], 2, "none.o: cannot read it"),
-        (["--bpf", "none.o", "--against", "c", "--program", "one"], 2, "none.o: cannot read it"),
-        (["--maps", "a.yaml"], 64, "--maps is for eBPF objects; name one with --bpf OBJECT, or two"),
+        (["--bpf", "none.o", "--against", "c", "--set", "program=one"], 2, "none.o: cannot read it"),
+        (["--set", "maps=a.yaml"], 64, "maps is of eBPF objects; name one with --bpf OBJECT, or two"),
         (
-            ["--bpf", "a", "--against", "c", "--maps", "none.yaml", "--scenario", "path-ipv6-routing"],
+            ["--bpf", "a", "--against", "c", "--set", "maps=none.yaml", "--scenario", "path-ipv6-routing"],
             64,
             "none.yaml: No such file or directory; name a",
         ),
-        (["--program", "one"], 64, "--program names a program of eBPF objects; name one with --bpf OBJECT"),
+        (["--set", "program=one"], 64, "program is of eBPF objects; name one with --bpf OBJECT"),
     ],
 )
 def test_what_cannot_be_gated_is_told_at_once(
@@ -526,9 +524,9 @@ def test_a_program_is_chosen_of_both_objects(tmp_path: Path, capsys: pytest.Capt
     asked = ["gate", "--output", str(tmp_path / "runs"), "--bpf", str(objects[1]), "--against", str(objects[0])]
     assert main(asked) == 2
     assert "holds several programs (first in xdp, second in xdp); name one of them" in capsys.readouterr().err
-    assert main([*asked, "--program", "third"]) == 2
+    assert main([*asked, "--set", "program=third"]) == 2
     assert "has no program third, but first in xdp, second in xdp" in capsys.readouterr().err
-    assert main([*asked, "--program", "second", "--testbed", "none.yaml"]) == 2
+    assert main([*asked, "--set", "program=second", "--testbed", "none.yaml"]) == 2
     assert "none.yaml: cannot read it" in capsys.readouterr().err  # the program is there
 
 
@@ -617,10 +615,10 @@ def test_a_file_that_cannot_be_looked_at_is_no_error_of_the_programs_own(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["gate", "--soak", "0 s"], "--soak 0 s offers nothing; name a time such as 1 h, or leave it out"),
+        (["gate", "--set", "soak=0 s"], "soak: 0 s offers nothing; name a time such as 1 h, or leave it out"),
         (["doctor", "resources/testbeds/local-vm.yaml", "--kernel", ""], "Invalid value for '--kernel': it is empty"),
         (["fetch", "http://localhost:1/job/x/", "--patience", "1e300"], "'1e300' is longer than a century"),
-        (["gate", "--budget", "1e300 h"], "'1e300 h' is longer than a century"),
+        (["gate", "--set", "budget=1e300 h"], "'1e300 h' is longer than a century"),
     ],
 )
 def test_what_has_no_meaning_is_a_usage_error_before_anything_is_done(
@@ -656,9 +654,9 @@ def test_two_kernels_are_counted_on_all_paths_unless_something_else_is_to_be_mea
         return asked.measure, asked.scenarios
 
     assert chosen() == chosen(profile="standard") == chosen(bisect=True) == ("cost", ("portfolio",))
-    assert chosen(measure="pdr", boots=8, latency=True) == ("pdr", ("default",))
-    assert chosen(scenarios=("path-nat",), traffic="udp") == ("cost", ("path-nat",))
+    assert chosen(measure="pdr", boots=8, changes=("latency=true",)) == ("pdr", ("default",))
+    assert chosen(scenarios=("path-nat",), changes=("traffic=udp",)) == ("cost", ("path-nat",))
     rack = _asked(testbed=tmp_path / "rack.yaml", kernel="a", against="b", boots=8)
     assert (rack.measure, rack.scenarios) == (None, ("default",))
-    soak = _asked(testbed=tmp_path / "rack.yaml", soak=Duration(90))
+    soak = _asked(testbed=tmp_path / "rack.yaml", measure="soak", soak=Duration(90))
     assert (soak.measure, soak.scenarios) == ("soak", ("default",))

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ import pytest
 from flat_values import changed
 from made_results import compared, pdr, scenario, trial, written
 from made_trees import made_tree
+from said_options import said
 
 from pdrgate.cli import cli, main
 from pdrgate.cli.gate import _asked
@@ -73,15 +75,16 @@ MEASURED = {
         "--require-baseline": "acceptance/test_verdicts.py::test_a_required_baseline_that_there_is_not",
         "--resume": "acceptance/test_real_gate.py::test_ctrl_c_puts_everything_back_and_can_be_resumed",
         "--suite": "acceptance/test_real_gate.py::test_a_load_can_be_measured_and_asserted",
-        "--soak": "acceptance/test_latency_and_soak.py::test_a_soak_says_what_it_confirms",
-        "--retis": "acceptance/test_latency_and_soak.py::test_retis_looks_in_one_trial_more",
-        "--latency": "acceptance/test_latency_and_soak.py::test_latency_of_any_scenario",
+        "soak": "acceptance/test_latency_and_soak.py::test_a_soak_says_what_it_confirms",
+        "retis": "acceptance/test_latency_and_soak.py::test_retis_looks_in_one_trial_more",
+        "latency": "acceptance/test_latency_and_soak.py::test_latency_of_any_scenario",
         "--history": "acceptance/test_history.py::test_a_run_puts_itself_into_the_history",
-        "--kernel": _GUEST, "--budget": _GUEST, "--boots": _GUEST, "--tolerance": _GUEST,
+        "--kernel": _GUEST, "budget": _GUEST, "boots": _GUEST, "--tolerance": _GUEST,
         "--bpf": _BPF, "--against": _BPF,
-        "--program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",
-        "--maps": _FILLED, "--rodata": _FILLED, "--traffic": _PAGE, "--fate": _PAGE,
-        "--packets": "guest/test_packet_vectors_guest.py::test_equal_programs_pass_and_a_lookup_more_is_named",
+        "program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",
+        "maps": _FILLED, "rodata": _FILLED, "traffic": _PAGE, "fate": _PAGE,
+        "frame_size": "unit/test_run_settings.py::test_a_change_is_made_to_each_path_that_can_have_it",
+        "packets": "guest/test_packet_vectors_guest.py::test_equal_programs_pass_and_a_lookup_more_is_named",
         "--afresh": _AFRESH,
         "--quiet": "acceptance/test_verdicts.py::test_it_runs_from_any_folder_and_finds_its_own_suites_quietly",
         "--bisect": "guest/test_bisect.py::test_the_first_slow_build_of_a_list_is_found",
@@ -152,8 +155,9 @@ class Documented:
 
     @property
     def options(self) -> set[str]:
-        """Those that it is given, without their values."""
-        return {word.partition("=")[0] for word in self.arguments if word.startswith("--")}
+        """Those that it is given, without their values; of ``--set`` the keys."""
+        set_keys = {word.partition("=")[0] for before, word in pairwise(self.arguments) if before == "--set"}
+        return {word.partition("=")[0] for word in self.arguments if word.startswith("--")} - {"--set"} | set_keys
 
 
 def documented(page: str, text: str) -> Iterator[Documented]:
@@ -231,12 +235,11 @@ def test_the_command_line_takes_it(one: Documented, home: Path, monkeypatch: pyt
     with parsed(one) as context:
         given = dict(context.params)
     if one.command == "gate" and given["resume"] is None:
-        for name in ("output", "quiet", "form", "list_scenarios", "resume"):
-            del given[name]
-        given["testbed"] = given["testbed"] or default_testbed(given["kernel"] is not None)[0]
-        if given["bpf"]:
+        given = said(context)
+        given.setdefault("testbed", default_testbed("kernel" in given)[0])
+        if "bpf" in given:
             given["scenarios"] = ("path-xdp-ipv4",)  # else the object, which is not there, says which
-            given["packets"] = None  # nor is the capture
+            given.pop("packets", None)  # nor is the capture
         _asked(**given)
     testbed = given.get("testbed")
     if testbed is not None and str(testbed).startswith("resources/"):

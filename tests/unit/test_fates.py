@@ -92,7 +92,7 @@ def test_a_fate_is_part_of_the_question() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"fate": "eaten"}, "there is no fate 'eaten'; there are forwarded, returned, dropped"),
+        ({"fate": "eaten"}, "fate: 'eaten' is none; choose one of forwarded, returned, dropped"),
         ({"fate": "delivered"}, "packets of ipv6-routing are forwarded, and never delivered"),
         ({"data_path": "udp-delivery", "fate": "dropped"}, "packets of udp-delivery are delivered, and never dropped"),
         ({"data_path": "tcp-transfer", "fate": "dropped"}, "is a closed loop and has no fate"),

@@ -75,7 +75,7 @@ def test_the_newest_that_passed_for_those_who_ask_for_it(where: Address) -> None
 def test_what_was_measured_otherwise_is_refused_entry_by_entry(where: Address) -> None:
     assert refused(where, CANDIDATE | {"profile": "standard"}) == (
         "the baseline cannot serve: history:v6.18 is not comparable: profile quick there, standard here (run b); "
-        "measure it anew, or compare in spite of that with --any-fingerprint"
+        "measure it anew, or compare in spite of that with --set any_fingerprint=true"
     )
     assert refused(where, CANDIDATE | {"scenario": "other"}) == (
         "the baseline cannot serve: history:v6.18 has no stable result of this scenario (but of: "
@@ -120,9 +120,9 @@ def test_whoever_forces_it_is_told_so(where: Address) -> None:
     [
         (["--baseline", "history:x"], 2, "there is no history at results/history.db; "),
         (
-            ["--baseline", "results", "--any-fingerprint"],
+            ["--baseline", "results", "--set", "any_fingerprint=true"],
             64,
-            "--any-fingerprint is for --baseline history:NAME; ",
+            "any_fingerprint is for --baseline history:NAME; ",
         ),
         (["--baseline", "runs.db"], 64, "--baseline names a history, which has many; name it with --history "),
         (["--baseline", "postgresql://a:secret@b/c"], 64, "--baseline names a history, which has many; name it with"),

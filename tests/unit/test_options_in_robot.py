@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from robot.run import run  # type: ignore[import-untyped]
 
-from pdrgate.gate.run.declaration import declarations, values
+from pdrgate.gate.run.declaration import By, declarations
 from pdrgate.gate.run.options import Options, RunOptions
+from pdrgate.gate.run.run_settings import keys, read_settings
 from pdrgate.history.address import Address
 from pdrgate.keywords.library import PdrGate
 from pdrgate.launch.variables import variable_file
@@ -40,9 +41,11 @@ def failed(folder: Path, *steps: str, **robot: object) -> str:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("tolerence=5%", "ERROR: there is no option tolerence; did you mean tolerance? there are afresh, "),
-        ("colour=red", "ERROR: there is no option colour; there are afresh, "),
-        ("boots=3", "ERROR: there is no option boots; there are "),
+        ("tolerence=5%", "ERROR: tolerence: there is no such option; did you mean tolerance"),
+        ("colour=red", "ERROR: colour: there is no such option; there are afresh, alike, "),
+        ("boots=2", "ERROR: boots: '2' is no whole number from 3 to 500"),
+        ("fate=lost", "ERROR: fate: 'lost' is none; choose one of forwarded, returned, "),
+        ("changes=boots", "ERROR: boots: write KEY=VALUE, such as boots=12"),
         ("tolerance=lots", "ERROR: tolerance: 'lots' is not a ratio; write a number and a unit, such as 0.5% or"),
         ("latency=maybe", "ERROR: latency: 'maybe' is neither true nor false; write one of the two"),
         ("profile=slow", "ERROR: profile: 'slow' is none; choose one of smoke, quick, standard, pastrami"),
@@ -57,7 +60,7 @@ def test_an_option_that_is_none_is_told_with_those_that_there_are(arguments: str
 
 
 def test_a_suite_that_says_a_value_is_heard_where_the_command_line_says_none(tmp_path: Path) -> None:
-    assert failed(tmp_path, "Should Be Equal    ${TOLERANCE}    5%", "Should Be Equal    ${BOOTS}    ${48}") == ""
+    assert failed(tmp_path, "Should Be Equal    ${TOLERANCE}    5%", "Should Be Equal    ${ATTACH}    auto") == ""
     assert failed(tmp_path, "Should Be Equal    ${TOLERANCE}    3%", variable=["TOLERANCE:3%"]) == ""
     RunOptions(testbed=Path("a.yaml"), tolerance=Ratio(0.07)).keep(tmp_path)
     steps = ("Should Be Equal    ${TOLERANCE.text}    7%", "Should Be Equal    ${{type($TOLERANCE).__name__}}    Ratio")
@@ -76,11 +79,11 @@ def test_the_chosen_testbed_is_opened_with_the_variables_of_the_run(tmp_path: Pa
 
 def test_texts_of_a_suite_are_values_of_the_declared_types() -> None:
     texts = {
-        "profile": "smoke", "tolerance": "7%", "cost_tolerance": "None", "latency": "True", "spike_in": "no",
+        "profile": "smoke", "tolerance": "7%", "cost_tolerance": "None", "latency": True, "spike_in": "no",
         "baseline": "", "history": "runs.db", "wait": "10 min", "retis": True,
     }  # fmt: skip
-    assert Options(**values(Options, texts)) == Options(
-        profile="smoke", tolerance=Ratio(0.07), latency=True, history=Address.parse("runs.db"),
+    assert Options(**read_settings(texts.items(), keys(~By.PIPELINE, Options))) == Options(
+        profile="smoke", tolerance=Ratio(0.07), changes=("latency=True",), history=Address.parse("runs.db"),
         wait=Duration(600), retis=True,
     )  # fmt: skip
 
@@ -89,5 +92,5 @@ def test_each_option_of_a_testbed_is_documented_with_its_default() -> None:
     rows = PdrGate().get_keyword_documentation("open_testbed").splitlines()
     for one in declarations(Options).values():
         (row,) = (line for line in rows if line.startswith(f"| ``{one.name}`` |"))
-        assert one.said.help in row
+        assert one.help in row
         assert one.default_text in row

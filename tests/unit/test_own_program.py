@@ -163,7 +163,7 @@ def test_a_file_says_the_same(several: Path, tmp_path: Path) -> None:
         ("  object: several.o\n  program: fourth", r"has no program fourth, but one in xdp, other in xdp, third in tc"),
         (
             "  object: several.o\n  programme: one",
-            r"the scenario .*own\.yaml: Object contains unknown field `programme`",
+            r"the scenario .*own\.yaml: programme: there is no such key; did you mean program\?",
         ),
     ):
         file.write_text(f"name: own\nebpf_program:\n{line}\n")
@@ -240,7 +240,7 @@ def test_variables_are_those_of_the_program_or_of_its_dispatcher(several: Path) 
         (
             "part.o",
             "",
-            r"those in freplace/first replace a function of a dispatcher: name that with --replaces OBJECT:PROGRAM",
+            r"those in freplace/first replace a function of a dispatcher: name that with --set replaces=OBJECT:PROGRAM",
         ),
         ("several.o:other", "dispatcher.o:dispatches", r"its section xdp does not name what it replaces of dispatcher"),
         ("part.o", "dispatcher.o:none", r"dispatcher\.o: has no program none, but dispatches in xdp; name one"),

@@ -169,7 +169,7 @@ def test_what_nobody_runs_is_told_in_a_line(capture: PacketVectors) -> None:
 
 
 def test_no_capture_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--packets: .*none\.pcap"):
+    with pytest.raises(UsageError, match=r"packets: .*none\.pcap"):
         PacketVectors.read(tmp_path / "none.pcap")
     with pytest.raises(UsageError, match="packet 1 has 13 bytes; use 14 to 9216"):
         PacketVectors.read(written_capture(tmp_path / "short.pcap", [FLOWS[0][:13]]))

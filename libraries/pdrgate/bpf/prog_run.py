@@ -141,7 +141,7 @@ class PacketOutcome:
         if not self.empty:
             return sentence
         named = ", ".join(self.empty[:_NAMED]) + ("" if len(self.empty) <= _NAMED else " and others")
-        return f"{sentence}; its maps {named} are empty: --maps FILE fills them"
+        return f"{sentence}; its maps {named} are empty: a file of maps fills them (--set maps=FILE)"
 
 
 def packet_outcome(

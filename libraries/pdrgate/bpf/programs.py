@@ -198,7 +198,9 @@ def loaded(
         if done.exit_code:
             why = _why(done)
             if _NO_MAP in why:
-                why += "; one that its own loader makes as large as a machine needs has a size by --maps: "
+                why += (
+                    "; one that its own loader makes as large as a machine needs has its size from the file of maps: "
+                )
                 why += "NAME: {max_entries: 64}"
             raise BpfRefusedError(
                 f"{build.path}: {host.name} refuses its program {build.program} ({build.section}): {why}"

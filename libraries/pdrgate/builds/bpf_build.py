@@ -203,7 +203,7 @@ def bpf_build(
         if kind is not None and kind != attached:
             raise BpfBuildError(
                 f"{path}: {setup.attach} takes a program for {attached}, and this data path runs one for {kind}; "
-                "choose another --attach, or a data path that goes with it"
+                "choose another --set attach=WHERE, or a data path that goes with it"
             )
         kind = attached
     dispatcher = None

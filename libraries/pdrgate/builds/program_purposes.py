@@ -30,11 +30,11 @@ def measured_otherwise(sections: Collection[str]) -> str:
     advice = []
     if instead:
         advice.append(
-            f"those in {', '.join(sorted(instead))} replace a function of a dispatcher: name that with --replaces "
+            f"those in {', '.join(sorted(instead))} replace a function of a dispatcher: name that with --set replaces="
             "OBJECT:PROGRAM"
         )
     if on_packets:
-        advice.append(f"--packets FILE runs those in {', '.join(sorted(on_packets))} on packets of a file")
+        advice.append(f"--set packets=FILE runs those in {', '.join(sorted(on_packets))} on packets of a file")
     if elsewhere:
         advice.append(
             f"have a step of a scenario's set-up load those in {', '.join(sorted(elsewhere))}, and measure the path "

@@ -82,7 +82,9 @@ class ProgramSetup:
         return entries | {f"variable {name}": str(value) for name, value in self.variables}
 
 
-def program_setup(attach: Attach, maps: Path | None, rodata: Sequence[str], replaces: str = "") -> ProgramSetup:
+def program_setup(
+    attach: Attach = "auto", maps: Path | None = None, rodata: Sequence[str] = (), replaces: str = ""
+) -> ProgramSetup:
     """Set-up that a run asks for, see `fillings` and `variables`. Raises UsageError."""
     return ProgramSetup(attach, fillings(maps) if maps is not None else (), variables(rodata), replaces)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, echo_json, note, text_or_json
+from pdrgate.cli.parameters import LOSS_HELP, RATIO, PathType, echo_json, note, text_or_json
 from pdrgate.values.units import Ratio
 
 
@@ -20,8 +20,8 @@ from pdrgate.values.units import Ratio
     show_default=True,
     help="How PASTRAMI's entry into saturation is read: the paper's text, what the authors meant, what they published.",
 )
-@click.option("--loss", type=RatioType(), help=LOSS_HELP)
-@click.option("--eta", type=RatioType(), default="0.1", show_default=True, help="A TIR below this is saturation.")
+@click.option("--loss", type=RATIO, help=LOSS_HELP)
+@click.option("--eta", type=RATIO, default="0.1", show_default=True, help="A TIR below this is saturation.")
 def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None, eta: Ratio) -> int:
     """Say whether the PDR in each FILE can be trusted.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,7 @@ from pdrgate.cli.parameters import (
     history_option,
     note,
     output_option,
+    said_options,
     scenario_option,
     text_or_json,
 )
@@ -24,8 +25,6 @@ from pdrgate.cli.sentences import Sentences
 from pdrgate.history.address import Address
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, UsageError
 from pdrgate.values.printable import printable
-from pdrgate.values.tolerances import TOLERANCE
-from pdrgate.values.units import Duration, Ratio
 
 if TYPE_CHECKING:
     from pdrgate.gate.comparisons.bisection import Bisected, Steps
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 @declared("profile")
 @declared("tolerance")
 @declared("cost_tolerance")
+@declared("changes")
 @output_option
 @history_option(help="What boots deviate by is kept there.  [default: history.db in the folder of --output]")
 @text_or_json
@@ -56,13 +56,11 @@ def bisect(
     scenario: str | None,
     suites: tuple[Path, ...],
     measure: str | None,
-    profile: str,
-    tolerance: Ratio,
-    cost_tolerance: Ratio | None,
     output: Path,
     history: Address | None,
     form: str,
-    wait: Duration,
+    changes: tuple[str, ...],
+    **more: Any,
 ) -> int:
     """Find the first of some builds that is slower than GOOD, from GOOD to BAD, on one path.
 
@@ -76,11 +74,11 @@ def bisect(
     from pdrgate.builds.found_builds import commits_named
     from pdrgate.gate.comparisons.bisection import BisectionRequest, Steps
     from pdrgate.gate.run.measures import measure_of
-    from pdrgate.gate.run.options import Options
-    from pdrgate.gate.run.profile import profile as named_profile
+    from pdrgate.gate.run.scenario_keys import changed
     from pdrgate.launch import default_testbed
     from pdrgate.launch.measure_choice import default_measure
 
+    said = said_options(changes, more)
     where = history or Address.beside(output)
     builds = builds if bpf else commits_named(builds)
     console = Sentences(to_stderr=form == "json")
@@ -88,7 +86,7 @@ def bisect(
         raise UsageError("a bisection is between two builds; name the good one, the bad one, and those between")
     _look_at(builds, bpf=bpf)
     place = testbed or default_testbed(builds=not bpf)[0]
-    path = _scenario(scenario, suites, builds[0] if bpf else "")
+    (path,) = changed([_scenario(scenario, suites, builds[0] if bpf else "")], said.get("changes", ()))
     chosen = measure_of(measure or default_measure(place, kernels=not bpf), path)
     counted = chosen.name == "cost"
     if chosen.name not in ("cost", "pdr", "transfer") or (counted and bpf):
@@ -96,14 +94,10 @@ def bisect(
         raise UsageError(f"such builds are not bisected by --measure {chosen.name}; choose {kinds}")
     if why := chosen.misfit(path):
         raise UsageError(f"{path.title}: {why}")
-    if counted and tolerance != TOLERANCE:
+    if counted and "tolerance" in said:
         raise UsageError("--tolerance says nothing of --measure cost: name --cost-tolerance, or --measure pdr")
     asked = BisectionRequest(scenario=path, bpf=bpf, measure="cost" if counted else "pairs")
-    options = Options(
-        profile=named_profile(profile).name, wait=wait, below_noise=True, tolerance=tolerance,
-        cost_tolerance=cost_tolerance,
-    )  # fmt: skip
-    with boots_session(place, options, output, console, where) as session:
+    with boots_session(place, said, output, console, where) as session:
         return _each(builds, Steps(session, asked), form) if each else _first(builds, Steps(session, asked), form)
 
 

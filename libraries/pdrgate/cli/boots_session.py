@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pdrgate.cli.sentences import Sentences
 
 if TYPE_CHECKING:
-    from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.session import Session
     from pdrgate.history.address import Address
 
 
 @contextlib.contextmanager
 def boots_session(
-    testbed: Path, options: Options, output: Path, console: Sentences, history: Address | None
+    testbed: Path, said: Mapping[str, Any], output: Path, console: Sentences, history: Address | None
 ) -> Iterator[Session]:
-    """The testbed, taken; its run has a new folder below ``output``, and the experience of a history."""
+    """The testbed, taken; its run has a new folder below ``output``, and the experience of a history.
+
+    Args:
+        said: the options that the command line says; the testbed's file may say others.
+    """
+    from pdrgate.gate.run.options import Options
     from pdrgate.gate.run.run_record import RunRecord
+    from pdrgate.gate.run.run_settings import settings_of_testbed
     from pdrgate.gate.run.session import Session
     from pdrgate.history.database.experience import Experience
     from pdrgate.launch import found, give_history_to_caller, give_to_caller, new_folder
     from pdrgate.testbeds import load_testbed
 
     config = load_testbed(found(testbed))
+    options = Options(**settings_of_testbed(config, Options) | dict(said) | {"below_noise": True})
     folder = new_folder(output)
     record = RunRecord(folder, options.profile)
     session = Session(config, options, record, console, experience=None if history is None else Experience(history))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,13 +15,13 @@ from pdrgate.cli.parameters import (
     echo_json,
     history_option,
     output_option,
+    said_options,
     scenario_option,
     text_or_json,
 )
 from pdrgate.cli.sentences import Sentences
 from pdrgate.history.address import Address
 from pdrgate.values.errors import EXIT_PASS
-from pdrgate.values.units import Duration
 
 
 @click.command()
@@ -29,6 +30,7 @@ from pdrgate.values.units import Duration
 @click.option("--pairs", type=click.IntRange(2, 500), default=8, show_default=True, help="Of boots of that one build.")
 @scenario_option()
 @declared("profile")
+@declared("changes")
 @output_option
 @history_option(
     help="Where it is kept: a SQLite file, or postgresql://user@host/database.  [default: history.db in the folder of "
@@ -42,11 +44,11 @@ def calibrate(
     pairs: int,
     scenario: str,
     suites: tuple[Path, ...],
-    profile: str,
     output: Path,
     history: Address | None,
     form: str,
-    wait: Duration,
+    changes: tuple[str, ...],
+    **more: Any,
 ) -> int:
     """Measure what boots of one build deviate by on TESTBED, and keep it for the gate.
 
@@ -57,8 +59,7 @@ def calibrate(
     Exits with 0 when it is known, with 2 when the testbed or the machine kept it from being measured.
     """
     from pdrgate.gate.comparisons.equal_builds import compare_with_itself
-    from pdrgate.gate.run.options import Options
-    from pdrgate.gate.run.profile import profile as named_profile
+    from pdrgate.gate.run.scenario_keys import changed
     from pdrgate.gate.verdicts.noise_floor import noise_floor
     from pdrgate.launch import default_testbed
     from pdrgate.launch.described import scenario_named
@@ -66,13 +67,13 @@ def calibrate(
     from pdrgate.reports.words.headline import scenario_headline
     from pdrgate.reports.words.noise_words import noise_lines
 
-    asked = scenario_named(scenario, suites)
-    options = Options(profile=named_profile(profile).name, wait=wait, below_noise=True)
+    said = said_options(changes, more)
+    (path,) = changed([scenario_named(scenario, suites)], said.get("changes", ()))
     where = history or Address.beside(output)
     console = Sentences(to_stderr=form == "json")
     place = testbed or default_testbed(builds=False)[0]
-    with boots_session(place, options, output, console, where) as session:
-        comparison = compare_with_itself(session, asked, kernel or "", pairs)
+    with boots_session(place, said, output, console, where) as session:
+        comparison = compare_with_itself(session, path, kernel or "", pairs)
     judgement = comparison.judgement
     assert judgement is not None
     if not comparison.observed:

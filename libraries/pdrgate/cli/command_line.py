@@ -85,6 +85,8 @@ def _code(words: Sequence[str]) -> int:
         error.show()
         return EXIT_USAGE
     except click.UsageError as error:
+        if isinstance(error, click.NoSuchOption) and (instead := _as_key(error)):
+            return _complain(instead, _for_bisect(words, EXIT_USAGE))
         where = error.ctx.command_path if error.ctx else "pdrgate"
         why = _PASSWORD.sub(r"\1…@", error.format_message())
         told = f"{why.rstrip('.')}; see '{where} --help'"
@@ -113,6 +115,15 @@ def _code(words: Sequence[str]) -> int:
             return _complain(told, _for_bisect(words, EXIT_FAULT))
         told = f"internal error: {type(error).__name__}: {error}; run again with --debug"
         return _complain(told, _for_bisect(words, EXIT_FAULT))
+
+
+def _as_key(error: click.NoSuchOption) -> str:
+    """What to write in place of an option that is a key of ``--set``; empty where it is none."""
+    from pdrgate.gate.run.run_settings import keys
+
+    name = error.option_name.removeprefix("--").replace("-", "_")
+    takes = error.ctx is not None and any("--set" in one.opts for one in error.ctx.command.params)
+    return f"there is no option {error.option_name}; write --set {name}=VALUE" if takes and name in keys() else ""
 
 
 def _brief(name: object) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import LOSS_HELP, PathType, RatioType, declared, echo_json, forms, history_option, note
+from pdrgate.cli.parameters import LOSS_HELP, RATIO, PathType, declared, echo_json, forms, history_option, note
 from pdrgate.history.address import Address
 from pdrgate.values.units import Ratio
 
@@ -15,7 +15,7 @@ from pdrgate.values.units import Ratio
 @click.argument("baseline", type=PathType())
 @click.argument("candidate", type=PathType())
 @declared("tolerance")
-@click.option("--loss", type=RatioType(), help=LOSS_HELP)
+@click.option("--loss", type=RATIO, help=LOSS_HELP)
 @click.option("--scenario", metavar="NAME", default="", help="Of several scenarios the one that is compared.")
 @click.option("--build", metavar="BUILD", default="", help="Of several comparisons of builds the one that has it.")
 @click.option(
@@ -25,7 +25,7 @@ from pdrgate.values.units import Ratio
 @click.option(
     "--boots-deviate",
     metavar="RATIO",
-    type=RatioType(),
+    type=RATIO,
     help="What boots are known to deviate by, in place of what the history has.",
 )
 @forms("text", "json", "markdown")

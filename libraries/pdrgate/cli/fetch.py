@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import DurationType, PathType, note
+from pdrgate.cli.parameters import DURATION, PathType, note
 from pdrgate.values.errors import EXIT_PASS
 from pdrgate.values.units import Duration
 
@@ -23,7 +23,7 @@ from pdrgate.values.units import Duration
 @click.option(
     "--patience",
     metavar="TIME",
-    type=DurationType(),
+    type=DURATION,
     default="30 s",
     show_default=True,
     help="How long the server may be silent.",

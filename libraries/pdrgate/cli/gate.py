@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from pdrgate.cli.parameters import (
     echo_json,
     note,
     output_option,
+    said_options,
 )
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import SCENARIO_FILES, RunOptions
@@ -28,7 +29,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     """What --scenario may be, for a shell."""
     from pdrgate.launch import listed
 
-    suites = context.params.get("suites") or declarations(RunOptions)["suites"].default
+    suites = context.params.get("suites") or _USUAL.suites
     try:
         tags = {tag for test in listed(suites) for tag in test.tags}
     except UsageError:
@@ -40,8 +41,8 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 @declared_options(scenarios=_tags)
 @output_option
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
-@click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence, and nothing else.")
-@click.option("--list-scenarios", is_flag=True, help="List the tests that there are, with their tags, and end.")
+@click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence only.")
+@click.option("--list-scenarios", is_flag=True, help="List the tests with their tags, and end.")
 @click.option(
     "--format",
     "form",
@@ -63,37 +64,36 @@ def gate(
 ) -> int:
     """Measure the data path and say whether it is stable, and as fast as its baseline.
 
-    Exits with 0 when the gate passes (PASS, IMPROVEMENT, NO_BASELINE), with 1 when the build fails it (REGRESSION,
-    CRASH, UNSTABLE, ASSERTION_FAILED, INCONCLUSIVE), with 2 when the testbed or a tool is at fault (DISTURBED,
-    GENERATOR_LIMITED, ERROR).
+    Exits with 0 when the gate passes, with 1 when the build fails it, with 2 when the testbed or a tool is at fault.
     """
     from pdrgate.gate.run.selection_file import write_selection
     from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, resumed_options, run_gate
     from pdrgate.launch.selected_paths import selected_paths
 
     telling = Telling(form, quiet)
+    asked = said_options(asked.pop("changes"), asked, RunOptions)
     given = {
-        option.name: option.opts[0]
-        for option in context.command.params
-        if option.name in asked and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
+        name: declarations(RunOptions)[name].option
+        for name in asked
+        if context.get_parameter_source(name) is not click.core.ParameterSource.ENVIRONMENT
     }
     _take_file(context, asked, given)
     if list_scenarios:
-        _list(asked["suites"], asked["scenarios"] if "scenarios" in given else ("all",), form)
+        _list(asked.get("suites", _USUAL.suites), asked.get("scenarios", ("all",)), form)
         return EXIT_PASS
     if resume is not None:
         folder = followed(resume if resume.exists() else output / resume)
-        asked["history"] = asked["history"] or Address.beside(folder.parent)
+        asked.setdefault("history", Address.beside(folder.parent))
         options = resumed_options(folder, asked, given)
         check(options, note)
         return run_gate(options, folder, resume=True, telling=telling)
     why = ""
-    if asked["bisect"] and "wait" not in given:
-        asked["wait"] = PATIENT
-    asked["history"] = asked["history"] or Address.beside(output)
-    if asked["testbed"] is None:
-        asked["testbed"], why = default_testbed(asked["kernel"] is not None and asked["bpf"] is None)
-    options = _asked(**asked)
+    if "bisect" in asked:
+        asked.setdefault("wait", PATIENT)
+    asked.setdefault("history", Address.beside(output))
+    if "testbed" not in asked:
+        asked["testbed"], why = default_testbed("kernel" in asked and "bpf" not in asked)
+    options = _of_testbed(_asked(**asked), given)
     check(options, note)
     selection = selected_paths(options, note)
     folder = new_folder(output)
@@ -122,23 +122,31 @@ def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
 
 def _take_file(context: click.Context, asked: dict[str, Any], given: dict[str, str]) -> None:
     """Take a YAML file that --scenario names for what it is."""
-    files = [one for one in asked["scenarios"] if one.endswith(SCENARIO_FILES)]
+    files = [one for one in asked.get("scenarios", ()) if one.endswith(SCENARIO_FILES)]
     if not files:
         return
-    if len(asked["scenarios"]) > 1:
+    if len(asked.pop("scenarios")) > 1:
         raise UsageError(f"--scenario {files[0]}: a scenario file is measured alone; leave the other ones out")
     asked["scenario_file"] = beside_own(PathType().convert(files[0], None, context))
-    asked["scenarios"] = declarations(RunOptions)["scenarios"].default
-    given["scenario_file"] = given.pop("scenarios", "--scenario")
+    given["scenario_file"] = given.pop("scenarios")
 
 
-_OF_PROGRAMS = ("attach", "replaces", "maps", "rodata", "packets")
-"""Options of eBPF programs only."""
+def _of_testbed(options: RunOptions, said: Collection[str]) -> RunOptions:
+    """The options with what the testbed's file says where the command line and the scenario's file do not."""
+    from pdrgate.gate.run.run_settings import settings_of_testbed
+    from pdrgate.launch import found
+    from pdrgate.launch.drawn_order import PORTFOLIO, new_order
+    from pdrgate.testbeds import load_testbed
+
+    of_file = settings_of_testbed(load_testbed(found(options.testbed)))
+    options = dataclasses.replace(options, **{name: value for name, value in of_file.items() if name not in said})
+    drawn = PORTFOLIO in options.scenarios and options.order is None
+    return dataclasses.replace(options, order=new_order()) if drawn else options
+
+
+_OF_PROGRAMS = ("program", "attach", "replaces", "maps", "rodata", "packets")
+"""Keys of eBPF programs only."""
 _USUAL = RunOptions(testbed=Path())
-
-
-_OF_ONE_PATH = ("fate", "traffic")
-"""Options that say something of a path's packets, which is hardly meant for each path."""
 
 
 _OF_KINDS = {"xdp": "path-xdp-ipv6", "tc": "path-tc-redirect"}
@@ -161,9 +169,8 @@ def _default_tag(options: RunOptions) -> str:
         return tag
     if options.measure != "cost":
         return "default"
-    for name in _OF_ONE_PATH:
-        if getattr(options, name) != getattr(_USUAL, name):
-            raise UsageError(f"--{name} is of a path's packets; name the path with --scenario, such as path-nat")
+    for change in options.changes:
+        raise UsageError(f"--set {change} changes a path; name the path with --scenario, such as path-nat")
     return PORTFOLIO
 
 
@@ -182,11 +189,11 @@ def _pinned(options: RunOptions) -> RunOptions:
 def _check_packets(options: RunOptions) -> None:
     from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
 
-    said = [f"--{name}" for name in ("traffic", "fate", "spike_in") if getattr(options, name)]
+    said = [f"--set {change}" for change in options.changes] + (["--spike-in"] if options.spike_in else [])
     if said:
-        raise UsageError(f"--packets sends nothing: leave out {said[0].replace('_', '-')}, or --packets")
+        raise UsageError(f"packets of a capture are not sent: leave out {said[0]}, or --set packets")
     if not options.against:
-        raise UsageError("--packets compares two programs; name the other with --against OBJECT")
+        raise UsageError("--set packets compares two programs; name the other with --against OBJECT")
     assert options.packets is not None
     PacketVectors.read(options.packets)  # told before anything is set up
 
@@ -195,30 +202,28 @@ def _asked(**given: Any) -> RunOptions:
     """The options of a new run; what the command line leaves open is chosen by what it names.
 
     Args:
-        given: by field, the values that click made; None where there is none.
+        given: by field, the values that the command line says.
 
     Raises:
         UsageError: options that do not go together.
     """
     from pdrgate.builds.named_build import is_revision
-    from pdrgate.gate.run.scenario_file import scenario_of
+    from pdrgate.gate.run.scenario_file import described_by
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.launch.described import tag_named
-    from pdrgate.launch.drawn_order import PORTFOLIO, new_order
     from pdrgate.launch.measure_choice import with_measure
-    from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 
-    options = RunOptions(**{name: value for name, value in given.items() if value is not None})
+    file: Path | None = given.get("scenario_file")
+    own, of_file = (None, {}) if file is None else described_by(file)  # before anything is set up
+    options = RunOptions(**of_file | given)
     if options.kernel and options.bpf and not options.against:
         raise UsageError("--kernel with --bpf is the kernel under both programs: name the other with --against OBJECT")
     options = _pinned(options)
     if (options.kernel and not options.against) or (options.against and not options.kernel and not options.bpf):
         raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
-    said = [f"--{name}" for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]
+    said = [name for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]
     if said and not options.bpf:
-        raise UsageError(f"{said[0]} is for eBPF objects; name one with --bpf OBJECT, or two with --against OBJECT")
-    if options.program and not options.bpf:
-        raise UsageError("--program names a program of eBPF objects; name one with --bpf OBJECT")
+        raise UsageError(f"{said[0]} is of eBPF objects; name one with --bpf OBJECT, or two with --against OBJECT")
     if options.program:
         bpf, against = (named and f"{named}:{options.program}" for named in (options.bpf, options.against))
         options = dataclasses.replace(options, bpf=bpf, against=against, program="")
@@ -230,28 +235,23 @@ def _asked(**given: Any) -> RunOptions:
             "by --baseline history:NAME ('pdrgate history pin' gives names)"
         )
     if options.any_fingerprint and not name_in_history(options.baseline):
-        raise UsageError("--any-fingerprint is for --baseline history:NAME; a file or a folder must be comparable")
+        raise UsageError("any_fingerprint is for --baseline history:NAME; a file or a folder must be comparable")
     if options.require_baseline and options.baseline is None:
         raise UsageError("--require-baseline asks for a baseline; name a run or a folder of runs with --baseline")
     if options.spike_in and not options.against:
         raise UsageError("--spike-in slows the baseline of a comparison down; name one: --kernel BUILD --against BUILD")
     if options.spike_in and not options.tolerance:
         raise UsageError("--spike-in plants a slowdown of twice the tolerance, and twice 0% is none; ask for more")
-    if options.alike and not options.against:
-        raise UsageError("--alike compares the packets of two builds; name them: --bpf OBJECT --against OBJECT")
     if options.bisect and not options.against:
         raise UsageError("--bisect needs a build that is known to be good: --kernel BUILD --against GOOD")
     if options.packets is not None:
         _check_packets(options)
-    if options.traffic:
-        chosen_traffic([options.traffic])  # told before anything is set up
-    own = None if options.scenario_file is None else scenario_of(options.scenario_file)  # before anything is set up
     if own is not None and own.program is not None and options.bpf:
         raise UsageError(f"--bpf is the program under test, and {options.scenario_file} loads one; leave one out")
     if options.retis and options.against:
-        raise UsageError("--retis looks at one build; leave out --against, and look at the candidate by itself")
-    if options.soak is not None and not options.soak:
-        raise UsageError("--soak 0 s offers nothing; name a time such as 1 h, or leave it out")
+        raise UsageError("retis looks at one build; leave out --against, and look at the candidate by itself")
+    if not options.soak:
+        raise UsageError("soak: 0 s offers nothing; name a time such as 1 h, or leave it out")
     options = with_measure(options)
     if options.scenario_file is None and options.scenarios == ("default",):
         options = dataclasses.replace(options, scenarios=(_default_tag(options),))
@@ -259,6 +259,4 @@ def _asked(**given: Any) -> RunOptions:
     options = dataclasses.replace(options, scenarios=tuple(tags))
     if options.paths is None and options.measure == "cost" and is_revision(options.kernel):
         options = dataclasses.replace(options, paths="affected")
-    if PORTFOLIO in options.scenarios and options.order is None:
-        options = dataclasses.replace(options, order=new_order())
     return options

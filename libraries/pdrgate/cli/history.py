@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
-from pdrgate.cli.parameters import DurationType, PathType, echo_json, forms, history_option, text_or_json
+from pdrgate.cli.parameters import DURATION, PathType, echo_json, forms, history_option, text_or_json
 from pdrgate.history.address import Address
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.errors import EXIT_FAULT, EXIT_PASS, DataError, StorageError, UsageError
@@ -37,7 +37,7 @@ class SinceType(click.ParamType[float]):
         """Parse what the command line says; a usage error when it is neither."""
         with contextlib.suppress(ValueError):
             return time.mktime(time.strptime(value, _DATE))
-        return time.time() - DurationType().convert(value, param, ctx)
+        return time.time() - float(DURATION.convert(value, param, ctx))
 
 
 def _filters(command: Any) -> Any:
@@ -193,7 +193,7 @@ def baselines_(form: str, where: Address) -> int:
 
 
 @history.command("prune")
-@click.option("--older-than", metavar="AGE", type=DurationType(), required=True, help="Such as 90d.")
+@click.option("--older-than", metavar="AGE", type=DURATION, required=True, help="Such as 90d.")
 @_where
 def prune_(older_than: Duration, where: Address) -> int:
     """Delete runs that are older, but for those of builds that are pinned. Their folders stay as they are."""

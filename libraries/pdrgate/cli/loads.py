@@ -50,7 +50,6 @@ def loads(
     from pdrgate.builds.named_build import look_at, named_build
     from pdrgate.builds.program_setup import program_setup
     from pdrgate.gate.comparisons.loads_on_kernels import LoadOnKernel, NamedKernel, exit_code, loads_on
-    from pdrgate.gate.run.options import Options
     from pdrgate.launch import default_testbed
 
     build = check_setup(bpf_build(program, None, program_setup("auto", maps, rodata), on_packets=True))
@@ -59,7 +58,7 @@ def loads(
     console = Sentences(to_stderr=form == "json")
     beneath = testbed or default_testbed(builds=bool(kernels))[0]
     found: list[LoadOnKernel] = []
-    with boots_session(Path(beneath), Options(profile="smoke", wait=wait), output, console, None) as session:
+    with boots_session(Path(beneath), {"profile": "smoke", "wait": wait}, output, console, None) as session:
         named = [named_build(kernel, report=session.observer.said) for kernel in kernels]
         asked = [NamedKernel(one.label, partial(session.boot, one)) for one in named]
         for one in loads_on(session, build, asked or [NamedKernel(session.config.name, session.make)]):

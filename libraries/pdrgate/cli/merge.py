@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.parameters import CommitType, PathType, note
+from pdrgate.cli.parameters import COMMIT, PathType, note
 
 
 @click.command()
@@ -18,7 +18,7 @@ from pdrgate.cli.parameters import CommitType, PathType, note
 @click.option(
     "--commit",
     metavar="COMMIT",
-    type=CommitType(),
+    type=COMMIT,
     envvar="PDRGATE_COMMIT",
     help="Take results of this commit alone; the gate has its own from --commit or PDRGATE_COMMIT.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,49 +13,32 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from pdrgate.gate.run.declaration import By, declarations, plain
-from pdrgate.gate.run.options import RunOptions
+from pdrgate.gate.run.declaration import CENTURY, By, accepted_duration, accepted_ratio, declarations, plain
+from pdrgate.gate.run.options import Options, RunOptions
 from pdrgate.history.address import HISTORY_SCHEMES, HISTORY_VARIABLE, Address
 from pdrgate.history.results import followed
 from pdrgate.this_process.own_files import beside_own
-from pdrgate.values.errors import UnitError, UsageError
+from pdrgate.values.errors import UsageError
 from pdrgate.values.redaction import is_address, redacted
 from pdrgate.values.units import Duration, Ratio
 
-_LONGEST = 36525 * 86400.0
-"""Seconds; what clocks and counts take is more, and not much more."""
 
+class ParsedType(click.ParamType[Any]):
+    """A type of parameters whose text a function parses; a usage error where that raises one."""
 
-class RatioType(click.ParamType[Ratio]):
-    """``0.5%`` or ``0.005``; at least 0 and below 1."""
+    def __init__(self, name: str, parse: Callable[[Any], Any]) -> None:
+        self.name, self._parse = name, parse
 
-    name = "ratio"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Ratio:
-        """Parse what the command line says; a usage error when it is no ratio in [0, 1)."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value of the text."""
         try:
-            ratio = Ratio.parse(value)
-        except UnitError as error:
+            return self._parse(value)
+        except UsageError as error:
             self.fail(str(error), param, ctx)
-        if not 0 <= ratio < 1:
-            self.fail(f"{value!r} must be at least 0 and below 100%", param, ctx)
-        return ratio
 
 
-class DurationType(click.ParamType[Duration]):
-    """``90 s``, ``5 min`` or a number of seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Duration:
-        """Parse what the command line says; a usage error when it is no duration."""
-        try:
-            duration = Duration.parse(value)
-        except UnitError as error:
-            self.fail(str(error), param, ctx)
-        if duration > _LONGEST:
-            self.fail(f"{value!r} is longer than a century", param, ctx)
-        return duration
+RATIO, DURATION = ParsedType("ratio", accepted_ratio), ParsedType("duration", accepted_duration)
+"""``0.5%`` or ``0.005``, at least 0 and below 1; ``90 s``, ``5 min`` or a number of seconds."""
 
 
 class _FileCompletion:
@@ -123,16 +106,14 @@ class AddressType(_FileCompletion, click.ParamType[Address]):
         return address
 
 
-class CommitType(click.ParamType[str]):
+def _commit(text: str) -> str:
     """What names a commit: a digest, or what else a version control has."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}", text):
+        raise UsageError("it names no commit; write its digest, such as git rev-parse HEAD prints")
+    return text
 
-    name = "commit"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text; a usage error when it can be no name of a commit."""
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}", str(value)):
-            self.fail("it names no commit; write its digest, such as git rev-parse HEAD prints", param, ctx)
-        return str(value)
+COMMIT = ParsedType("commit", _commit)
 
 
 class BuildType(_FileCompletion, click.ParamType[str]):
@@ -152,9 +133,13 @@ class BuildType(_FileCompletion, click.ParamType[str]):
         return str(value)
 
 
-_FORMS: Mapping[str, click.ParamType[Any]] = {"BUILD": BuildType(), "OBJECT": BuildType(), "COMMIT": CommitType()}
+_FORMS: Mapping[str, click.ParamType[Any]] = {
+    "BUILD": BuildType(),
+    "OBJECT": BuildType(),
+    "COMMIT": COMMIT,
+}
 _TYPES: Mapping[type[Any], click.ParamType[Any]] = {
-    Ratio: RatioType(), Duration: DurationType(), Path: PathType(), Address: AddressType(), str: click.STRING,
+    Ratio: RATIO, Duration: DURATION, Path: PathType(), Address: AddressType(), str: click.STRING,
 }  # fmt: skip
 _Command = Callable[..., Any]
 _Completion = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -163,29 +148,28 @@ _Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 def declared(name: str, complete: _Completion | None = None) -> Callable[[_Command], _Command]:
     """The option of a run of this name, as it is declared; ``complete`` proposes values to a shell."""
     one = declarations(RunOptions)[name]
-    names = (one.option, one.name)
+    names = (f"--{(one.said.option or name).replace('_', '-')}", name)
     typed: dict[str, Any] = {}
     if one.flag:
-        return click.option(*names, is_flag=True, help=one.said.help)
+        return click.option(*names, is_flag=True, help=one.help)
     if one.choices:
         kind: click.ParamType[Any] = click.Choice(one.choices)
         typed = {"callback": lambda _context, _option, text: one.value(text)}
-    elif one.said.range:
-        kind = click.IntRange(*one.said.range)
     else:
         kind = _FORMS.get(one.said.form) or _TYPES[one.kind]
-    own = one.default not in (None, "")
+    more = [", ".join(one.choices)] if one.choices else []
+    more += [f"default: {one.default_text}"] if one.default_text else []
+    own = one.default not in (None, "", ())
     return click.option(
         *names,
-        metavar=None if one.choices or one.said.range else one.form,
+        metavar=one.said.form or (None if one.choices else one.form),
         type=kind,
         multiple=one.many,
         default=plain(one.default) if own else None,
-        show_default=own,
         envvar=one.said.environment,
         shell_complete=complete,
         **typed,
-        help=one.said.help + (f"  [default: {one.said.default}]" if one.said.default else ""),
+        help=f"{one.help}  [{'; '.join(more)}]" if more else one.help,
     )
 
 
@@ -216,7 +200,7 @@ def scenario_option(default: str = "default") -> Callable[[_Command], _Command]:
     return lambda command: named(declared("suites")(command))
 
 
-PATIENT = Duration(_LONGEST)
+PATIENT = Duration(CENTURY)
 """A wait for `git bisect run`, where nobody says how long: whoever measures here is waited for, and no commit passed
 over."""
 LOSS_HELP = "The PLR that defines the PDR.  [default: what the trials were measured for, else 0.5%]"
@@ -244,6 +228,26 @@ def echo_json(told: object) -> None:
     import msgspec
 
     click.echo(json.dumps(msgspec.to_builtins(told), indent=1, allow_nan=False))
+
+
+def said_options(changes: Sequence[str], more: Mapping[str, Any], options: type[Options] = Options) -> dict[str, Any]:
+    """The options that a command line or its environment says, by the names of their fields: by ``--set``, and those of
+    ``more`` that are no defaults.
+
+    Raises:
+        UsageError: a key is unknown, a value is none, or an option is said both ways.
+    """
+    from pdrgate.gate.run.run_settings import keys, named_values, read_settings
+
+    try:
+        found = read_settings(named_values(changes), keys(options=options))
+    except UsageError as error:
+        raise UsageError(f"--set {error}") from error
+    source = click.get_current_context().get_parameter_source
+    said = {name: value for name, value in more.items() if source(name) is not ParameterSource.DEFAULT}
+    for name in said.keys() & found:
+        raise UsageError(f"{declarations(options)[name].option} and --set {name} say one thing; leave one out")
+    return said | {name: _named(value, True) if isinstance(value, Path) else value for name, value in found.items()}
 
 
 def note(sentence: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pdrgate.cli.parameters import PathType, RatioType, echo_json, forms, history_option
+from pdrgate.cli.parameters import RATIO, PathType, echo_json, forms, history_option
 from pdrgate.history.address import Address
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, DataError, UsageError
 from pdrgate.values.units import Ratio
@@ -38,7 +38,7 @@ class _Seen:
 @click.command()
 @click.argument("folders", metavar="RESULTS...", nargs=-1, type=PathType())
 @history_option("where", help="Look at a history instead, a SQLite file or postgresql://user@host/database.")
-@click.option("--least", type=RatioType(), default="1%", show_default=True, help="Smaller changes are not told.")
+@click.option("--least", type=RATIO, default="1%", show_default=True, help="Smaller changes are not told.")
 @click.option(
     "--last", metavar="N", type=click.IntRange(1), help="Tell only what moved within the last N runs of its series."
 )

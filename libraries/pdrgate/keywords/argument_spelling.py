@@ -12,7 +12,7 @@ _NAMED = re.compile(r"--([a-z][a-z-]*)(?: (\d+)([^\s,;)]*))?")
 
 def as_arguments(sentence: str) -> str:
     """The sentence with arguments of `Open Testbed` in place of options; what these have not stays as it is."""
-    return _NAMED.sub(_argument, sentence)
+    return _NAMED.sub(_argument, sentence.replace("--set ", ""))
 
 
 def _argument(named: re.Match[str]) -> str:

@@ -56,7 +56,7 @@ class BuildKeywords:
         self,
         candidate: str,
         baseline: str,
-        boots: int = 48,
+        boots: int | None = None,
         tolerance: Ratio | None = None,
         budget: Duration | None = None,
     ) -> None:
@@ -69,8 +69,7 @@ class BuildKeywords:
 
         The comparison may end from the fourth pair on: as soon as an unchanged build can be told from one that is worse
         by twice the ``tolerance``, in PDR, saturation throughput and, by a tolerance of its own, the cost of a packet.
-        Without a ``tolerance`` it is that of `Open Testbed`. No boot begins after ``budget``. Without one it is 100 s
-        for guests of constant speed and 9 minutes for others, and never less than six pairs take.
+        No boot begins after ``budget``. Without ``boots``, ``tolerance`` or ``budget`` it is that of `Open Testbed`.
 
         The option ``spike_in`` of `Open Testbed` shows of a comparison that passes that it could have failed: the
         baseline, slowed down by twice the ``tolerance``, is compared with itself. That must be a REGRESSION; else the
@@ -156,7 +155,7 @@ class BuildKeywords:
         self,
         candidate: str,
         baseline: str,
-        boots: int = 48,
+        boots: int | None = None,
         tolerance: Ratio | None = None,
         budget: Duration | None = None,
         attach: Attach = "auto",
@@ -171,13 +170,8 @@ class BuildKeywords:
         it. Where the data path runs none, the program is at the ports before it. Each is loaded anew, on a testbed set
         up anew, at most ``boots`` times: where code and maps come to lie is part of what is compared.
 
-        ``attach`` is where a program is attached: ``xdp``, ``xdp-generic``, ``tc-ingress``, ``tc-egress``,
-        ``tcx-ingress``, ``tcx-egress``. ``maps`` is a YAML file of what its maps hold, ``rodata`` what its global
-        variables are (``NAME=VALUE``, or a YAML file); see docs/reference.md, and `Fill EBPF Map`. ``kernel`` is a
-        build that is booted under both, named as in `Compare Kernel Builds`; without it, the testbed's kernel is.
-
-        ``replaces`` is a function of a dispatcher, ``OBJECT:PROGRAM/FUNCTION``, which the program replaces (freplace).
-        The dispatcher is attached in its place; maps and variables may be the dispatcher's, too.
+        ``attach``, ``maps``, ``rodata`` and ``replaces`` are as in `Load EBPF Program`. ``kernel`` is a build that is
+        booted under both, named as in `Compare Kernel Builds`; without it, the testbed's kernel is.
 
         | Compare EBPF Builds    candidate=new.o    baseline=old.o    tolerance=1%
         """
@@ -208,7 +202,7 @@ class BuildKeywords:
         found: Callable[[str], _Found],
         build: Callable[[Side, _Found], Build],
         sources: tuple[str, str],
-        boots: int,
+        boots: int | None,
         tolerance: Ratio | None,
         budget: Duration | None,
         made: Callable[[Mapping[Side, Build], Plan], PairsComparison] | None = None,
@@ -218,6 +212,8 @@ class BuildKeywords:
         test = self._state.test
         if test.measurement is not None:
             raise TestbedError("the scenario is being measured; compare builds in a test of its own")
+        options = session.options
+        boots, budget = options.boots if boots is None else boots, options.budget if budget is None else budget
         if boots < FEWEST_BOOTS:
             raise UsageError(
                 f"{boots} boots of each build tell nothing of how boots deviate; use {FEWEST_BOOTS} or more"
@@ -228,7 +224,7 @@ class BuildKeywords:
         builds = {side: build(side, known[name]) for side, name in zip(SIDES, sources, strict=True)}
         session.leave()
         seconds = None if budget is None else float(budget)
-        accepted = float(session.options.tolerance if tolerance is None else tolerance)
+        accepted = float(options.tolerance if tolerance is None else tolerance)
         plan = Plan(boots, seconds, accepted, session.config.side_by_side, self._state.to_measure)
         if made is not None:
             comparison = made(builds, plan)
@@ -242,7 +238,7 @@ class BuildKeywords:
             test.measurement = None
             session.observer.said(f"{test.name}: left out, {comparison.unable}")
             raise SkipExecution(comparison.unable)
-        if session.options.spike_in:
+        if options.spike_in:
             comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.
         if self._state.to_measure > 1 and comparison.judgement is not None:  # of one alone the run's end says it

@@ -355,12 +355,8 @@ class ScenarioKeywords:
     def packets_should_leave_alike(self) -> None:
         """Asks of two builds that are compared that they do the same to the same packet.
 
-        Before anything is measured packets of the scenario's traffic are sent to both. The port that a packet leaves
-        by, its addresses and ports, time to live or hop limit, checksums, length and payload are compared; the first
-        difference ends the comparison with REGRESSION, and is told with the field: ``hop limit 63, the baseline's 62``.
-        What one build does otherwise to equal packets, such as an identification that it counts up, is not compared.
-
-        Without it, of programs and steps of your own only fields are compared that do not depend on the flow.
+        It is the key ``alike`` of docs/reference.md. Without it, of programs and steps of your own only fields are
+        compared that do not depend on the flow.
 
         | What Counts Is    returned
         | Packets Should Leave Alike

@@ -99,7 +99,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         if name != "open_testbed":
             return text
         rows = (
-            f"| ``{one.name}`` | {', '.join(one.choices) or one.form} | {one.default_text} | {one.said.help} |"
+            f"| ``{one.name}`` | {', '.join(one.choices) or one.form} | {one.default_text} | {one.help} |"
             for one in declarations(Options).values()
         )
         return "\n".join((text, "", "| =Option= | =Value= | =Default= | =Meaning= |", *rows))

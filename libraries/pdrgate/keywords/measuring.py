@@ -57,7 +57,7 @@ class MeasuringKeywords:
         Where it is none, that is the PDR, and of a closed loop its transfers. The test is skipped where its path has
         none of it.
         """
-        scenario = self._state.test.scenario
+        scenario = self._state.asked
         found = measure_of(measure, scenario)
         if why := found.misfit(scenario):
             raise SkipExecution(why)

@@ -18,16 +18,15 @@ from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsCo
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.scenario_keys import with_changes
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.scenario_run import ScenarioRun
 from pdrgate.gate.scenarios.transfer_run import TransferRun
 from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.history.address import Address
 from pdrgate.keywords.failures import CheckError
-from pdrgate.record.fate import INSIDE
 from pdrgate.record.trial import Trial
 from pdrgate.reports.console.screen import Screen
-from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.values.errors import TestbedError, UsageError
 
 _Run = TypeVar("_Run", ScenarioRun, TransferRun)
@@ -135,16 +134,8 @@ class State:
 
     @property
     def asked(self) -> Scenario:
-        """The test's scenario, with what the run asks of all of them."""
-        options, scenario = self.current.session.options, self.test.scenario
-        if options.traffic and not scenario.ends_at_sut:
-            scenario = dataclasses.replace(scenario, traffic=chosen_traffic([options.traffic]))
-        if options.fate and not scenario.ends_at_sut:
-            scenario = dataclasses.replace(scenario, fate=options.fate)
-        if options.alike and not scenario.ends_at_sut:
-            scenario = dataclasses.replace(scenario, alike=True)
-        takes_latency = options.latency and not scenario.ends_at_sut and scenario.counts not in INSIDE
-        return dataclasses.replace(scenario, latency=True) if takes_latency else scenario
+        """The test's scenario, with what the run changes of each path that can have it."""
+        return with_changes(self.test.scenario, self.current.session.options.changes)[0]
 
     @property
     def to_measure(self) -> int:

@@ -11,9 +11,10 @@ from robot.api.deco import keyword
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
-from pdrgate.gate.run.declaration import declarations, values
+from pdrgate.gate.run.declaration import By, declarations
 from pdrgate.gate.run.options import Options, origin_of_run
 from pdrgate.gate.run.run_record import RunRecord
+from pdrgate.gate.run.run_settings import keys, read_settings, settings_of_testbed
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.baseline import baselines
 from pdrgate.keywords.failures import STOPPED
@@ -73,9 +74,7 @@ class TestbedKeywords:
         ``robot --variable``, else those that the suite declares.
         """
         variable = BuiltIn().get_variable_value
-        options = {
-            name: variable(f"${{{one.variable}}}", one.default) for name, one in declarations(Options).items()
-        }  # fmt: skip
+        options = {name: variable(f"${{{one.variable}}}") for name, one in declarations(Options).items()}
         resume = str(variable("${RESUME}", False)).lower() == "true"
         self._open(Path(str(variable("${TESTBED}"))), "testbed", None, resume, options)
 
@@ -84,10 +83,10 @@ class TestbedKeywords:
     ) -> None:
         builtin = BuiltIn()
         folder = Path(str(builtin.get_variable_value("${OUTPUT DIR}")))
-        profile = declarations(Options)["profile"].value(given.get("profile"))
         if self._state.record is None:
             command, commit = origin_of_run(folder)
             self._state.by_gate = bool(command)
+            profile = declarations(Options)["profile"].value(given.get("profile"))
             self._state.record = RunRecord(folder, profile, resume=resume, command=command, commit=commit)
             if self._state.record.put_aside is not None:
                 observer = RobotObserver(self._state.screen)
@@ -95,8 +94,12 @@ class TestbedKeywords:
         record = self._state.record
         session: Session | None = None
         try:
-            options = Options(**values(Options, given))
+            asked = ((name, value) for name, value in given.items() if value is not None)
+            said = read_settings(asked, keys(~By.PIPELINE, Options), "option")
             config = load_testbed(testbed)
+            options = Options(**settings_of_testbed(config, Options) | said)
+            if not self._state.testbeds:
+                record.profile = options.profile
             if password is not None:
                 config = config.with_password(password.value)
             found = baselines(options, folder)

@@ -37,4 +37,4 @@ class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot tells no types of
         random.Random(self._order).shuffle(below)
         below.sort(key=lambda one: min((self._first.get(str(test.name), 0) for test in one.tests), default=0))
         suite.suites = below
-        suite.metadata["Order"] = f"drawn; once more by --order {self._order}"
+        suite.metadata["Order"] = f"drawn; once more by --set order={self._order}"

@@ -22,11 +22,7 @@ def default_measure(testbed: Path, *, kernels: bool) -> MeasureName | None:
 
 def with_measure(options: RunOptions) -> RunOptions:
     """The options with what is measured, where they name something that only one measure has. Raises UsageError."""
-    only: MeasureName | None = None
-    if options.packets is not None:
-        only = "packets"
-    elif options.soak is not None:
-        only = "soak"
+    only: MeasureName | None = "packets" if options.packets is not None else None
     if options.measure is None:
         kernels = bool(options.kernel and options.against and not options.bpf)
         chosen = only or default_measure(options.testbed, kernels=kernels)
@@ -41,7 +37,7 @@ def check_options(options: RunOptions) -> None:
     for one in declarations(RunOptions).values():
         if one.said.of and getattr(options, one.name) != one.default and not set(names) & set(one.said.of):
             raise UsageError(
-                f"{one.option} says nothing of --measure {options.measure}: leave it out, or ask for "
+                f"{one.option} says nothing of --measure {' or '.join(names)}: leave it out, or ask for "
                 f"--measure {one.said.of[0]}{_of_cost(one.name)}"
             )
     for name in names if options.measure else ():
@@ -51,10 +47,8 @@ def check_options(options: RunOptions) -> None:
             raise UsageError(f"--measure {name} is of {' or '.join(_NUMBERS[n] for n in measure.builds)}: {more}")
     if options.measure == "cost" and options.bpf:
         raise UsageError("--measure cost counts kernels; eBPF objects are compared by --measure pdr")
-    if options.measure == "soak" and options.soak is None:
-        raise UsageError("--measure soak needs a time; name it with --soak TIME, such as 1 h")
     if options.measure == "packets" and options.packets is None:
-        raise UsageError("--measure packets needs a capture; name it with --packets FILE")
+        raise UsageError("--measure packets needs a capture; name it with --set packets=FILE")
 
 
 _NUMBERS = {1: "one build", 2: "two builds"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pdrgate.gate.run.declaration import declarations, plain
+from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import OPTIONS_FILE, RunOptions
 from pdrgate.history.address import Address
 from pdrgate.history.seal import is_sealed
@@ -59,7 +59,7 @@ def _unasked(folder: Path, options: RunOptions, asked: Mapping[str, Any]) -> Ite
             continue  # a kernel, which boots in a guest
         for each in value if isinstance(value, tuple) else (value,):
             if each is not None and not (isinstance(each, Path) and is_own(each)):
-                yield from (one.option, str(plain(each)))
+                yield from one.words(each)
 
 
 def _absolute(value: Any) -> Any:

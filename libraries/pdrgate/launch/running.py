@@ -93,7 +93,9 @@ def _run_and_told(options: RunOptions, folder: Path, why: str, resume: bool, qui
         if why:
             begun.line(f"  {why}")
         if options.order is not None:
-            begun.line(f"  paths are measured in an order that was drawn; the same once more: --order {options.order}")
+            begun.line(
+                f"  paths are measured in an order that was drawn; the same once more: --set order={options.order}"
+            )
         code = _measured(options, folder, resume, stopping, failure)
     try:
         result: RunResult | None = read_result(folder / RESULT_FILE)

@@ -12,6 +12,7 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.differences.affected_paths import PathDifference, affected_paths
 from pdrgate.differences.code_differences import CodeDifference, code_differences
 from pdrgate.gate.run.options import RunOptions
+from pdrgate.gate.run.scenario_keys import with_changes
 from pdrgate.history.address import Address
 from pdrgate.launch.described import described_tests
 from pdrgate.launch.shard import shard_of
@@ -45,7 +46,7 @@ def selected_paths(
         report(f"all paths are measured, for what differs is not known: {error}")
         return None
     asked, mine = described_tests(options.suites, options.patterns), shard_of(options)
-    tests = {one.scenario.name: one.name for one in asked if one.longname in mine}
+    tests = {with_changes(one.scenario, options.changes)[0].name: one.name for one in asked if one.longname in mine}
     known = known_codes(options.history, before)
     names = {name: known.get(name, None if found.differ else PathCode()) for name in tests}
     paths = affected_paths(found, names)

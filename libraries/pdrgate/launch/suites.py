@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.gate.run.measures import MEASURES, MeasureName
+from pdrgate.gate.run.measures import MEASURES, MeasureName, measure_of
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.this_process.checkout import FROM_CHECKOUT
 from pdrgate.this_process.own_files import found
@@ -98,6 +98,8 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
             raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
     tests = listed(options.suites, options.patterns)
     check_paths(options.measure, tests)
+    if options.changes:
+        _check_changes(options)
     if options.shard:
         from pdrgate.launch.shard import Shard
 
@@ -106,6 +108,23 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
         from pdrgate.gate.verdicts.baseline import baselines
 
         baselines(options, options.baseline / "of no run")
+
+
+def _check_changes(options: RunOptions) -> None:
+    """Raises UsageError where no path that is chosen can have a change, or can then be measured as is asked."""
+    from pdrgate.gate.run.scenario_file import scenario_of
+    from pdrgate.gate.run.scenario_keys import changed
+    from pdrgate.launch.described import described_tests
+
+    if options.scenario_file is not None:
+        paths = [scenario_of(options.scenario_file)]
+    else:
+        paths = [one.scenario for one in described_tests(options.suites, options.patterns)]
+    found = changed(paths, options.changes)
+    if found and all(why := [measure_of(options.measure, path).misfit(path) for path in found]):
+        raise UsageError(f"--set {options.changes[0]}: {why[0]}")
+    if any(path.alike for path in found) and not options.against:
+        raise UsageError("alike compares the packets of two builds; name them: --bpf OBJECT --against OBJECT")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from pdrgate.gate.run.declaration import By, declarations
-from pdrgate.gate.run.options import RunOptions
+from pdrgate.gate.run.options import Options, RunOptions
 from pdrgate.this_process.own_files import PACKAGE, found
 
-_SCHEME = "file://"
+_SCHEME, _TRAFFIC = "file://", "traffic="
 
 
 def variable_file(folder: Path) -> str:
@@ -25,21 +25,25 @@ def variable_file(folder: Path) -> str:
 
 
 def get_variables(run: str = "") -> dict[str, Any]:
-    """Called by Robot; ``run`` is the URI of a run's folder. Raises DataError when it keeps no options."""
+    """Called by Robot; ``run`` is the URI of a run's folder. Without one, options of a session stay unset: the
+    testbed's file may say them.
+
+    Raises:
+        DataError: the folder keeps no options.
+    """
+    known = {name: one for name, one in declarations(RunOptions).items() if By.VARIABLE in one.said.by}
     if run:
         options = _anywhere(RunOptions.of_run(Path(unquote(run.removeprefix(_SCHEME)))))
     else:
         options = RunOptions(testbed=PACKAGE / "resources/testbeds/steady-guest.yaml")
-    return {
-        one.variable: getattr(options, one.name)
-        for one in declarations(RunOptions).values()
-        if By.VARIABLE in one.said.by
-    }
+        known = {name: one for name, one in known.items() if name not in declarations(Options)}
+    return {one.variable: getattr(options, name) for name, one in known.items()}
 
 
 def _anywhere(options: RunOptions) -> RunOptions:
     """The same with absolute paths: a suite may lie anywhere."""
     from pdrgate.builds.kernel_build import absolute
+    from pdrgate.gate.run.scenario_file import files_beside
     from pdrgate.gate.verdicts.baseline import name_in_history
     from pdrgate.traffic.chosen.traffic_words import from_anywhere
 
@@ -52,9 +56,12 @@ def _anywhere(options: RunOptions) -> RunOptions:
         kernel=absolute(options.kernel),
         bpf=absolute(options.bpf),
         against=absolute(options.against),
-        replaces=str(Path(options.replaces).absolute()) if options.replaces else "",
-        maps=options.maps.resolve() if options.maps else None,
-        rodata=tuple(one if "=" in one else str(Path(one).resolve()) for one in options.rodata),
-        traffic=from_anywhere(options.traffic) if options.traffic else "",
+        changes=tuple(
+            f"{_TRAFFIC}{from_anywhere(one.removeprefix(_TRAFFIC))}" if one.startswith(_TRAFFIC) else one
+            for one in options.changes
+        ),
+        **files_beside(
+            Path.cwd(), {name: getattr(options, name) for name in ("replaces", "maps", "rodata", "packets")}
+        ),
         history=options.history.absolute() if options.history else None,
     )

@@ -78,6 +78,8 @@ class TestbedConfig(ABC):
     """Whether packet work goes before other processes on the SUT's CPUs."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """The file's own section of settings, for `pdrgate.knobs.plan_knobs`."""
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """The file's own section of what runs on it are asked for, for `pdrgate.gate.run.run_settings`."""
 
     @abstractmethod
     def open(self, journal: Journal, claim: Claim | None = None) -> Testbed:

@@ -62,6 +62,7 @@ def _made(source: Path, content: Mapping[str, Any]) -> TestbedConfig:
         "source": source,
         "generator": _generator(source, content["generator"]),
         "cpus": None if cpus == "auto" else tuple(sorted(int(cpu) for cpu in cpus)),
+        "run": content.get("run", {}),
         **{key: sut[key] for key in ("isolate", "knobs") if key in sut},
     }
     kind = KINDS[content["kind"]]

@@ -33,6 +33,8 @@ class PathMeasure:
         """Why a path cannot be measured so and what to do, in a sentence; empty where it can."""
         if scenario.replaces and self.name != "cost":
             return "what a replacement takes is counted on two kernels: --measure cost"
+        if scenario.latency and self.name not in ("pdr", "overload", "soak"):
+            return f"latency is taken at shares of the PDR, and no part of {self.name}: --measure pdr"
         if self.loops == "open" and scenario.streams is not None:
             return f"a closed loop has no {self.name}: --measure transfer"
         if self.loops == "closed" and scenario.streams is None:
@@ -51,8 +53,10 @@ MEASURES: Mapping[str, PathMeasure] = {
         PathMeasure("overload", f"the PDR, and what is handled of up to {OVERLOAD:g} times that", "open", (1, 2)),
         PathMeasure("windows", "the knee of TCP's window curve, and transfers", "closed", (1,)),
         PathMeasure("mrr", "the rate that is handled of all that the generator has", "open", (1,)),
-        PathMeasure("soak", "what is lost at 90 % of the PDR for the time of --soak", "open", (1,)),
-        PathMeasure("packets", "what eBPF programs do with each packet of the capture of --packets", "both", (2,)),
+        PathMeasure("soak", "what is lost at 90 % of the PDR for the time of the key soak", "open", (1,)),
+        PathMeasure(
+            "packets", "what eBPF programs do with each packet of the capture of the key packets", "both", (2,)
+        ),
     )
 }
 

@@ -1,8 +1,9 @@
 """What a run is asked for: each option is declared here, once, and nowhere else.
 
-A field has a name, a type, a default, and in `Said` a help text and who may set it. The command line, Robot's
-variables, the arguments of `Open Testbed`, the lists of pipelines and docs/reference.md are made of the fields. The
-options of a run are kept in its folder, and whoever needs them reads them there.
+A field has a name, a type, a default, and in `Said` a help text and where it may stand. The command line, the keys of
+testbed files and scenario files, Robot's variables, the arguments of `Open Testbed`, the lists of pipelines and
+docs/reference.md are made of the fields. `pdrgate.gate.run.run_settings` reads them. The options of a run are kept in
+its folder, and whoever needs them reads them there.
 """
 
 from __future__ import annotations
@@ -14,17 +15,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import msgspec
-
 from pdrgate.builds.program_setup import Attach
-from pdrgate.gate.run.declaration import EVERYBODY, By, Said, declarations, plain
+from pdrgate.gate.run.declaration import (
+    EVERYBODY,
+    OF_PATH,
+    OF_TESTBED,
+    PEOPLE,
+    By,
+    Said,
+    declarations,
+    path_key,
+    plain,
+    testbed_key,
+)  # fmt: skip
 from pdrgate.gate.run.measures import MeasureName
 from pdrgate.history.address import HISTORY_VARIABLE, Address
 from pdrgate.history.seal import seal
 from pdrgate.history.whole_file import write_whole
 from pdrgate.this_process.checkout import GATE_COMMAND
 from pdrgate.this_process.no_follow import read_no_follow
-from pdrgate.values.errors import DataError, UsageError, without_value
+from pdrgate.values.errors import DataError, UsageError
 from pdrgate.values.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
 from pdrgate.values.units import Duration, Ratio
 
@@ -32,7 +42,8 @@ OPTIONS_FILE = "run.json"
 _LARGEST_OPTIONS = 1 << 20
 """Bytes of it."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
-NO_WAIT = Duration(0)
+_EVERYWHERE = EVERYBODY | By.TESTBED
+NO_WAIT, LONG_SOAK = Duration(0), Duration(3600)
 SCENARIO_FILES = (".yaml", ".yml")
 """The endings of scenario files."""
 FILE_TAG = "scenario-file"
@@ -57,158 +68,117 @@ class Options:
 
     profile: Annotated[
         ProfileName,
-        Said(
-            "How much time a verdict may cost.",
-            "`smoke`, `quick`, `standard` or `pastrami`, see [the method](method-curve.md#one-run)",
-            EVERYBODY,
-            "NAME",
-        ),
+        Said("how much time a verdict may cost. See [the method](method-curve.md#one-run)", _EVERYWHERE, "NAME"),
     ] = "quick"
     tolerance: Annotated[
-        Ratio,
-        Said(
-            "The accepted loss of PDR, where a test says no other.",
-            "the accepted loss of PDR and of saturation throughput",
-            EVERYBODY,
-            of=_TIMED,
-        ),
+        Ratio, Said("the accepted loss of PDR and of saturation throughput", _EVERYWHERE, of=_TIMED)
     ] = TOLERANCE
     cost_tolerance: Annotated[
         Ratio | None,
         Said(
-            "The accepted growth of the instructions per packet.",
-            "the accepted growth of the instructions per packet. Instructions that the processor counts are judged "
-            "only with this option",
-            EVERYBODY,
-            default=f"{COST_TOLERANCE.text} in emulated guests, elsewhere not judged",
+            "the accepted growth of the instructions per packet. Those that a processor counts are judged only with "
+            "this option",
+            _EVERYWHERE,
+            default=f"{COST_TOLERANCE.text} in emulated guests",
         ),
     ] = None
     """None: the least is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
     `pdrgate.testbeds.protocol.Counting`; elsewhere instructions are told and not judged."""
-    latency: Annotated[
-        bool,
+    changes: Annotated[
+        tuple[str, ...],
         Said(
-            "Measure latency at 50, 90 and 99 % of the PDR as well, and judge it.",
-            "measure and judge [latency](counted.md#latency) too, at 50, 90 and 99 % of the PDR, in every "
-            "scenario whose packets come back",
-            of=_OFFERED,
+            "a [key](#keys) of the testbed's or the scenario's file, for this run; may be repeated",
+            PEOPLE,
+            "KEY=VALUE",
+            option="set",
         ),
-    ] = False
-    fate: Annotated[
-        Literal["forwarded", "returned", "dropped", "passed", "handled"] | None,
-        Said(
-            "What counts as handled: forwarded, returned, dropped, passed or handled.",
-            "[what counts as handled](counted.md#what-counts-as-handled) in every scenario of an open loop: "
-            "`forwarded`, `returned`, `dropped`, `passed` or `handled`",
-            form="NAME",
-            default="as the data path says: mostly forwarded",
-        ),
-    ] = None
-    alike: Annotated[
-        bool,
-        Said(
-            "Require that both builds do the same to the same packet.",
-            "require that both builds do the same to the same packet (port, addresses, time to live, checksums, "
-            "length, payload); the first difference ends the comparison",
-        ),
-    ] = False
-    traffic: Annotated[
-        str,
-        Said(
-            "Packets to send, such as 'udp dst=198.18.0.1 dport=53 flows=1000', or a capture file.",
-            "packets to send in place of a scenario's own, such as `udp dst=198.18.0.1 dport=53 flows=1000`, or a "
-            "capture file: [traffic of your own](#traffic-of-your-own)",
-            EVERYBODY,
-            "WORDS",
-        ),
-    ] = ""
-    latency_tolerance: Annotated[Ratio, Said("The accepted growth of latency.", of=_OFFERED)] = LATENCY_TOLERANCE
+    ] = ()
+    """What it changes of each path that can have it, as ``KEY=VALUE``; `pdrgate.gate.run.run_settings` takes other keys
+    of ``--set`` for the options that they name."""
+    latency_tolerance: Annotated[Ratio, testbed_key("the accepted growth of latency", of=_OFFERED)] = LATENCY_TOLERANCE
     load_tolerance: Annotated[
         Ratio | None,
-        Said(
-            "The accepted growth of what it costs to load an eBPF program.",
+        testbed_key(
             "the accepted growth of [what it costs to load](counted.md#the-cost-of-a-load) an eBPF program: "
             "verified instructions, verifier states, machine code and the memory of its maps",
             default="reported, not judged",
         ),
     ] = None
+    boots: Annotated[
+        int, testbed_key("boots of each build, at most; 3 to 500", range=(FEWEST_BOOTS, 500), of=_IN_PAIRS)
+    ] = 48
+    budget: Annotated[
+        Duration | None,
+        Said(
+            "the time after which no pair of boots begins",
+            OF_TESTBED | By.PIPELINE,
+            default="100 s for guests of constant speed, 9 min for others, or what six pairs take",
+        ),
+    ] = None
+    below_noise: Annotated[
+        bool,
+        testbed_key("compare builds even where 48 pairs cannot resolve the tolerance on this testbed", of=_IN_PAIRS),
+    ] = False
+    any_fingerprint: Annotated[
+        bool,
+        testbed_key(
+            "compare with `history:NAME` even where it was measured under another fingerprint; the result says so"
+        ),
+    ] = False
+    allow_config_differences: Annotated[
+        bool,
+        testbed_key(
+            "allow an IMPROVEMENT where [hardening, mitigations, debugging or the "
+            "CPU](comparing.md#builds-that-are-no-pair) differ"
+        ),
+    ] = False
+    retis: Annotated[
+        bool,
+        testbed_key(
+            "record with [Retis](retis.md) each packet that the SUT's kernel drops, in one more trial, where one build "
+            "is measured"
+        ),
+    ] = False
     baseline: Annotated[
         Path | None,
         Said(
-            "A result.json, the folder of a run, a folder of runs, or history:NAME, a build that the history names.",
-            "a result.json, the folder of a run, a folder of runs, or `history:NAME`: [baselines of a "
-            "history](#baselines-of-a-history). The database itself is refused: name one of its baselines",
+            "a result.json, the folder of a run, a folder of runs, or `history:NAME`. The history has [such "
+            "names](#baselines-of-a-history). The database itself is refused: name one of its baselines",
             form="PATH",
         ),
     ] = None
-    any_fingerprint: Annotated[
-        bool,
-        Said(
-            "Compare with history:NAME even where it was measured under another fingerprint.",
-            "compare with `history:NAME` even where it was measured under another fingerprint; the result says so",
-        ),
-    ] = False
-    require_baseline: Annotated[bool, Said("Fail, before measuring, where there is no baseline.")] = False
+    require_baseline: Annotated[bool, Said("fail, before measuring, where there is no baseline")] = False
     history: Annotated[
         Address | None,
         Said(
-            "The database of runs, noise and tries: a SQLite file, or postgresql://user@host/database.",
-            "the [database](#pdrgate-history) for the run, the [noise floor](method-noise.md#what-boots-deviate-by) "
-            "and [tries of two builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the "
-            "environment names it. A URL with a password belongs there, because the command line refuses it",
-            default="history.db in the folder of --output; none where Robot runs a suite",
+            "the [database](#pdrgate-history) of runs, noise and tries: a file, or `postgresql://user@host/database`. "
+            "It keeps the run, the [noise floor](method-noise.md#what-boots-deviate-by) and [tries of two "
+            "builds](method-builds.md#tried-again). Without this option, `PDRGATE_HISTORY` of the environment names "
+            "it; a suite that Robot runs by itself has none. A URL with a password belongs there, because the command "
+            "line refuses it",
+            default="history.db in the folder of --output",
             environment=HISTORY_VARIABLE,
             commands=True,
         ),
     ] = None
     afresh: Annotated[
         bool,
-        Said(
-            "Forget earlier tries of the same two builds; without this, their pairs count too.",
-            "forget [earlier tries](method-builds.md#tried-again) of the same two builds; without this, their pairs "
-            "count too",
-        ),
-    ] = False
-    below_noise: Annotated[
-        bool,
-        Said(
-            "Compare builds even where this testbed cannot resolve the tolerance.",
-            "compare builds even where 48 pairs cannot resolve the tolerance on this testbed",
-            of=_IN_PAIRS,
-        ),
-    ] = False
-    allow_config_differences: Annotated[
-        bool,
-        Said(
-            "Allow an IMPROVEMENT of builds whose hardening, mitigations or debugging differ.",
-            "allow an IMPROVEMENT where [hardening, mitigations, debugging or the "
-            "CPU](comparing.md#builds-that-are-no-pair) differ",
-        ),
+        Said("forget [earlier tries](method-builds.md#tried-again) of the same two builds. Else their pairs count too"),
     ] = False
     spike_in: Annotated[
         bool,
         Said(
-            "After a PASS, plant a slowdown and show that it is found.",
-            "after a PASS, plant a slowdown of twice the tolerance into the baseline and show that it is found: "
+            "after a PASS, show that a slowdown is found. It is planted into the baseline, of twice the tolerance: "
             "[could it have failed?](comparing.md#could-it-have-failed)",
             EVERYBODY,
             of=_IN_PAIRS,
         ),
     ] = False
-    retis: Annotated[
-        bool,
-        Said(
-            "Record each dropped packet with Retis, in one more trial.",
-            "record with [Retis](retis.md) each packet that the SUT's kernel drops, in one more trial; only where one "
-            "build is measured",
-        ),
-    ] = False
     wait: Annotated[
         Duration,
         Said(
-            "Wait for another run here to end; for 'git bisect run' as long as it takes, where nothing is said.",
-            "wait at most so long for another run on this machine to end. The run that has waited longest is next. "
-            "With `--bisect` the default is to wait as long as it takes",
+            "wait at most so long for another run here to end. The run that has waited longest is next. With "
+            "`--bisect` the default is to wait as long as it takes",
             EVERYBODY,
         ),
     ] = NO_WAIT
@@ -229,8 +199,8 @@ class RunOptions(Options):
     testbed: Annotated[
         Path,
         Said(
-            "A testbed file.",
-            by=EVERYBODY,
+            "a testbed file",
+            EVERYBODY,
             default="steady-guest.yaml; with --kernel local-vm.yaml; without QEMU local-netns.yaml",
             commands=True,
         ),
@@ -238,9 +208,8 @@ class RunOptions(Options):
     kernel: Annotated[
         str,
         Said(
-            "A kernel to boot: .deb, .rpm, bzImage, build tree, TREE@REV of a git tree, distribution package, or "
-            "SUITE/PACKAGE of another suite.",
-            "the candidate: a kernel to boot, [named](#a-kernel-build) by a file, a folder, a package or a revision",
+            "the candidate, a kernel to boot: a file, a build tree, TREE@REV of a git tree, or a package. See [all its "
+            "names](#a-kernel-build)",
             EVERYBODY,
             "BUILD",
         ),
@@ -249,8 +218,7 @@ class RunOptions(Options):
     bpf: Annotated[
         str,
         Said(
-            "An eBPF object file with a program for XDP or tc, to be loaded.",
-            "the candidate: an eBPF object to load; with `--kernel`, that kernel is booted under both objects",
+            "the candidate, an eBPF object to load. With `--kernel`, that kernel is booted under both objects",
             EVERYBODY,
             "OBJECT",
             commands=True,
@@ -259,17 +227,15 @@ class RunOptions(Options):
     program: Annotated[
         str,
         Said(
-            "The program to measure, where the eBPF objects have several.",
-            "the program to measure, where the eBPF objects have several; `--bpf OBJECT:PROGRAM` where it has another "
-            "name on each side",
-            EVERYBODY,
+            "the program to measure, where the eBPF objects have several. Where it has another name on each side, "
+            "write `--bpf OBJECT:PROGRAM`",
+            OF_PATH | By.PIPELINE,
             "NAME",
         ),
     ] = ""
     attach: Annotated[
         Attach,
-        Said(
-            "Where the eBPF programs are attached at the SUT's ports.",
+        path_key(
             "where the eBPF programs are attached at the SUT's ports: `xdp` (native where it can be had), "
             "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links `tcx-ingress`, `tcx-egress` (Linux 6.6 and later). "
             "It also says of what kind a program is whose section does not",
@@ -279,10 +245,9 @@ class RunOptions(Options):
     ] = "auto"
     replaces: Annotated[
         str,
-        Said(
-            "The function of a dispatcher that the eBPF programs replace (freplace).",
+        path_key(
             "the function of a dispatcher that the eBPF programs replace (freplace). The dispatcher is attached at the "
-            "ports. `--maps` and `--rodata` apply to it too. Without `/FUNCTION`, the program's "
+            "ports. `maps` and `rodata` apply to it too. Without `/FUNCTION`, the program's "
             '`SEC("freplace/FUNCTION")` names it',
             form="OBJECT:PROGRAM/FUNCTION",
             commands=True,
@@ -290,150 +255,107 @@ class RunOptions(Options):
     ] = ""
     maps: Annotated[
         Path | None,
-        Said(
-            "What maps of the eBPF programs hold before packets come, in YAML.",
-            "what maps of the eBPF programs hold before packets come: [maps](#maps-of-ebpf-programs)",
+        path_key(
+            "what maps of the eBPF programs hold before packets come, in YAML: [maps](#maps-of-ebpf-programs)",
             commands=True,
         ),
     ] = None
     rodata: Annotated[
         tuple[str, ...],
-        Said(
-            "What a global variable of the eBPF programs is; or a YAML file of them.",
+        path_key(
             "what a global variable of the eBPF programs is, such as a `volatile const` one, or a YAML file of them; "
-            "may be repeated",
+            "may be repeated, and is a list in a file",
             form="NAME=VALUE",
             commands=True,
         ),
     ] = ()
     packets: Annotated[
         Path | None,
-        Said(
-            "Run the eBPF programs on the packets of this capture, each by itself, in place of traffic.",
+        path_key(
             "run the eBPF programs on the packets of this capture, each by itself, in place of traffic: [packets in "
             "place of ports](#packets-in-place-of-ports)",
             of=("packets",),
         ),
     ] = None
+    soak: Annotated[
+        Duration,
+        testbed_key("how long `--measure soak` offers [90 % of the PDR](soak.md#soak)", default="1 h", of=("soak",)),
+    ] = LONG_SOAK
+    order: Annotated[
+        int | None,
+        Said(
+            "measure the paths of the portfolio in the order that this number draws; each run prints its own number",
+            By.TESTBED,
+            "NUMBER",
+            "drawn anew for each run",
+            range=(0, 1_000_000),
+        ),
+    ] = None
     against: Annotated[
         str,
         Said(
-            "The baseline of --kernel or --bpf, measured in turn with it.",
-            by=EVERYBODY,
-            form="BUILD",
-            default="for --kernel TREE@REV, the commit where its branch began",
+            "the baseline of --kernel or --bpf",
+            EVERYBODY,
+            "BUILD",
+            "for --kernel TREE@REV, the commit where its branch began",
             commands=True,
         ),
     ] = ""
     measure: Annotated[
         MeasureName | None,
         Said(
-            "What is measured on the paths that --scenario chooses.",
-            "what is [measured](reference.md#what-is-measured) on the paths that `--scenario` chooses",
+            "what is [measured](reference.md#what-is-measured) on the paths",
             EVERYBODY,
             "WHAT",
-            default="cost, where two kernels are booted in guests of local-vm; else pdr, and transfer of TCP",
-        ),
-    ] = None
-    boots: Annotated[
-        int,
-        Said(
-            "Boots of each, at most.",
-            "boots of each build, at most; 3 to 500",
-            range=(FEWEST_BOOTS, 500),
-            of=_IN_PAIRS,
-        ),
-    ] = 48
-    budget: Annotated[
-        Duration | None,
-        Said(
-            "The time after which no pair of boots begins.",
-            by=EVERYBODY,
-            default="100 s for guests of constant speed, 9 min for others, or what six pairs take",
-        ),
-    ] = None
-    soak: Annotated[
-        Duration | None,
-        Said(
-            "Offer 90 % of the PDR for so long, and say what is lost.",
-            "measure `soak`: offer [90 % of the PDR](soak.md#soak) for so long, and report what is lost",
-            of=("soak",),
+            "cost of two kernels in guests; else pdr, and transfer of TCP",
         ),
     ] = None
     scenarios: Annotated[
         tuple[str, ...],
         Said(
-            "Paths to measure: by tag or Robot tag pattern (path-nat, ipv6ANDlarge-buffers), by name in results, or by "
-            "a YAML file; 'all' is each.",
-            "paths to measure: by [tag](#tags-of-the-gates-suites) or Robot tag pattern, by the name in a result, or a "
-            "[scenario of your own](#a-scenario-of-your-own) in a YAML file; `all` is each; may be repeated",
+            "paths to measure: a [tag](#tags-of-the-gates-suites) such as path-nat, a tag pattern, a name in results, "
+            "or a [YAML file](#a-scenario-of-your-own); `all` is each. It may be repeated",
             By.COMMAND | By.PIPELINE,
             "TAG",
             option="scenario",
         ),
     ] = ("default",)
     scenario_file: Annotated[
-        Path | None,
-        Said(
-            "A scenario of your own, in a YAML file.",
-            by=By.VARIABLE,
-            form="FILE",
-            option="scenario",
-            commands=True,
-        ),
+        Path | None, Said("a scenario of your own", By.VARIABLE, "FILE", option="scenario", commands=True)
     ] = None
     suites: Annotated[
-        tuple[Path, ...],
-        Said("Suites to run.", "suites to run; may be repeated", By.COMMAND, "PATH", option="suite", commands=True),
+        tuple[Path, ...], Said("suites to run; may be repeated", By.COMMAND, "PATH", option="suite", commands=True)
     ] = (Path("robot/gate"),)
     paths: Annotated[
         Literal["affected", "all"] | None,
         Said(
-            "Measure the chosen paths whose code differs between both kernels, or all of them.",
-            "`affected`: of the chosen paths, measure those that run [code that differs](affected.md) between both "
-            "kernels, and two more as an audit; `all`: measure each",
+            "measure those of the paths that run [code that differs](affected.md) between both kernels, or all. With "
+            "`affected`, two more are measured as an audit",
             EVERYBODY,
-            default="affected for --kernel TREE@REV, else all",
+            "WHICH",
+            "affected for --kernel TREE@REV, else all",
             of=("cost",),
         ),
     ] = None
     shard: Annotated[
         str,
         Said(
-            "Measure one of several parts of the chosen paths, such as 2/4; 'pdrgate merge' joins them.",
-            "measure one of several parts of the chosen paths, such as `2/4`: [several jobs](ci.md#several-jobs) "
-            "measure them together",
+            "measure one of several parts of the paths, such as `2/4`. [Several jobs](ci.md#several-jobs) measure them "
+            "together",
             EVERYBODY,
             "K/N",
         ),
     ] = ""
-    order: Annotated[
-        int | None,
-        Said(
-            "Measure the paths of the portfolio in the order that this number draws.",
-            "measure the paths of the portfolio in the order that this number draws; each run prints its own number",
-            By.COMMAND,
-            "NUMBER",
-            default="drawn anew for each run",
-            range=(0, 1_000_000),
-        ),
-    ] = None
     bisect: Annotated[
-        bool,
-        Said(
-            "Exit for 'git bisect run': 0 good, 1 bad, 125 cannot be told.",
-            "exit codes for `git bisect run`: [bisect.md](bisect.md)",
-            By.COMMAND,
-        ),
+        bool, Said("exit for [git bisect run](bisect.md): 0 good, 1 bad, 125 cannot be told", By.COMMAND)
     ] = False
     commit: Annotated[
         str,
         Said(
-            "The commit of the judged change; result.json has it, and 'pdrgate merge' takes no other.",
-            "the commit of the judged change; result.json has it, and `pdrgate merge` takes no other",
+            "the commit of the judged change. `pdrgate merge` takes no other",
             By.COMMAND,
             "COMMIT",
-            "PDRGATE_COMMIT of the environment",
+            "PDRGATE_COMMIT",
             environment="PDRGATE_COMMIT",
         ),
     ] = ""
@@ -443,20 +365,18 @@ class RunOptions(Options):
         """The options of an earlier run. Raises DataError when the folder holds none, or a value that is none."""
         file = folder / OPTIONS_FILE
         try:
-            record = json.loads(read_no_follow(file, _LARGEST_OPTIONS).decode("utf-8-sig"))
-        except (OSError, ValueError, RecursionError) as error:
+            record = dict(json.loads(read_no_follow(file, _LARGEST_OPTIONS).decode("utf-8-sig")))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise DataError(
                 f"cannot resume {folder}: {file} is missing or damaged ({error}); start a new run"
             ) from error
-        try:
-            options = msgspec.convert(record, cls, dec_hook=_typed)
-        except msgspec.ValidationError as error:
-            fault = without_value(error).replace(" - at `$.", " at `")
-            raise DataError(f"cannot resume {folder}: {file}: {fault}; start a new run") from error
-        if unknown := record.keys() - {field.name for field in dataclasses.fields(cls)}:
-            # Without it this would be another run than the one to continue.
+        known = declarations(cls)
+        if unknown := record.keys() - known.keys():  # without it this would be another run than the one to continue
             raise DataError(f"cannot resume {folder}: {file}: unknown key `{min(unknown)}`; start a new run")
-        return options
+        try:
+            return cls(**{name: known[name].value(value) for name, value in record.items()})
+        except (UsageError, TypeError) as error:
+            raise DataError(f"cannot resume {folder}: {file}: {error}; start a new run") from error
 
     def keep(self, folder: Path) -> None:
         """Write the options into the folder of the run. Raises StorageError."""
@@ -475,9 +395,8 @@ class RunOptions(Options):
             value = getattr(self, field.name)
             if value == field.default:
                 continue
-            option = declarations(RunOptions)[field.name].option
             for one in value if isinstance(value, tuple) else (value,):
-                words += [option] if one is True else [option, str(plain(one))]
+                words += declarations(RunOptions)[field.name].words(one)
         return shlex.join(words)
 
     def written(self) -> dict[str, Any]:
@@ -495,19 +414,3 @@ def origin_of_run(folder: Path) -> tuple[str, str]:
     except DataError:
         return "", ""
     return options.command, options.commit
-
-
-def _typed(kind: type[Any], value: object) -> Any:
-    """The reverse of `plain`, for types that msgspec has no reading of its own for.
-
-    Raises:
-        ValueError: it is none of those; msgspec adds the key to an error of this kind, and to none of its own.
-    """
-    try:
-        text = msgspec.convert(value, str)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error
-    try:
-        return kind.parse(text) if issubclass(kind, Ratio | Duration | Address) else kind(text)
-    except UsageError as error:
-        raise ValueError(str(error)) from error

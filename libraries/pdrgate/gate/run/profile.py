@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pdrgate.gate.run.options import ProfileName
 from pdrgate.search.goals import NDR, PDR_GOAL, Goal
 from pdrgate.search.patience import Patience
-from pdrgate.values.errors import UsageError
 
 TOP_TRIALS, STEADY_TOP_TRIALS = 2, 3
 """Trials at the highest load in a repeat, and in a boot of constant speed: they tell the saturation throughput."""
@@ -140,15 +139,3 @@ PROFILES: dict[ProfileName, Profile] = {
         ),
     )
 }
-
-
-def profile(name: str) -> Profile:
-    """The profile of that name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    for one in PROFILES.values():
-        if one.name == name:
-            return one
-    raise UsageError(f"there is no profile {name!r}; there are {', '.join(PROFILES)}")

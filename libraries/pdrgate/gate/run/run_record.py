@@ -64,7 +64,7 @@ class RunRecord:
     ) -> None:
         self.folder = folder
         self.resumed = resume
-        self._profile = profile
+        self.profile = profile
         self._command = command
         self._commit = commit
         self._started = time.time()
@@ -202,7 +202,7 @@ class RunRecord:
             run=self.folder.name,
             started=self._started,
             finished=time.time() if finished else None,
-            profile=self._profile,
+            profile=self.profile,
             testbed=self._testbed or TestbedResult(name="", kind=""),
             environment=in_common(self._scenarios),
             verdict=verdict,

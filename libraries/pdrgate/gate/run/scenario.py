@@ -5,45 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.data_paths.catalogue import (
-    DATA_PATHS,
-    Call,
-    PathDescription,
-    Receivers,
-    SetUp,
-    TcpStreams,
-)  # fmt: skip
-from pdrgate.record.fate import FATES, INSIDE, Fate
+from pdrgate.data_paths.catalogue import DATA_PATHS, Call, PathDescription, Receivers, SetUp, TcpStreams  # fmt: skip
+from pdrgate.gate.run.declaration import By, Said, declarations, path_key
+from pdrgate.record.fate import INSIDE, Fate
 from pdrgate.results.fingerprint import OF_THE_PROGRAM
 from pdrgate.search.goals import Goal
-from pdrgate.testbeds.protocol import PINNINGS, Pinning
+from pdrgate.testbeds.protocol import Pinning
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.frames import Frames
 from pdrgate.values.errors import UsageError
+from pdrgate.values.units import Ratio
 
 DEFAULT_FLOWS = 256
 DEFAULT_LOSS, DEFAULT_WIDTH = 0.005, 0.01
 Gro = Literal["", "on", "off"]
-_GRO: tuple[Gro, ...] = get_args(Gro)
 _USUAL = Receivers()
 _USUAL_STREAMS = TcpStreams()
-_OVERLOADS = (2.5, 1000.0)
-_LONGEST_WAIT = 100_000
 _OF_OPEN_LOOPS = (
-    "frame_size",
-    "flows",
-    "directions",
-    "probe_rate",
-    "traffic",
-    "fate",
-    "alike",
-    "overload",
-    "loss_ratio",
-    "width",
-)
+    "frame_size", "flows", "directions", "probe_rate", "traffic", "fate", "alike", "overload", "loss_ratio", "width",
+)  # fmt: skip
+_IN_NAMES = {
+    "directions": "bidirectional", "flows": "{}flows", "probe_rate": "{:g}probes", "_other_fate": "{}",
+    "alike": "alike", "receivers": "{}receivers", "socket_buffer": "{}KiB", "call": "{}", "busy_poll": "{}usbusy",
+    "_shares": "shares{}", "background": "{}background", "overload": "overload{:g}", "latency": "latency",
+}  # fmt: skip
+"""The words of a name for what is not as usual, in their order."""
+_IN_NAMES_OF_STREAMS = {
+    "count": "{}streams", "direction": "{}", "congestion": "{}", "delay": "{:g}msdelay", "loss": "pathloss{:g}",
+    "buffers": "{}buffers", "request": "{}Brequests", "anew": "anew",
+}  # fmt: skip
+_SCALES = {"delay": 1e3, "loss": 100}
+"""Milliseconds, percent."""
 
 _NO_LETTER = re.compile(r"[^\w.]+", re.ASCII)
 _LONGEST_STEPS = 60
@@ -58,68 +53,89 @@ class Scenario:
         UsageError: a value does not exist; the message names those that do.
     """
 
-    data_path: str = "ipv6-routing"
-    pinning: Pinning = "1 cpu"
-    buffer: int = 4096
-    """Packets that wait at the SUT's receive side before they are dropped."""
-    frame_size: int | Literal["imix"] = 64
-    """Bytes with FCS; see `Frames.size` and `IMIX`."""
-    flows: int = DEFAULT_FLOWS
-    directions: Literal[1, 2] = 1
-    probe_rate: float = 0.0
-    """Latency probes per second."""
-    fate: Fate | Literal[""] = ""
-    """What counts as handled; empty: what the data path says of itself."""
-    traffic: ChosenTraffic | None = None
-    """What is sent in place of the data path's own packets; None: those."""
-    receivers: int = _USUAL.count
-    """Programs that receive, where the data path delivers; so the next five."""
-    socket_buffer: int = _USUAL.buffer
-    """KiB."""
-    call: Call = _USUAL.call
-    busy_poll: int = _USUAL.busy_poll
-    """Microseconds."""
-    cpu_shares: tuple[int, ...] = _USUAL.shares
-    """Percent, one for each receiver."""
-    background: int = _USUAL.background
-    """Busy processes beside the receivers."""
+    data_path: Annotated[
+        str,
+        path_key(
+            "what is set up before the steps: `ip-routing`, the kernel's router for both IP versions; `bare-ipv4` and "
+            "`bare-ipv6`, nothing; or any other data path",
+            default="`ip-routing`",
+        ),
+    ] = "ipv6-routing"
+    pinning: Annotated[Pinning, path_key("the CPUs that do the SUT's packet work")] = "1 cpu"
+    buffer: Annotated[
+        int, path_key("packets that wait at the receive side before they are dropped", range=(1, 1_000_000))
+    ] = 4096
+    frame_size: Annotated[
+        int | Literal["imix"], path_key("bytes of a frame with FCS, 64 to 1518, or `imix` for TRex")
+    ] = 64
+    """See `Frames.size` and `IMIX`."""
+    flows: Annotated[int, path_key("flows of the traffic, 1 to 16384")] = DEFAULT_FLOWS
+    directions: Annotated[Literal[1, 2], path_key("2: packets go both ways, half of the load each")] = 1
+    probe_rate: Annotated[float, path_key("latency probes per second")] = 0.0
+    fate: Annotated[
+        Fate | Literal[""],
+        path_key(
+            "[what counts as handled](counted.md#what-counts-as-handled)",
+            form="NAME",
+            default="as the data path says: mostly `forwarded`",
+        ),
+    ] = ""
+    traffic: Annotated[
+        ChosenTraffic | None,
+        Said(
+            "[packets to send](#traffic-of-your-own), such as `udp dst=198.18.0.1 dport=53 flows=1000`, or a capture "
+            "file. They are sent in place of the path's own; in a file one text, or a list of them",
+            By.PATH | By.PIPELINE,
+            "WORDS",
+        ),
+    ] = None
+    receivers: Annotated[int, path_key("programs that receive, where the data path delivers")] = _USUAL.count
+    socket_buffer: Annotated[int, path_key("KiB of a receiver's socket buffer")] = _USUAL.buffer
+    call: Annotated[Call, path_key("the call by which receivers read")] = _USUAL.call
+    busy_poll: Annotated[int, path_key("microseconds that a receiver's call looks for packets")] = _USUAL.busy_poll
+    cpu_shares: Annotated[tuple[int, ...], path_key("percent of the CPU, one for each receiver")] = _USUAL.shares
+    background: Annotated[int, path_key("busy processes beside the receivers")] = _USUAL.background
     tcp: TcpStreams = _USUAL_STREAMS
     """The TCP streams, where the data path is TCP."""
-    overload: float = 0.0
-    """Times what the SUT can take that it is offered besides, to see what it forwards then; 0: what the curve needs."""
-    latency: bool = False
-    """Whether the latency at 50, 90 and 99 % of the PDR is measured besides."""
-    gro: Gro = ""
-    """Whether the SUT's ports put packets together on receipt; empty: as they do by themselves."""
-    wait: int = 0
-    """Microseconds for which they wait for further packets before they are polled; 0: as they do by themselves."""
-    loss_ratio: float = DEFAULT_LOSS
-    """The PDR's goal: the load holds while no more than this is lost."""
-    width: float = DEFAULT_WIDTH
-    """Relative width at which the search's bounds are close enough, in every profile that has the time."""
+    overload: Annotated[
+        float,
+        path_key("times what the SUT can take that it is offered too, 2.5 to 1000", default="none", range=(2.5, 1000)),
+    ] = 0.0
+    """0: what the curve needs."""
+    latency: Annotated[
+        bool, path_key("measure and judge [latency](counted.md#latency) too, at 50, 90 and 99 % of the PDR")
+    ] = False
+    gro: Annotated[
+        Gro, path_key("whether the ports put packets together on receipt", default="as they do by themselves")
+    ] = ""
+    wait: Annotated[
+        int,
+        path_key(
+            "microseconds that ports wait for further packets, up to 100000",
+            default="as they do by themselves",
+            range=(0, 100_000),
+        ),
+    ] = 0
+    loss_ratio: Annotated[Ratio | float, path_key("the loss ratio that defines the PDR", default="0.5%")] = DEFAULT_LOSS
+    width: Annotated[Ratio | float, path_key("the relative width of the search's bounds", default="1%")] = DEFAULT_WIDTH
     set_up: SetUp | None = None
     """Steps of the scenario's own, on top of its data path."""
-    alike: bool = False
-    """Whether compared builds must do the same to the same packet, which is seen before anything is measured."""
+    alike: Annotated[
+        bool,
+        path_key(
+            "require that both builds do the same to the same packet (port, addresses, time to live, checksums, "
+            "length, payload); the first difference ends the comparison"
+        ),
+    ] = False
     program: BpfBuild | None = None
     """An eBPF program of the scenario's own: the data path's, where that runs one, else before it."""
 
     def __post_init__(self) -> None:
         if self.data_path not in DATA_PATHS:
             raise UsageError(f"there is no data path {self.data_path!r}; there are {', '.join(DATA_PATHS)}")
-        if self.pinning not in PINNINGS:
-            raise UsageError(f"there is no pinning {self.pinning!r}; there are {', '.join(PINNINGS)}")
-        if not 1 <= self.buffer <= 1_000_000:
-            raise UsageError(f"a receive buffer of {self.buffer} packets makes no sense; use 512, 1000 or 4096")
-        if self.overload and not _OVERLOADS[0] <= self.overload <= _OVERLOADS[1]:
-            raise UsageError(
-                f"an overload of {self.overload:g} times makes no sense; use {_OVERLOADS[0]:g} to {_OVERLOADS[1]:g}, "
-                "for curves have twice the PDR in any case"
-            )
-        if self.gro not in _GRO:
-            raise UsageError(f"GRO cannot be {self.gro!r}; use on or off")
-        if not 0 <= self.wait <= _LONGEST_WAIT:
-            raise UsageError(f"ports that wait {self.wait} us make no sense; use 1 to {_LONGEST_WAIT}, such as 1000")
+        for name in ("pinning", "buffer", "overload", "gro", "wait", "fate"):
+            if self._asks(name):
+                SCENARIO_KEYS[name].value(getattr(self, name))
         if self.delivery is None and self._receivers != _USUAL:
             raise UsageError(f"{self.data_path} has no receivers; use {_first(lambda path: path.delivers)}")
         if self.streams is None and self.tcp != _USUAL_STREAMS:
@@ -141,8 +157,6 @@ class Scenario:
         _ = self.frames, Goal("PDR", self.loss_ratio, self.width)  # their own checks
 
     def _check_fate(self) -> None:
-        if self.fate and self.fate not in FATES:
-            raise UsageError(f"there is no fate {self.fate!r}; there are {', '.join(FATES)}")
         if self._other_fate and (self.fate == "delivered" or self.delivery is not None):
             raise UsageError(
                 f"packets of {self.data_path} are {DATA_PATHS[self.data_path].fate}, and never {self.fate}: what is "
@@ -171,7 +185,7 @@ class Scenario:
 
     def _asks(self, name: str) -> bool:
         """Whether a field is not as usual."""
-        usual = next(field.default for field in fields(self) if field.name == name)
+        usual = next((field.default for field in fields(self) if field.name == name), "")
         return bool(getattr(self, name) != usual)
 
     @property
@@ -183,6 +197,10 @@ class Scenario:
     def _other_fate(self) -> str:
         """The fate, where it is not the data path's own: one question has one name."""
         return "" if self.counts == DATA_PATHS[self.data_path].fate else self.counts
+
+    @property
+    def _shares(self) -> str:
+        return ".".join(map(str, self.cpu_shares))
 
     @property
     def delivery(self) -> Receivers | None:
@@ -260,32 +278,7 @@ class Scenario:
         words.append("imix" if self.frame_size == "imix" else f"{self.frame_size}B")
         if self.traffic is not None:
             words.append(f"traffic_{self.traffic.digest}")
-        if self.directions == 2:
-            words.append("bidirectional")
-        if self.flows != DEFAULT_FLOWS:
-            words.append(f"{self.flows}flows")
-        if self.probe_rate:
-            words.append(f"{self.probe_rate:g}probes")
-        if self._other_fate:
-            words.append(self._other_fate)
-        if self.alike:
-            words.append("alike")
-        if self.receivers != _USUAL.count:
-            words.append(f"{self.receivers}receivers")
-        if self.socket_buffer != _USUAL.buffer:
-            words.append(f"{self.socket_buffer}KiB")
-        if self.call != _USUAL.call:
-            words.append(self.call)
-        if self.busy_poll != _USUAL.busy_poll:
-            words.append(f"{self.busy_poll}usbusy")
-        if self.cpu_shares:
-            words.append(f"shares{'.'.join(map(str, self.cpu_shares))}")
-        if self.background:
-            words.append(f"{self.background}background")
-        if self.overload:
-            words.append(f"overload{self.overload:g}")
-        if self.latency:
-            words.append("latency")
+        words += [word.format(getattr(self, name)) for name, word in _IN_NAMES.items() if self._asks(name)]
         words += self._batching
         if self.loss_ratio != DEFAULT_LOSS:
             words.append(f"loss{100 * self.loss_ratio:g}")
@@ -337,6 +330,10 @@ class Scenario:
         return (f", GRO {self.gro}" if self.gro else "") + waits
 
 
+SCENARIO_KEYS = declarations(Scenario)
+"""The fields that a file or ``--set`` gives a value by their names."""
+
+
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_STEPS else f"{text[:_LONGEST_STEPS]}…"
 
@@ -348,20 +345,7 @@ def _first(wanted: Callable[[PathDescription], bool]) -> str:
 
 def _words_of(streams: TcpStreams) -> list[str]:
     words = [f"{streams.window}KiBwindow"]
-    if streams.count != _USUAL_STREAMS.count:
-        words.append(f"{streams.count}streams")
-    if streams.direction != _USUAL_STREAMS.direction:
-        words.append(streams.direction)
-    if streams.congestion != _USUAL_STREAMS.congestion:
-        words.append(streams.congestion)
-    if streams.delay:
-        words.append(f"{1e3 * streams.delay:g}msdelay")
-    if streams.loss:
-        words.append(f"pathloss{100 * streams.loss:g}")
-    if streams.buffers != _USUAL_STREAMS.buffers:
-        words.append(f"{streams.buffers}buffers")
-    if streams.request:
-        words.append(f"{streams.request}Brequests")
-    if streams.anew:
-        words.append("anew")
+    for name, word in _IN_NAMES_OF_STREAMS.items():
+        if (value := getattr(streams, name)) != getattr(_USUAL_STREAMS, name):
+            words.append(word.format(value * _SCALES.get(name, 1)))
     return words

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import msgspec
 import yaml
 
 from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
-from pdrgate.builds.program_setup import Attach, ProgramSetup, program_setup
+from pdrgate.builds.program_setup import ProgramSetup, program_setup
 from pdrgate.data_paths.catalogue import UNDER_STEPS
 from pdrgate.data_paths.set_up import UNDO, named_set_up, set_up_of
-from pdrgate.gate.run.scenario import Scenario
-from pdrgate.traffic.chosen.traffic_words import chosen_traffic
+from pdrgate.gate.run.declaration import By, declarations
+from pdrgate.gate.run.options import RunOptions
+from pdrgate.gate.run.run_settings import read_settings
+from pdrgate.gate.run.scenario import SCENARIO_KEYS, Scenario
+from pdrgate.gate.run.scenario_keys import scenario_values
 from pdrgate.values.errors import UsageError, without_value
-from pdrgate.values.units import Ratio
 
 _LARGEST = 1 << 20
-_RATIOS = ("loss_ratio", "width")
-"""What may have a percent sign, too."""
-_SWITCHES = ("gro",)
-"""What is on or off, which YAML reads as true and false."""
+_OF_PROGRAMS = {name: one for name, one in declarations(RunOptions).items() if one.said.by & By.PATH}
+"""What a file says of eBPF programs."""
 
 
 class _Step(msgspec.Struct, forbid_unknown_fields=True):
@@ -32,32 +33,82 @@ class _Step(msgspec.Struct, forbid_unknown_fields=True):
     undo: str
 
 
-class _Program(msgspec.Struct, forbid_unknown_fields=True):
-    """An eBPF program; what its maps hold stands in a file of its own."""
-
-    object: str
-    program: str = ""
-    attach: Attach = "auto"
-    maps: str = ""
-    rodata: list[str] = []
-    replaces: str = ""
-
-    def build(self, beside: Path) -> BpfBuild:
-        maps = beside / self.maps if self.maps else None
-        rodata = [one if "=" in one else str(beside / one) for one in self.rodata]
-        replaces = str(beside / self.replaces) if self.replaces else ""
-        return own_program(beside / self.object, self.program, program_setup(self.attach, maps, rodata, replaces))
-
-
 class _File(msgspec.Struct):
-    """The file's own keys; all others are a scenario's."""
+    """The file's own keys; all others are a scenario's, or the run's."""
 
     name: str
     set_up: list[str | _Step] = []
     files: list[str] = []
-    data_path: str = UNDER_STEPS
-    traffic: str | list[str] = []
-    ebpf_program: _Program | None = None
+    ebpf_program: dict[str, Any] | None = None
+
+
+def files_beside(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of eBPF programs; files that they name by relative names are those of a folder."""
+    found = dict(given)
+    found |= {name: folder / found[name] for name in ("maps", "packets") if found.get(name)}
+    if found.get("replaces"):
+        found["replaces"] = str(folder / found["replaces"])
+    if "rodata" in found:
+        found["rodata"] = tuple(one if "=" in one else str(folder / one) for one in found["rodata"])
+    return found
+
+
+def scenario_of(file: Path) -> Scenario:
+    """The scenario that a file describes, see `described_by`."""
+    return described_by(file)[0]
+
+
+def described_by(file: Path) -> tuple[Scenario, dict[str, Any]]:
+    """The scenario that a file describes, and options for programs that are compared on it. Files lie beside it.
+
+    Raises:
+        UsageError: it cannot be read, or says what no scenario has.
+    """
+    content, told = _read(file)
+    commands: list[str] = []
+    for step in told.set_up:
+        commands += [step] if isinstance(step, str) else [step.run, f"{UNDO} {step.undo}"]
+    try:
+        values = {"data_path": UNDER_STEPS} | scenario_values(content, file.parent)
+        set_up = named_set_up(told.name, set_up_of(commands, [file.parent / name for name in told.files]))
+        program = None if told.ebpf_program is None else _program(told.ebpf_program, file.parent)
+        compared = {name: value for name, value in content.items() if name in _OF_PROGRAMS}
+        options = files_beside(file.parent, read_settings(compared.items(), _OF_PROGRAMS))
+        return Scenario(set_up=set_up, program=program, **values), options
+    except (BpfBuildError, UsageError) as error:
+        raise UsageError(f"the scenario {file}: {error}") from error
+
+
+def _program(content: Mapping[str, Any], folder: Path) -> BpfBuild:
+    """The program of ``ebpf_program``: its object, and the keys of eBPF programs. Raises UsageError, BpfBuildError."""
+    if "object" not in content:
+        raise UsageError("ebpf_program: the key object is missing; name an eBPF object file")
+    said = read_settings(((name, value) for name, value in content.items() if name != "object"), _OF_PROGRAMS)
+    name = said.pop("program", "")
+    return own_program(folder / str(content["object"]), name, program_setup(**files_beside(folder, said)))
+
+
+def _read(file: Path) -> tuple[dict[str, Any], _File]:
+    """The content of a file and the file's own keys. Raises UsageError."""
+    try:
+        with file.open("rb") as stream:
+            content = yaml.safe_load(stream.read(_LARGEST))
+        told = msgspec.convert(content, _File)
+    except OSError as error:
+        raise UsageError(f"cannot read the scenario {file}: {error.strerror}; name a YAML file") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageError(
+            f"the scenario {file} is no YAML: {' '.join(str(error).split())}; docs/reference.md has an example"
+        ) from error
+    except ValueError as error:  # of a wrong type, a number of thousands of digits, a date of a 99th month
+        why = without_value(error) if isinstance(error, msgspec.ValidationError) else "has a value that is none"
+        raise UsageError(f"the scenario {file}: {why}; see docs/reference.md for its keys") from error
+    known = {*_File.__struct_fields__, *SCENARIO_KEYS, *_OF_PROGRAMS}
+    if unknown := sorted(map(str, content.keys() - known)):
+        raise UsageError(
+            f"the scenario {file} has a key {unknown[0]!r}, which there is not; there are {', '.join(sorted(known))}"
+        )
+    return content, told
 
 
 def own_program(file: Path, program: str, setup: ProgramSetup) -> BpfBuild:
@@ -67,80 +118,3 @@ def own_program(file: Path, program: str, setup: ProgramSetup) -> BpfBuild:
         BpfBuildError: the object cannot be read, has no such program, or no such map.
     """
     return check_setup(bpf_build(f"{file}:{program}" if program else file, setup=setup))
-
-
-def _read_as(name: str, hint: Any) -> Any:
-    """The type of a value in a file; which there are of words and numbers, the scenario says better than a decoder."""
-    if name in _RATIOS:
-        return float | str
-    if name in _SWITCHES:
-        return bool | str
-    kinds = get_args(hint) or (hint,)
-    literals = [literal for kind in kinds for literal in (get_args(kind) if get_origin(kind) is Literal else (kind,))]
-    words = {type(literal) for literal in literals}
-    return words.pop() if len(words) == 1 and words <= {int, str} else hint
-
-
-_KINDS = {
-    name: _read_as(name, hint)
-    for name, hint in get_type_hints(Scenario).items()
-    if name not in {*_File.__struct_fields__, "tcp", "program"}
-}
-"""What a file may say of a scenario besides, by the same names, and of which type it is."""
-_Values = msgspec.defstruct(
-    "_Values", [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in _KINDS.items()]
-)
-
-
-_SWITCHED = {True: "on", False: "off"}
-
-
-def _ratio(name: str, told: str | float) -> Ratio:
-    try:
-        return Ratio.parse(told)
-    except UsageError as error:
-        raise UsageError(f"{name}: {error}") from error
-
-
-def scenario_of(file: Path) -> Scenario:
-    """The scenario that a file describes; files that it names lie beside it.
-
-    Raises:
-        UsageError: it cannot be read, or says what no scenario has.
-    """
-    try:
-        with file.open("rb") as stream:
-            content = yaml.safe_load(stream.read(_LARGEST))
-        told = msgspec.convert(content, _File)
-        values = msgspec.convert(content, _Values)
-    except OSError as error:
-        raise UsageError(f"cannot read the scenario {file}: {error.strerror}; name a YAML file") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(
-            f"the scenario {file} is no YAML: {' '.join(str(error).split())}; docs/reference.md has an example"
-        ) from error
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the scenario {file}: {without_value(error)}; see docs/reference.md for its keys") from error
-    except ValueError as error:  # a number of thousands of digits, a date of a 99th month
-        raise UsageError(
-            f"the scenario {file}: has a value that is none; see docs/reference.md for its keys"
-        ) from error
-    known = {*_File.__struct_fields__, *_KINDS}
-    if unknown := sorted(map(str, content.keys() - known)):
-        raise UsageError(
-            f"the scenario {file} has a key {unknown[0]!r}, which there is not; there are {', '.join(sorted(known))}"
-        )
-    more = {name: getattr(values, name) for name in _KINDS if name in content}
-    commands: list[str] = []
-    for step in told.set_up:
-        commands += [step] if isinstance(step, str) else [step.run, f"{UNDO} {step.undo}"]
-    try:
-        set_up = named_set_up(told.name, set_up_of(commands, [file.parent / name for name in told.files]))
-        words = [told.traffic] if isinstance(told.traffic, str) else told.traffic
-        traffic = chosen_traffic(words, beside=file.parent) if words else None
-        program = told.ebpf_program.build(file.parent) if told.ebpf_program is not None else None
-        more |= {name: _ratio(name, more[name]) for name in _RATIOS if name in more}
-        more |= {name: _SWITCHED.get(more[name], more[name]) for name in _SWITCHES if name in more}
-        return Scenario(data_path=told.data_path, set_up=set_up, traffic=traffic, program=program, **more)
-    except (BpfBuildError, UsageError) as error:
-        raise UsageError(f"the scenario {file}: {error}") from error

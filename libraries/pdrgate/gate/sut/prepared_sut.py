@@ -372,7 +372,7 @@ class PreparedSut:
             assert self._path is not None
             raise SutError(
                 f"{self._path.name} {fault} ({self._path.sentence()}); what came is told above, byte by byte"
-                + (f"; is that its fate? --fate {fate}" if (fate := self.frames.other_fate) else "")
+                + (f"; is that its fate? --set fate={fate}" if (fate := self.frames.other_fate) else "")
             )
 
     def _complained(self, sentence: str) -> None:

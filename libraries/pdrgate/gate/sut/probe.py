@@ -125,13 +125,13 @@ def _instead(sent: Trial, generator: Generator, frames: Frames, testbed: Testbed
         found |= {"returned": sent.aside.returned, "forwarded": sent.aside.left - sent.aside.returned}
         most = max(found, key=lambda fate: found[fate])
         if most != "dropped" and found[most]:
-            return f"of {sent.offered} {found[most]} {_INSTEAD[most]}: --fate {most}?"
+            return f"of {sent.offered} {found[most]} {_INSTEAD[most]}: --set fate={most}?"
         if found["dropped"]:
             where = losses(replace(sent, forwarded=0)).most
             told = f", {where.packets} of them {where.where}" if where and 2 * where.packets > sent.offered else ""
             return (
-                f"of {sent.offered} {found['dropped']} ended in it{told}: --fate dropped? If not, do its counters say "
-                "where they end? see /proc/net/snmp6 and ethtool -S there"
+                f"of {sent.offered} {found['dropped']} ended in it{told}: --set fate=dropped? If not, do its counters "
+                "say where they end? see /proc/net/snmp6 and ethtool -S there"
             )
     return "do the SUT's counters say where they end? see /proc/net/snmp6 and ethtool -S there"
 

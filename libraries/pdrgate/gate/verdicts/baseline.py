@@ -202,7 +202,7 @@ class HistoryBaselines:
         differing = "; ".join(_differing(near.fingerprint, fingerprint))
         raise DataError(
             f"the baseline cannot serve: {asked} is not comparable: {differing} (run {near.run}); measure it anew, or "
-            "compare in spite of that with --any-fingerprint"
+            "compare in spite of that with --set any_fingerprint=true"
         )
 
     def _pooled(self, fitting: Sequence[Measured], asked: str, fingerprint: Mapping[str, str]) -> Baseline:

@@ -62,7 +62,7 @@ class BuildPair:
         weighty = [one for one in self.differences if one.weighty]
         words = differences_in_words(weighty, _NAMED)
         if weighty and found.verdict is Verdict.IMPROVEMENT and not allowed:
-            refused = f"not comparable: the builds differ by {words}; --allow-config-differences compares them"
+            refused = f"not comparable: the builds differ by {words}; --set allow_config_differences=true compares them"
             return Judgement(Verdict.INCONCLUSIVE, refused).remarked(found.reason)
         unknown = unknown_in_words(self.unknown) if found.verdict is Verdict.IMPROVEMENT else ""
         return found.remarked(f"the builds differ by {words}" if weighty else "", unknown)

@@ -117,7 +117,7 @@ def check_resolvable(floor: NoiseFloor, tolerances: Mapping[str, float], most: i
             raise UsageError(
                 f"on this testbed {most} pairs resolve at best a tolerance of {least:.2%} of {measurand}, by the "
                 f"quietest of its comparisons, and {tolerance:.2%} was asked for; ask for more, take a quieter "
-                "testbed, or go on all the same with --below-noise"
+                "testbed, or go on all the same with --set below_noise=true"
             )
 
 

@@ -40,7 +40,7 @@ class PacketVectors:
             found = captured_packets(path, MOST_VECTORS)
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
         except (DataError, OSError) as error:
-            raise UsageError(f"--packets: {error}") from error
+            raise UsageError(f"packets: {error}") from error
         first: dict[bytes, int] = {}
         copies: dict[bytes, int] = {}
         for number, packet in enumerate(found, start=1):
