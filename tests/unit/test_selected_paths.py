@@ -88,6 +88,15 @@ def test_affected_unknown_and_two_drawn_paths_are_measured(history: Path) -> Non
     assert len(chosen.because("same")) == 16
 
 
+def test_what_is_known_of_the_baseline_is_known_of_a_candidate_of_the_same_code(history: Path) -> None:
+    selected_paths(options(history), print, first)
+    names = [one.scenario.name for one in module.described_tests()]
+    where = Experience(Address(file=history))
+    before, after = where.path_codes("digest of old"), where.path_codes("digest of new")
+    assert after.keys() == set(names[1:-1])  # the first is affected, of the last nothing is known
+    assert all(after[name] == before[name] for name in after)
+
+
 def test_paths_whose_set_up_differs_are_drawn_first(history: Path, kernels: list[CodeDifferences]) -> None:
     name = module.described_tests()[7].scenario.name
     kernels[0] = CodeDifferences(100, 50, 3, (CodeDifference("function", "", f"set_up_{name}", "changed"),))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pdrgate.builds.handed_over import BuildError
@@ -51,6 +53,11 @@ def selected_paths(
     names = {name: known.get(name, None if found.differ else PathCode()) for name in tests}
     paths = affected_paths(found, names)
     drawn = [one.path for one in _drawn(paths, draw)] if found.differ else []
+    _carry_on(
+        options.history,
+        after,
+        {one.path: known[one.path] for one in paths if not one.is_affected and one.path in known},
+    )
     return Selection(
         differ=tuple(map(_named, found.differ)), functions=found.functions, variables=found.variables,
         modules=found.modules, everywhere=found.everywhere, missing=found.missing,
@@ -80,6 +87,16 @@ def known_codes(history: Address | None, build: KernelBuild) -> Mapping[str, Pat
         return Experience(history).path_codes(build_identity(build))
     except PdrGateError:
         return {}  # the run itself reports that its history cannot be read
+
+
+def _carry_on(history: Address | None, build: KernelBuild, codes: Mapping[str, PathCode]) -> None:
+    """Keep for the candidate what the baseline runs on paths of the same code: later it may be a baseline itself."""
+    if history is None or not codes:
+        return
+    from pdrgate.history.database.experience import Experience
+
+    with contextlib.suppress(PdrGateError):  # the run itself reports that its history cannot be written
+        Experience(history).add_path_codes(build_identity(build), codes, time.time())
 
 
 def _drawn(paths: Sequence[PathDifference], draw: DrawPaths) -> Iterator[PathDifference]:
