@@ -22,9 +22,9 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
+from pdrgate.gate.run.selection_file import code_key
 from pdrgate.history.address import Address
 from pdrgate.history.database.experience import Experience
-from pdrgate.record.path_code import EVERY_PATH
 from pdrgate.results.verdict import Verdict
 from pdrgate.testbeds.vm.standing_guest import StandingGuest
 
@@ -137,13 +137,12 @@ def test_what_kernels_run_on_a_path_is_kept_and_what_boot_left_otherwise_is_seen
         suts = LivingSuts(session, builds)
         living_comparison_of(session, PLAIN, suts, Plan(2, 600, 0.5)).run()
         for side in SIDES:
-            codes = experience.path_codes(f"digest of the {side}")
-            code, every = codes[PLAIN.name], codes[EVERY_PATH]
+            code = experience.path_codes(code_key(f"digest of the {side}", session.config))[PLAIN.name]
             assert {"ip_forward", "ip_rcv_core"} <= code.packets
             assert "inet_rtm_newaddr" in code.set_up
             assert "init_net" in code.variables
-            assert "version_proc_show" in every.packets
-            assert not code.set_up & every.packets
+            assert "version_proc_show" not in code.set_up
+            assert not code.set_up & code.packets
         assert suts.variables_that_differ(PLAIN.name) == ()
         assert suts.variables_that_differ(NAT.name) is None
         for (side, _), testbed in suts.pairs((1, 2)).items():

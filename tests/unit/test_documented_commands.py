@@ -116,7 +116,10 @@ MEASURED = {
     },
     "ci/gate": {"": "ci/test_ci_scripts.py::test_arguments_and_exit_code_pass_through"},
     "ci/build-from-env": {"": "ci/test_pipelines.py::test_a_change_and_the_commit_where_it_began_are_compiled"},
-    "ci/test": {"": "ci/test_ci_scripts.py::test_arguments_go_to_pytest_whose_summary_is_the_last_line"},
+    "ci/test": {
+        "": "ci/test_ci_scripts.py::test_arguments_go_to_pytest_whose_summary_is_the_last_line",
+        "--all": "ci/test_ci_scripts.py::test_arguments_go_to_pytest_whose_summary_is_the_last_line",
+    },
     "ci/bootstrap": {
         "": "ci/test_ci_scripts.py::test_the_first_leaves_pdrgate_ready",
         "--dev": "ci/test_ci_scripts.py::test_the_test_tools_come_with_dev_and_stay",

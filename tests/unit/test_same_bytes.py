@@ -143,5 +143,33 @@ def test_what_lies_in_no_section_is_no_address() -> None:
 def test_names_are_compared_without_the_compilers_numbers() -> None:
     assert plain_name("__func__.83419") == "__func__"
     assert plain_name("tcp_ack.part.0") == "tcp_ack.part"
-    assert says_something("ip_forward")
-    assert not any(map(says_something, ("__pfx_ip_forward", "__ksymtab_dev_close", "linux_banner")))
+    assert says_something("ip_forward", code=True)
+    assert says_something("__crc32c_le", code=True)
+    assert says_something("__startup_64", code=False)
+    assert not says_something("__pfx_ip_forward", code=True)
+    assert not any(says_something(one, code=False) for one in ("__ksymtab_dev_close", "linux_banner"))
+
+
+@pytest.mark.parametrize("content", [bytes(8), b"@" + bytes(7)], ids=["both are 0", "both are 64"])
+def test_a_load_of_another_variable_differs_also_where_both_hold_the_same(content: bytes) -> None:
+    before, after = builds()
+    for one in (before, after):
+        one.put(DATA, content, "first")
+        one.put(DATA + 8, content, "second")
+    load = b"\x48\x8b\x05"
+    old = before.put(TEXT, load + struct.pack("<i", DATA - (TEXT + 7)) + b"\xc3", "ip_rcv")
+    new = after.put(TEXT, load + struct.pack("<i", DATA + 8 - (TEXT + 7)) + b"\xc3", "ip_rcv")
+    assert differ(before, old, after, new)
+
+
+@pytest.mark.parametrize(("value", "other"), [(1, 2), (64, 128), (1000, 2000), (0x1000, 0x2000), (-8, -16)])
+@pytest.mark.parametrize("size", [4, 8])
+def test_a_variable_of_another_number_differs(value: int, other: int, size: int) -> None:
+    before, after = builds()
+    for one in (before, after):
+        one.put(DATA + 0x100, b"x", "behind")
+    old, new = (
+        one.put(DATA, each.to_bytes(size, "little", signed=True), "sysctl_max")
+        for one, each in ((before, value), (after, other))
+    )
+    assert differ(before, old, after, new, code=False)

@@ -13,7 +13,7 @@ from made_results import compared, result
 from pdrgate.differences.code_differences import CodeDifference, CodeDifferences
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.gate.run.run_record import RunRecord
-from pdrgate.gate.run.selection_file import SELECTION_FILE, read_selection, write_selection
+from pdrgate.gate.run.selection_file import SELECTION_FILE, code_key, read_selection, write_selection
 from pdrgate.history.address import Address
 from pdrgate.history.database.experience import Experience
 from pdrgate.launch import selected_paths as module
@@ -24,21 +24,26 @@ from pdrgate.reports.words.headline import headline, lines_below
 from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.selection import SelectedPath, Selection
 from pdrgate.results.verdict import Verdict
+from pdrgate.testbeds import LocalVm, load_testbed
+from pdrgate.this_process.own_files import found
 from pdrgate.values.errors import DataError
 
 NAMES = [f"path-{number}" for number in range(20)]
 FORWARD = CodeDifference("function", "", "ip_forward", "changed")
 
 
-def options(history: Path | None, paths: str | None = "affected") -> RunOptions:
+TESTBED = Path("resources/testbeds/local-vm.yaml")
+
+
+def options(history: Path | None, paths: str = "affected") -> RunOptions:
     where = None if history is None else Address(file=history)
-    return RunOptions(testbed=Path("t.yaml"), kernel="new", against="old", paths=paths, history=where)  # type: ignore[arg-type]
+    return RunOptions(testbed=TESTBED, kernel="new", against="old", paths=paths, history=where)  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[CodeDifferences]:
     """Two kernels, and twenty paths; the list has what differs between the kernels."""
-    found = [CodeDifferences(100, 50, 3, (FORWARD,))]
+    differences = [CodeDifferences(100, 50, 3, (FORWARD,))]
 
     def described(*_: object) -> list[DescribedTest]:
         from pdrgate.gate.run.scenario import Scenario
@@ -52,10 +57,10 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[CodeDifferences]:
 
     monkeypatch.setattr(module, "named_build", lambda name, report: name)
     monkeypatch.setattr(module, "build_identity", lambda build: f"digest of {build}")
-    monkeypatch.setattr(module, "code_differences", lambda before, after: found[0])
+    monkeypatch.setattr(module, "code_differences", lambda before, after: differences[0])
     monkeypatch.setattr(module, "described_tests", described)
     monkeypatch.setattr(module, "shard_of", lambda options: frozenset(f"Path {name}" for name in NAMES))
-    return found
+    return differences
 
 
 @pytest.fixture
@@ -65,7 +70,8 @@ def history(tmp_path: Path, kernels: list[CodeDifferences]) -> Path:
     names = [one.scenario.name for one in module.described_tests()]
     codes = {name: PathCode(frozenset(("ip_rcv",)), frozenset((f"set_up_{name}",))) for name in names[:-1]}
     codes[names[0]] = PathCode(frozenset(("ip_rcv", "ip_forward")))
-    Experience(Address(file=where)).add_path_codes("digest of old", codes, 1.0)
+    key = code_key("digest of old", load_testbed(found(TESTBED)))
+    Experience(Address(file=where)).add_path_codes(key, codes, 1.0)
     return where
 
 
@@ -75,7 +81,6 @@ def first(some: Sequence[Any], number: int) -> Sequence[Any]:
 
 def test_nothing_is_selected_where_all_paths_are_asked_for(kernels: list[CodeDifferences]) -> None:
     assert selected_paths(options(None, "all"), print) is None
-    assert selected_paths(options(None, None), print) is None
 
 
 def test_affected_unknown_and_two_drawn_paths_are_measured(history: Path) -> None:
@@ -88,15 +93,6 @@ def test_affected_unknown_and_two_drawn_paths_are_measured(history: Path) -> Non
     assert len(chosen.because("same")) == 16
 
 
-def test_what_is_known_of_the_baseline_is_known_of_a_candidate_of_the_same_code(history: Path) -> None:
-    selected_paths(options(history), print, first)
-    names = [one.scenario.name for one in module.described_tests()]
-    where = Experience(Address(file=history))
-    before, after = where.path_codes("digest of old"), where.path_codes("digest of new")
-    assert after.keys() == set(names[1:-1])  # the first is affected, of the last nothing is known
-    assert all(after[name] == before[name] for name in after)
-
-
 def test_paths_whose_set_up_differs_are_drawn_first(history: Path, kernels: list[CodeDifferences]) -> None:
     name = module.described_tests()[7].scenario.name
     kernels[0] = CodeDifferences(100, 50, 3, (CodeDifference("function", "", f"set_up_{name}", "changed"),))
@@ -106,10 +102,39 @@ def test_paths_whose_set_up_differs_are_drawn_first(history: Path, kernels: list
 
 
 def test_builds_without_a_difference_need_no_history_and_no_audit(kernels: list[CodeDifferences]) -> None:
-    kernels[0] = CodeDifferences(100, 50, 3, ())
+    kernels[0] = CodeDifferences(100, 50, 3, (), identical=True)
     chosen = selected_paths(options(None), print)
     assert chosen is not None
     assert len(chosen.because("same")) == 20
+    assert chosen.identical
+
+
+def test_builds_in_which_no_difference_is_found_are_audited_all_the_same(
+    history: Path, kernels: list[CodeDifferences]
+) -> None:
+    kernels[0] = CodeDifferences(100, 50, 3, ())
+    chosen = selected_paths(options(history), print, first)
+    assert chosen is not None
+    assert len(chosen.because("audit")) == 2
+    assert len(chosen.because("unknown")) == 1
+
+
+def test_another_testbed_knows_nothing_of_it(history: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(found(TESTBED).read_text().replace("vcpus: 1", "vcpus: 2") + "\n# another\n")
+    config = load_testbed(found(TESTBED))
+    assert isinstance(config, LocalVm)
+    assert code_key("a", config) != code_key("a", replace(config, memory=config.memory + 64))
+    assert code_key("a", config) == code_key("a", replace(config, source=other))
+    assert code_key("a", config) != code_key("b", config)
+
+
+def test_of_few_paths_some_are_drawn_too(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "shard_of", lambda options: frozenset(f"Path {name}" for name in NAMES[2:7]))
+    chosen = selected_paths(options(history), print, first)
+    assert chosen is not None
+    assert len(chosen.because("audit")) == 2
+    assert len(chosen.because("same")) == 3
 
 
 def test_all_paths_are_unknown_without_a_history(kernels: list[CodeDifferences]) -> None:
@@ -118,13 +143,13 @@ def test_all_paths_are_unknown_without_a_history(kernels: list[CodeDifferences])
     assert len(chosen.because("unknown")) == 20
 
 
-@pytest.mark.parametrize("found", [
+@pytest.mark.parametrize("differences", [
     CodeDifferences(1, 50, 3, (FORWARD,)), CodeDifferences(100, 50, 3, (FORWARD,), ("module tun: damaged",)),
 ], ids=["everywhere", "a module is damaged"])  # fmt: skip
 def test_builds_that_were_not_compared_leave_no_path_out(
-    history: Path, kernels: list[CodeDifferences], found: CodeDifferences
+    history: Path, kernels: list[CodeDifferences], differences: CodeDifferences
 ) -> None:
-    kernels[0] = found
+    kernels[0] = differences
     chosen = selected_paths(options(history), print, first)
     assert chosen is not None
     assert chosen.because("same", "audit") == ()
@@ -142,8 +167,8 @@ def test_what_differs_most_is_measured_first_and_what_is_left_out_last(history: 
     ]
 
 
-def selection(*paths: SelectedPath, differ: tuple[str, ...] = ("ip_forward",)) -> Selection:
-    return Selection(differ, 100, 50, 3, paths)
+def selection(*paths: SelectedPath, differ: tuple[str, ...] = ("ip_forward",), identical: bool = False) -> Selection:
+    return Selection(differ, ("init_net",), 100, 50, 3, paths, identical=identical)
 
 
 SAME = SelectedPath("NAT", "nat", "same")
@@ -167,8 +192,9 @@ def test_a_path_of_the_same_code_is_left_out_until_an_audit_fails(tmp_path: Path
     assert not record.leaves_out("ipv6-routing")
     assert not record.leaves_out("another")
     drawn = compared()
-    record.add(replace(drawn, name="ipv6-routing", verdict=Verdict.PASS))
-    assert record.leaves_out("nat")
+    for verdict in (Verdict.PASS, Verdict.ERROR, Verdict.DISTURBED, Verdict.INCONCLUSIVE):
+        record.add(replace(drawn, name="ipv6-routing", verdict=verdict))
+        assert record.leaves_out("nat")
     record.add(replace(drawn, name="ipv6-routing", verdict=Verdict.REGRESSION))
     assert not record.leaves_out("nat")
     record.close()
@@ -181,16 +207,17 @@ def test_a_path_whose_variables_differ_after_boot_is_measured(tmp_path: Path) ->
     assert not record.leaves_out("nat")
     assert record.selection is not None
     assert record.selection.because("affected")[0].variables == ("init_net",)
+    assert read_selection(tmp_path) == record.selection
     record.close()
 
 
 def test_a_run_that_has_nothing_to_measure_passes(tmp_path: Path) -> None:
-    write_selection(tmp_path, selection(SAME, differ=()))
+    write_selection(tmp_path, selection(SAME, differ=(), identical=True))
     record = RunRecord(tmp_path, "quick")
     assert record.result().verdict is Verdict.ERROR
     ended = record.result(finished=True)
     assert ended.verdict is Verdict.PASS
-    assert headline(ended) == "PASS: the builds differ in nothing that a path may run; 1 path runs the same code"
+    assert headline(ended) == "PASS: both builds are the same, byte by byte; 1 path runs the same code"
     record.fail("the disk is full")
     assert record.result(finished=True).verdict is Verdict.ERROR
     record.close()
@@ -202,7 +229,10 @@ def test_the_headline_says_how_many_paths_run_code_that_changed() -> None:
         selection=selection(SAME, AUDIT, AFFECTED),
     )
     assert headline(run) == "PASS: 1 of 3 paths runs code that changed, and none got slower; 2 run the same code"
-    assert "of the paths of the same code, VLAN was drawn and measured" in lines_below(run)
+    assert lines_below(run)[0] == (
+        "1 of 100 functions differ: ip_forward; 1 of 50 variables: init_net; in the image and 3 modules"
+    )
+    assert not any("to check" in line for line in lines_below(run))  # VLAN was not measured
     table = selection_table(run)
     assert table is not None
     assert [[cell.text for cell in row] for row in table.rows] == [["Routing", "ip_forward"]]
@@ -211,12 +241,19 @@ def test_the_headline_says_how_many_paths_run_code_that_changed() -> None:
 def test_an_audit_that_fails_is_said() -> None:
     drawn = replace(compared(), name="ipv6-routing", verdict=Verdict.REGRESSION)
     run = replace(result(drawn), selection=selection(SAME, AUDIT))
-    assert any(line.startswith("the selection was wrong: ") for line in lines_below(run))
+    told = "the selection was wrong: VLAN runs the same code and got worse, so that all others were measured but 1"
+    assert told in lines_below(run)
+
+
+def test_an_audit_that_passes_is_named() -> None:
+    drawn = replace(compared(), name="ipv6-routing", verdict=Verdict.PASS)
+    run = replace(result(drawn), selection=selection(SAME, AUDIT))
+    assert "of the paths of the same code, VLAN were measured to check" in lines_below(run)
 
 
 def test_builds_of_another_compiler_are_said_to_be_measured_on_every_path() -> None:
     run = replace(result(compared()), selection=replace(selection(AFFECTED), everywhere=True))
-    assert "the builds have another compiler, configuration or layout: every path was measured" in lines_below(run)
+    assert "the builds have another compiler, configuration or layout: no path was left out" in lines_below(run)
     assert lines_below(result(compared())) == [
         line for line in lines_below(result(compared())) if "compiler" not in line
     ]

@@ -32,8 +32,8 @@ def test_parts_have_each_path_once_and_are_of_one_size(of: int) -> None:
 
 
 def test_what_looks_at_the_paths_of_a_run_is_in_each_part() -> None:
-    tests = [Listed("S", "", "A", "g.A", ("portfolio",)), Listed("S", "", "Last", "g.Last", ("other",))]
-    assert Shard(1, 1).tests(tests) == {"g.A", "g.Last"}
+    tests = [Listed("S", "", name[-1], name, ("portfolio",)) for name in ("g.Portfolio.A", "g.Last")]
+    assert Shard(1, 1).tests(tests) == {"g.Portfolio.A", "g.Last"}
     with pytest.raises(UsageError, match="2/2: there are 1 paths to share; ask for fewer parts"):
         Shard(2, 2).tests(tests)
 
@@ -56,7 +56,7 @@ def test_robot_is_left_the_tests_of_a_part() -> None:
 def part(number: int, *paths: SelectedPath, differ: tuple[str, ...] = ("ip_rcv",)) -> RunPart:
     scenarios = [replace(compared(), name=one.scenario, title=one.path) for one in paths if one.is_measured]
     run = result(*scenarios, verdict=max((one.verdict for one in scenarios), default=Verdict.PASS))
-    return RunPart(f"runs/{number}", f"runs/{number}", replace(run, selection=Selection(differ, 10, 5, 2, paths)))
+    return RunPart(f"runs/{number}", f"runs/{number}", replace(run, selection=Selection(differ, (), 10, 5, 2, paths)))
 
 
 def test_merged_parts_have_the_selection_of_all() -> None:
@@ -71,6 +71,19 @@ def test_parts_that_all_run_the_same_code_pass() -> None:
     whole = merged("all", [part(1, SelectedPath("NAT", "nat", "same")), part(2, SelectedPath("VLAN", "vlan", "same"))])
     assert whole.verdict is Verdict.PASS
     assert whole.scenarios == ()
+
+
+def test_parts_of_other_builds_that_all_run_the_same_code_pass() -> None:
+    other = part(2, SelectedPath("NAT", "nat", "same"), differ=("x",))
+    assert merged("all", [part(1, SelectedPath("NAT", "nat", "same")), other]).verdict is Verdict.PASS
+
+
+def test_a_path_that_two_testbeds_have_is_counted_once() -> None:
+    whole = merged(
+        "all", [part(1, SelectedPath("NAT", "nat", "same")), part(2, SelectedPath("NAT", "nat", "affected"))]
+    )
+    assert whole.selection is not None
+    assert [one.reason for one in whole.selection.paths] == ["affected"]
 
 
 def test_parts_of_other_builds_have_no_selection_in_common() -> None:

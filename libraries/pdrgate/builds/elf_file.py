@@ -22,8 +22,8 @@ GLOBAL_FUNCTION, WEAK_FUNCTION = 0x12, 0x22
 """STB_GLOBAL or STB_WEAK, and STT_FUNC."""
 BPF = 247
 """EM_BPF."""
-_NOTES = 4
-"""PT_NOTE."""
+_LOAD, _NOTES = 1, 4
+"""PT_LOAD and PT_NOTE."""
 _RELOCATIONS = 4
 """SHT_RELA."""
 _LONGEST_NAME = 512
@@ -68,6 +68,14 @@ class Relocation(NamedTuple):
     symbol: int
     """Which symbol of the file's table."""
     addend: int
+
+
+class LoadedPart(NamedTuple):
+    """A part of a file that is loaded (PT_LOAD)."""
+
+    address: int
+    offset: int
+    size: int
 
 
 class ElfFile:
@@ -147,6 +155,14 @@ class ElfFile:
                 owner, described, note = self._fields("III", content[at : at + 12])
                 yield content[at + 12 : at + 12 + owner].rstrip(b"\0"), note
                 at += 12 + (owner + 3) // 4 * 4 + (described + 3) // 4 * 4
+
+    def loads(self) -> Iterator[LoadedPart]:
+        """The parts of the file that a loader puts into memory."""
+        for number in range(min(self._program_count, 64)):
+            header = self._bytes(self._programs + 56 * number, 56, 56)
+            kind, _, offset, address, _, size, _, _ = self._fields("IIQQQQQQ", header)
+            if kind == _LOAD:
+                yield LoadedPart(address, offset, size)
 
     def _sections(self, headers: int, count: int, names: int) -> Iterator[Section]:
         content = self._bytes(headers, 64 * count, 64 * 0xFFFF)

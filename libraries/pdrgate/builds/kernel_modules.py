@@ -99,6 +99,17 @@ def module_content(build: KernelBuild, name: str) -> bytes:
     return _load(build, name, place).content
 
 
+def packed_module(build: KernelBuild, name: str) -> bytes:
+    """A module of a build as its file has it. Raises BuildError where it cannot be read."""
+    assert build.modules is not None
+    path = _paths(build)[name]
+    try:
+        with build.open(path, LARGEST_MODULE) as file:
+            return read_at_most(file, LARGEST_MODULE, path)
+    except OSError as error:
+        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
+
+
 def module_files(build: KernelBuild) -> Iterator[tuple[str, Path]]:
     """All modules of a build and the lists that depmod needs, each with its path below ``lib/modules/RELEASE``."""
     if build.modules is None:

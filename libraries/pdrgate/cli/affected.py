@@ -30,11 +30,15 @@ def affected(baseline: str, candidate: str, where: Address | None, form: str) ->
     from pdrgate.launch.described import described_tests
     from pdrgate.launch.drawn_order import PORTFOLIO
     from pdrgate.launch.selected_paths import known_codes
+    from pdrgate.launch.suites import default_testbed
     from pdrgate.reports.words.affected_words import affected_lines, affected_values
+    from pdrgate.testbeds import load_testbed
+    from pdrgate.this_process.own_files import found as own_file
 
     before = named_build(baseline, report=note)
     found = code_differences(before, named_build(candidate, report=note))
-    known = known_codes(where or Address.beside(Path("results")), before)
+    testbed = load_testbed(own_file(default_testbed(builds=True)[0]))
+    known = known_codes(where or Address.beside(Path("results")), before, testbed)
     tests = described_tests(patterns=(PORTFOLIO,)) if known else []
     paths = affected_paths(found, {one.name: known.get(one.scenario.name) for one in tests})
     if form == "json":

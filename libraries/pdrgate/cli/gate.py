@@ -140,7 +140,8 @@ def _of_testbed(options: RunOptions, said: Collection[str]) -> RunOptions:
 
     of_file = settings_of_testbed(load_testbed(found(options.testbed)))
     options = dataclasses.replace(options, **{name: value for name, value in of_file.items() if name not in said})
-    drawn = PORTFOLIO in options.scenarios and options.order is None
+    several = PORTFOLIO in options.scenarios or options.paths == "affected"
+    drawn = several and options.order is None
     return dataclasses.replace(options, order=new_order()) if drawn else options
 
 
@@ -207,7 +208,6 @@ def _asked(**given: Any) -> RunOptions:
     Raises:
         UsageError: options that do not go together.
     """
-    from pdrgate.builds.named_build import is_revision
     from pdrgate.gate.run.scenario_file import described_by
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.launch.described import tag_named
@@ -257,6 +257,4 @@ def _asked(**given: Any) -> RunOptions:
         options = dataclasses.replace(options, scenarios=(_default_tag(options),))
     tags = (tag_named(one, options.suites) for one in options.scenarios)
     options = dataclasses.replace(options, scenarios=tuple(tags))
-    if options.paths is None and options.measure == "cost" and is_revision(options.kernel):
-        options = dataclasses.replace(options, paths="affected")
     return options

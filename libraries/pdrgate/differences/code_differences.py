@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeVar
 
 from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.differences.kept_code import kept
+from pdrgate.differences.kept_code import code_digest, kept
 from pdrgate.differences.kernel_image import CodePlace, KernelImage, linked_kernel
-from pdrgate.differences.module_code import module_code
+from pdrgate.differences.module_code import compared_modules, module_code
 from pdrgate.differences.module_objects import ModuleObjects
 from pdrgate.differences.same_bytes import SameBytes
 from pdrgate.observers.function_names import function_name
@@ -49,6 +49,10 @@ class CodeDifferences:
     differ: tuple[CodeDifference, ...]
     missing: tuple[str, ...] = field(default=())
     """Modules that could not be read, and why: whatever they have counts as different."""
+    of_changed_modules: frozenset[str] = frozenset()
+    """Variables of the modules in which anything differs: what their first code leaves there is not looked at."""
+    identical: bool = False
+    """Whether image and modules are the same, byte by byte."""
 
     @property
     def everywhere(self) -> bool:
@@ -61,8 +65,8 @@ class CodeDifferences:
         return frozenset(function_name(one.name) for one in self.differ if one.kind == "function")
 
     def variables_that_differ(self) -> frozenset[str]:
-        """The names of variables whose initial values differ."""
-        return frozenset(one.name for one in self.differ if one.kind == "variable")
+        """The names of variables whose initial values differ, or are set by a module that differs."""
+        return frozenset(one.name for one in self.differ if one.kind == "variable") | self.of_changed_modules
 
 
 def code_differences(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
@@ -71,7 +75,12 @@ def code_differences(before: KernelBuild, after: KernelBuild) -> CodeDifferences
     Raises:
         BuildError: an image cannot be unpacked, or has no symbols (CONFIG_KALLSYMS).
     """
-    return kept("pair", (before, after), CodeDifferences, partial(_compared, before, after))
+    digests = tuple(code_digest(one, compared_modules(one)) for one in (before, after))
+    try:
+        found = kept("pair", digests, CodeDifferences, partial(_compared, before, after))
+    except (ValueError, IndexError, OverflowError) as error:
+        raise BuildError(f"{before.name} and {after.name}: an image is damaged ({error})") from error
+    return replace(found, identical=digests[0] == digests[1])
 
 
 def _compared(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
@@ -90,7 +99,9 @@ def _compared(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
         functions += len(old.functions.keys() & new.functions.keys())
         variables += len(old.variables.keys() & new.variables.keys())
     in_both = len(modules[0].keys() & modules[1].keys())
-    return CodeDifferences(functions, variables, in_both, tuple(sorted(set(differ))), tuple(missing))
+    changed = {one.module for one in differ if one.module}
+    theirs = frozenset(name for one in modules for module in changed & one.keys() for name, _ in one[module].variables)
+    return CodeDifferences(functions, variables, in_both, tuple(sorted(set(differ))), tuple(missing), theirs)
 
 
 def _image(build: KernelBuild) -> KernelImage:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.builds.elf_file import ElfFile, Section
+from pdrgate.builds.elf_file import ElfFile, LoadedPart, Section
 from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
 
 SymbolAddresses = npt.NDArray[np.uint64]
@@ -37,7 +37,7 @@ _OF_CODE = re.compile(r"\.(head\.|init\.|exit\.|noinstr\.)?text")
 _OF_DATA = re.compile(r"\.(data|rodata|init\.data)(?!_once)")
 """Sections whose variables are compared; tables that a linker made of code have sections of their own."""
 _SAYS_NOTHING = re.compile(
-    r"__(ksymtab|kstrtab|crc|BTF_ID|start|stop|end|UNIQUE_ID|initcall|param|modver)_?|kallsyms_|linux_(banner|proc_banner)$"
+    r"__(ksymtab|kstrtab|crc|BTF_ID|start|stop|end|UNIQUE_ID|initcall\w*|param|modver)_|kallsyms_|linux_(banner|proc_banner)$"
     r"|vermagic$|__?(init_)?uts_ns$|str__|_{0,2}btf|_e?(text|data|rodata)$|__irf_|\.L"
 )
 """Variables that differ by where others lie, or by when a kernel was built."""
@@ -124,11 +124,16 @@ def linked_kernel(image: Path) -> KernelImage | None:
         return None
     try:
         with image.open("rb") as file:
-            found = ElfFile(file).sections
+            elf = ElfFile(file)
+            found, loads = elf.sections, tuple(elf.loads())
             content = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
     except (OSError, ValueError):
         return None
     sections = tuple(sorted((one for one in found if one.flags & _ALLOCATED), key=lambda one: one.address))
+    if any(one.kind == _BITS and one.offset + one.size > len(content) for one in sections):
+        return None
+    if not all(any(_holds(load, one) for load in loads) for one in sections if one.kind == _BITS):
+        return None
     first = {one.address: one for one in reversed(symbols)}
     ordered = sorted(first)
     return KernelImage(
@@ -138,6 +143,12 @@ def linked_kernel(image: Path) -> KernelImage | None:
         functions=dict(which_of_its_name(_places(symbols, ordered, sections, _CODE))),
         variables=dict(which_of_its_name(_places(symbols, ordered, sections, _DATA))),
     )  # fmt: skip
+
+
+def _holds(load: LoadedPart, section: Section) -> bool:
+    """Whether what is loaded there is what the section shows: a loader looks at no section."""
+    at = section.offset - load.offset
+    return at >= 0 and at + section.size <= load.size and section.address - load.address == at
 
 
 def plain_name(name: str) -> str:
@@ -150,9 +161,9 @@ def is_code(section: Section) -> bool:
     return _OF_CODE.match(section.name) is not None
 
 
-def says_something(name: str) -> bool:
-    """Whether a symbol is neither padding nor what differs from build to build."""
-    return not name.startswith(_PREFIX) and _SAYS_NOTHING.match(name) is None
+def says_something(name: str, *, code: bool) -> bool:
+    """Whether a function is no padding, or a variable none that differs from build to build."""
+    return not name.startswith(_PREFIX) if code else _SAYS_NOTHING.match(name) is None
 
 
 def _places(
@@ -169,7 +180,7 @@ def _places(
         if symbol.kind not in kinds:
             continue
         at = bisect_right(begins, symbol.address) - 1
-        if at < 0 or not says_something(symbol.name):
+        if at < 0 or not says_something(symbol.name, code=code):
             continue
         section = mine[at]
         end = section.address + section.size

@@ -6,31 +6,43 @@ import os
 import re
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import OF_THE_NETWORK, module_content, module_places
-from pdrgate.differences.kept_code import kept
+from pdrgate.differences.kept_code import code_digest, kept
 from pdrgate.differences.module_objects import ModuleObjects, module_objects
 
 _OF_GUESTS = re.compile(r"(^|/)(lib|drivers/virtio)/")
 """Where further modules lie that guests load."""
+_OUTSIDE = re.compile(r"^(extra|updates)/")
+"""Where modules lie that are none of the kernel's own, and are loaded before those."""
 _TOGETHER = 16
 """Modules that a process reads before it is asked again."""
 
 
 def module_code(build: KernelBuild) -> Mapping[str, ModuleObjects]:
     """Read the modules of a build: what each function and variable says, by the name of the module."""
-    return kept("modules", (build,), dict[str, ModuleObjects], partial(_read_all, build))
+    digest = code_digest(build, compared_modules(build))
+    return kept("modules", (digest,), dict[str, ModuleObjects], partial(_read_all, build))
 
 
 def _read_all(build: KernelBuild) -> dict[str, ModuleObjects]:
-    places = module_places(build)
-    names = sorted(name for name, at in places.items() if OF_THE_NETWORK.search(at) or _OF_GUESTS.search(at))
-    with ProcessPoolExecutor(os.cpu_count()) as readers:
-        return dict(zip(names, readers.map(partial(_read, build), names, chunksize=_TOGETHER), strict=True))
+    names = compared_modules(build)
+    try:
+        with ProcessPoolExecutor(os.cpu_count()) as readers:
+            return dict(zip(names, readers.map(partial(_read, build), names, chunksize=_TOGETHER), strict=True))
+    except BrokenProcessPool as error:
+        raise BuildError(f"{build.name}: its modules could not be read, for a reader has died; run again") from error
+
+
+def compared_modules(build: KernelBuild) -> list[str]:
+    """The names of the modules that a path may load, in order."""
+    places = module_places(build).items()
+    return sorted(name for name, at in places if any(one.search(at) for one in (OF_THE_NETWORK, _OF_GUESTS, _OUTSIDE)))
 
 
 def _read(build: KernelBuild, name: str) -> ModuleObjects:

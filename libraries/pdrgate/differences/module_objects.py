@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ _SECTION_SYMBOL = 3
 _NEAR = frozenset((2, 4))
 """R_X86_64_PC32 and R_X86_64_PLT32: distances from the end of their four bytes."""
 _FIELD = 4
+_CONSTANTS = re.compile(r"\.rodata\.cst(\d+)")
+"""Sections of constants without names, all of so many bytes."""
 _TEXTS = ".rodata.str"
 _LARGEST = 64 << 20
 """Bytes of a section."""
@@ -64,7 +67,10 @@ class _Reader:
         for symbol in self._symbols:
             if symbol.info & 0xF != kind or not 0 < symbol.section < len(self._elf.sections) or not symbol.size:
                 continue
-            if not says_something(symbol.name) or self._elf.sections[symbol.section].name in _OF_THE_BUILD:
+            if (
+                not says_something(symbol.name, code=kind == FUNCTION)
+                or self._elf.sections[symbol.section].name in _OF_THE_BUILD
+            ):
                 continue
             yield plain_name(symbol.name), self._digest(symbol)
 
@@ -90,6 +96,8 @@ class _Reader:
             content = self._content(symbol.section)
             end = content.find(0, at) if 0 <= at < len(content) else -1
             return f"text {content[at:end]!r}" if end >= 0 else f"{section.name}+{at}"
+        if (constant := _CONSTANTS.fullmatch(section.name)) is not None:
+            return f"constant {self._content(symbol.section)[at : at + int(constant[1])].hex()}"
         names = self._named.get(symbol.section, [])
         near = bisect.bisect_right(names, at, key=lambda one: one[0]) - 1
         if near >= 0:

@@ -1,8 +1,8 @@
 """Whether the bytes of two functions or variables say the same: where they differ, both must name the same thing.
 
 Nothing is decoded. Where bytes differ, four of them are an address, or the distance to one, that has the same name in
-both builds. A constant that was changed to another one would have to be, by chance, an address of the same symbol at
-the same distance.
+both builds; eight of a variable are a pointer. A constant that was changed to another one would have to be, by chance,
+an address of the same symbol at the same distance.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ import numpy.typing as npt
 from pdrgate.differences.kernel_image import CodePlace, KernelImage, Numbers, SymbolAddresses, is_code
 
 _FIELD = 4
+_POINTER = 8
+_KERNEL = 1 << 63
+"""The first address of a kernel's half of an address space."""
+_NAMELESS = (".rodata", ".init.data")
+"""Sections with texts and constants that have no name. All else has one."""
 _BEHIND: Final = (0, 1, 2, 4)
 """Bytes of an instruction that may stand behind a distance: an immediate."""
 _AT_ONCE = 1 << 21
@@ -71,9 +76,13 @@ class SameBytes:
             for side in (0, 1)
         ]
         fields = [_fields(one.content, at[side][heads]) for side, one in enumerate((self._before, self._after))]
-        near = [one + np.uint64(_FIELD) + field.astype(np.uint64) for one, field in zip(addresses, fields, strict=True)]
         far = [field.astype(np.uint64) for field in fields]
-        named = self._same_names(near[0], near[1]) | self._same_names(far[0], far[1])
+        named = self._same_names(far[0], far[1])
+        if self._code:
+            near = [
+                one + np.uint64(_FIELD) + field.astype(np.uint64) for one, field in zip(addresses, fields, strict=True)
+            ]
+            named |= self._same_names(near[0], near[1])
         doubtful |= set(of_pair[heads[~named]].tolist())
         for one in sorted(doubtful):
             old, new = pairs[chunk[one]]
@@ -116,33 +125,36 @@ class SameBytes:
         return True
 
     def _is_reference(self, one: bytes, other: bytes, start: int, old: int, new: int) -> bool:
+        """Whether a field of both says the same: in code an address or a distance to one, in a variable a pointer."""
         if start < 0 or start + _FIELD > len(one):
             return False
+        if not self._code:
+            pointers = [int.from_bytes(text[start : start + _POINTER], "little") for text in (one, other)]
+            return min(pointers) >= _KERNEL and self._alike(*pointers)
         fields = [int.from_bytes(text[start : start + _FIELD], "little", signed=True) for text in (one, other)]
-        for behind in _BEHIND if self._code else (0,):
-            next_one = start + (_FIELD + behind if self._code else 0)
+        for behind in _BEHIND:
+            next_one = start + _FIELD + behind
             if self._alike(old + next_one + fields[0], new + next_one + fields[1]):
                 return True
-        return self._alike(fields[0] % (1 << 64), fields[1] % (1 << 64), is_pointer=not self._code)
+        return self._alike(fields[0] % (1 << 64), fields[1] % (1 << 64))
 
-    def _alike(self, before: int, after: int, *, is_pointer: bool = False) -> bool:
-        """Whether two addresses are those of the same thing.
-
-        Args:
-            is_pointer: they are a variable's; then what has no name may be one thing wherever it lies.
-        """
+    def _alike(self, before: int, after: int) -> bool:
+        """Whether two addresses are those of the same thing: by name, or where it has none by what stands there."""
         old, new = self._before.section_of(before), self._after.section_of(after)
         if old is None or new is None or old.name != new.name:
             return False
         if old.name == _BUG_TABLE:
             return True
-        one, other = self._before.text(before), self._after.text(after)
-        if one is not None and other is not None and (self._code or min(len(one), len(other)) >= _A_TEXT):
-            return one == other
-        name = self._before.named(before)
-        if name == self._after.named(after):
+        name, other = self._before.named(before), self._after.named(after)
+        if name == other:
             return True
-        if is_pointer and not is_code(old):
+        begins = name is not None and other is not None and not name[1] and not other[1]
+        if begins or not old.name.startswith(_NAMELESS):
+            return False
+        one, two = self._before.text(before), self._after.text(after)
+        if one and two and (self._code or min(len(one), len(two)) >= _A_TEXT):
+            return one == two
+        if not self._code:
             return name is not None and name[1] > 0
         content = self._before.data(before)
         return content is not None and content == self._after.data(after)

@@ -20,7 +20,6 @@ from pdrgate.builds.named_build import named_build
 from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
-from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
@@ -111,7 +110,6 @@ class BuildKeywords:
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """
         session = self._state.current.session
-        self._skip_equal(session, None)
 
         def comparison(builds: Mapping[Side, Build], plan: Plan) -> PairsComparison:
             living = self._state.living.get(session)
@@ -129,25 +127,25 @@ class BuildKeywords:
             self._named_build, partial(self._of_kernel, session), (baseline, candidate), boots, None, budget, comparison
         )
 
-    def _skip_equal(self, session: Session, living: LivingSuts | None) -> None:
+    def _skip_equal(self, session: Session, living: LivingSuts) -> None:
         """Skip the test where its packets run the same code on the same values in both builds.
 
         Args:
-            living: shows the values; None: before any guest is booted, which builds without a difference need not be.
+            living: shows the values after boot; builds that are identical are not booted for that.
         """
         record, scenario = session.record, self._state.asked.name
-        if not record.leaves_out(scenario) or record.selection is None:
+        digests = tuple(living.builds[side].identity for side in SIDES)
+        if record.selection is None or record.selection.builds != digests or not record.leaves_out(scenario):
             return
-        if record.selection.differ:
-            if living is None:
-                return
+        if not record.selection.identical:
             try:
                 variables = living.variables_that_differ(scenario)
-            except BootError:
+            except TestbedError:
                 variables = None  # the comparison finds out whose fault that is
             if variables is None or variables:
                 record.note_affected(scenario, variables)
                 return
+            living.codes.carry_on(scenario)
         raise SkipExecution("packets run the same code in both builds")
 
     @keyword(name="Compare EBPF Builds")

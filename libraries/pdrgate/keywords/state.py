@@ -141,7 +141,9 @@ class State:
     def to_measure(self) -> int:
         """How many tests of the run measure: some are left out whose path runs the same code in both builds."""
         selection = None if self.record is None else self.record.selection
-        return self.tests if selection is None else max(1, self.tests - len(selection.because("same")))
+        if self.record is None or selection is None or self.record.audit_failed:
+            return self.tests
+        return max(1, self.tests - len(selection.because("same")))
 
     def begun(self) -> ScenarioRun:
         """The measurement of the scenario by trials; the first call sets the SUT up."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pdrgate.builds.handed_over import BuildError
@@ -15,17 +13,20 @@ from pdrgate.differences.affected_paths import PathDifference, affected_paths
 from pdrgate.differences.code_differences import CodeDifference, code_differences
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.gate.run.scenario_keys import with_changes
+from pdrgate.gate.run.selection_file import code_key
 from pdrgate.history.address import Address
 from pdrgate.launch.described import described_tests
 from pdrgate.launch.shard import shard_of
 from pdrgate.record.path_code import PathCode
 from pdrgate.results.selection import Reason, SelectedPath, Selection
+from pdrgate.testbeds import TestbedConfig, load_testbed
+from pdrgate.this_process.own_files import found as found_file
 from pdrgate.values.errors import PdrGateError
 
 _AUDITED = 2
 """Paths of the same code that a run measures all the same."""
 _FEW = 10
-"""Paths of the same code that are too few to draw from: those whose set-up differs are all measured."""
+"""Paths of the same code that are few: those whose set-up differs are all measured, or some are drawn."""
 _BY_CHANCE = random.SystemRandom()
 DrawPaths = Callable[[Sequence[PathDifference], int], Sequence[PathDifference]]
 
@@ -49,18 +50,14 @@ def selected_paths(
         return None
     asked, mine = described_tests(options.suites, options.patterns), shard_of(options)
     tests = {with_changes(one.scenario, options.changes)[0].name: one.name for one in asked if one.longname in mine}
-    known = known_codes(options.history, before)
-    names = {name: known.get(name, None if found.differ else PathCode()) for name in tests}
-    paths = affected_paths(found, names)
-    drawn = [one.path for one in _drawn(paths, draw)] if found.differ else []
-    _carry_on(
-        options.history,
-        after,
-        {one.path: known[one.path] for one in paths if not one.is_affected and one.path in known},
-    )
+    known = {} if found.identical else known_codes(options.history, before, load_testbed(found_file(options.testbed)))
+    paths = affected_paths(found, {name: PathCode() if found.identical else known.get(name) for name in tests})
+    drawn = [] if found.identical else [one.path for one in _drawn(paths, draw)]
     return Selection(
-        differ=tuple(map(_named, found.differ)), functions=found.functions, variables=found.variables,
-        modules=found.modules, everywhere=found.everywhere, missing=found.missing,
+        differ=tuple(_named(one) for one in found.differ if one.kind == "function"),
+        differ_variables=tuple(_named(one) for one in found.differ if one.kind == "variable"),
+        functions=found.functions, variables=found.variables, modules=found.modules, everywhere=found.everywhere,
+        missing=found.missing, identical=found.identical, builds=(build_identity(before), build_identity(after)),
         paths=tuple(_selected(tests[one.path], one, one.path in drawn) for one in paths),
     )  # fmt: skip
 
@@ -77,26 +74,16 @@ def measured_first(selection: Selection) -> Mapping[str, int]:
 _ORDER: tuple[Reason, ...] = ("affected", "unknown", "audit", "same")
 
 
-def known_codes(history: Address | None, build: KernelBuild) -> Mapping[str, PathCode]:
-    """What the build's kernel runs on each path, as far as an earlier run has seen it."""
+def known_codes(history: Address | None, build: KernelBuild, config: TestbedConfig) -> Mapping[str, PathCode]:
+    """What the build's kernel runs on each path on a testbed, as far as an earlier run has seen it."""
     if history is None:
         return {}
     from pdrgate.history.database.experience import Experience  # SQLAlchemy: most runs do without
 
     try:
-        return Experience(history).path_codes(build_identity(build))
+        return Experience(history).path_codes(code_key(build_identity(build), config))
     except PdrGateError:
         return {}  # the run itself reports that its history cannot be read
-
-
-def _carry_on(history: Address | None, build: KernelBuild, codes: Mapping[str, PathCode]) -> None:
-    """Keep for the candidate what the baseline runs on paths of the same code: later it may be a baseline itself."""
-    if history is None or not codes:
-        return
-    from pdrgate.history.database.experience import Experience
-
-    with contextlib.suppress(PdrGateError):  # the run itself reports that its history cannot be written
-        Experience(history).add_path_codes(build_identity(build), codes, time.time())
 
 
 def _drawn(paths: Sequence[PathDifference], draw: DrawPaths) -> Iterator[PathDifference]:
@@ -104,7 +91,7 @@ def _drawn(paths: Sequence[PathDifference], draw: DrawPaths) -> Iterator[PathDif
     same = [one for one in paths if not one.is_affected]
     by_doubt = [one for one in same if one.set_up], [one for one in same if not one.set_up]
     if len(same) <= _FEW:
-        yield from by_doubt[0]
+        yield from by_doubt[0] or draw(same, min(_AUDITED, len(same)))
         return
     left = _AUDITED
     for some in by_doubt:

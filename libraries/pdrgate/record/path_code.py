@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-EVERY_PATH = ""
-"""The scenario whose set-up is what a kernel runs on every path: for any command, and by itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class PathCode:
@@ -22,7 +19,7 @@ class PathCode:
     variables: frozenset[str] = frozenset()
     """Static and per-CPU variables whose cache lines packets touched."""
 
-    @property
-    def functions(self) -> frozenset[str]:
-        """All functions that decide what packets cost."""
-        return self.packets | self.set_up
+    def with_more(self, other: PathCode) -> PathCode:
+        """What either of two kernels, or of two looks at one, has shown."""
+        packets = self.packets | other.packets
+        return PathCode(packets, (self.set_up | other.set_up) - packets, self.variables | other.variables)

@@ -48,8 +48,8 @@ def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
     ])  # fmt: skip
     selection = _selection(runs)
     judged = _judged(scenarios)
-    if not scenarios and selection is not None:
-        judged = Judgement(gravest_verdict(one.verdict for one in runs), runs[0].reason)
+    if not scenarios and runs and all(map(_has_nothing_to_measure, runs)):
+        judged = Judgement(Verdict.PASS, "all paths run the same code in both builds")
     lost = sum(one.verdict is Verdict.ERROR and not one.trials for one in scenarios)
     if lost and judged.verdict is not Verdict.ERROR:
         judged = judged.remarked(f"{lost} of {len(scenarios)} came to no result")
@@ -80,7 +80,13 @@ def _selection(runs: Sequence[RunResult]) -> Selection | None:
         or any(replace(one, paths=()) != replace(found[0], paths=()) for one in found)
     ):
         return None
-    return replace(found[0], paths=tuple(path for one in found for path in one.paths))
+    paths = {path.scenario: path for one in found for path in sorted(one.paths, key=lambda path: path.is_measured)}
+    return replace(found[0], paths=tuple(paths.values()))
+
+
+def _has_nothing_to_measure(run: RunResult) -> bool:
+    """Whether all of its paths run the same code in both builds."""
+    return not run.scenarios and run.verdict is Verdict.PASS and run.selection is not None
 
 
 def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[ScenarioResult]:
@@ -94,8 +100,8 @@ def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[Scenar
     if result.finished is None:
         reason = f"it did not come to its end, and may lack scenarios; go on with: --resume {part.place}"
         yield _of_run(_without_numbers(part.place, Verdict.ERROR, reason), part.link)
-    elif not result.scenarios and result.verdict is Verdict.PASS and result.selection is not None:
-        return  # its paths run the same code
+    elif _has_nothing_to_measure(result):
+        return
     elif result.verdict is not gravest_verdict(one.verdict for one in result.scenarios) or not result.scenarios:
         # Something failed before a scenario could be measured.
         yield _of_run(_without_numbers(part.place, result.verdict, result.reason), part.link)

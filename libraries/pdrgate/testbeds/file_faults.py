@@ -68,6 +68,8 @@ def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[Key, str]]:
                 (),
                 f"{brief(value)} is not one of {', '.join(choices)}; {_meant(str(value), choices) or 'write one'}",
             )
+        case "type" if expected == "object":
+            yield (), f"has keys of its own, and no value{remedy}"  # whatever stands there may be a secret
         case "anyOf" | "pattern":
             yield (), f"{brief(value)} does not fit{remedy}"
         case _:

@@ -67,7 +67,14 @@ def living_comparison_of(
     parts = ComparedBoots(
         compared_by_counts(scenario),
         lambda told, known: LivingBoots(
-            session, scenario, suts, kind(session, scenario, suts), told=told, known=known, test=task.longname
+            session,
+            scenario,
+            suts,
+            kind(session, scenario, suts),
+            told=told,
+            known=known,
+            test=task.longname,
+            keeps_code=not plan.several_cpus,
         ),
         suts.several_cpus if plan.several_cpus and not closed else None,
         stay_up=True,

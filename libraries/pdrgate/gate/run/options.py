@@ -327,16 +327,15 @@ class RunOptions(Options):
         tuple[Path, ...], Said("suites to run; may be repeated", By.COMMAND, "PATH", option="suite", commands=True)
     ] = (Path("robot/gate"),)
     paths: Annotated[
-        Literal["affected", "all"] | None,
+        Literal["affected", "all"],
         Said(
             "measure those of the paths that run [code that differs](affected.md) between both kernels, or all. With "
             "`affected`, two more are measured as an audit",
             EVERYBODY,
             "WHICH",
-            "affected for --kernel TREE@REV, else all",
             of=("cost",),
         ),
-    ] = None
+    ] = "all"
     shard: Annotated[
         str,
         Said(

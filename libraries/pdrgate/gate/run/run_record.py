@@ -16,7 +16,7 @@ from typing import Self
 from pdrgate import __version__
 from pdrgate.gate.run.pairs_file import PAIRS_FILE, PairsFile
 from pdrgate.gate.run.resumed_run import EarlierTrials
-from pdrgate.gate.run.selection_file import read_selection
+from pdrgate.gate.run.selection_file import read_selection, write_selection
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, GrowingResult
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
@@ -86,18 +86,21 @@ class RunRecord:
     def leaves_out(self, scenario: str) -> bool:
         """Whether the scenario's path runs the same code in both builds, and nothing shows that the selection erred."""
         chosen = None if self.selection is None else self.selection.of(scenario)
-        return chosen is not None and not chosen.is_measured and not self._audit_failed
+        return chosen is not None and not chosen.is_measured and not self.audit_failed
 
     def note_affected(self, scenario: str, variables: tuple[str, ...] | None) -> None:
         """Note that a path is to be measured after all: variables have other values, or nobody knows (None)."""
         if self.selection is not None:
             self.selection = self.selection.with_affected(scenario, variables)
+            write_selection(self.folder, self.selection)
 
     @property
-    def _audit_failed(self) -> bool:
-        """Whether a path did not pass that was measured though it runs the same code in both builds."""
-        drawn = () if self.selection is None else self.selection.because("audit")
-        return any(one.name in {path.scenario for path in drawn} and not one.verdict.passes for one in self._scenarios)
+    def audit_failed(self) -> bool:
+        """Whether a path is worse that was measured though it runs the same code in both builds."""
+        return self.selection is not None and bool(self.selection.failed_audits(self._verdicts()))
+
+    def _verdicts(self) -> dict[str, Verdict]:
+        return {one.name: one.verdict for one in self._scenarios}
 
     @property
     def spike_in(self) -> Self:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.run.scenario import SCENARIO_KEYS, Scenario
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic
 from pdrgate.values.errors import UsageError
@@ -50,4 +51,5 @@ def changed(scenarios: Sequence[Scenario], changes: Sequence[str]) -> list[Scena
 
 def check_changes(changes: Sequence[str]) -> None:
     """Raises UsageError where neither a path that is routed nor one that ends at the SUT can have a change."""
-    changed((Scenario(), Scenario(data_path="udp-delivery")), changes)
+    ends_at_sut = next(name for name, one in DATA_PATHS.items() if one.delivers)
+    changed((Scenario(), Scenario(data_path=ends_at_sut)), changes)

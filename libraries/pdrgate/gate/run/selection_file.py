@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from pathlib import Path
 
 import msgspec
 
+from pdrgate import __version__
 from pdrgate.history.whole_file import write_whole
 from pdrgate.results.selection import Selection
+from pdrgate.testbeds import TestbedConfig
 from pdrgate.this_process.no_follow import read_no_follow
 from pdrgate.values.errors import DataError
 
 SELECTION_FILE = "selection.json"
 _LARGEST = 64 << 20
 """Bytes of it."""
+
+
+def code_key(digest: str, config: TestbedConfig) -> str:
+    """What a kernel on a testbed is known by in the history: a guest with another CPU or device runs other code."""
+    anywhere = dataclasses.replace(config, source=Path())
+    return hashlib.sha256(f"{__version__}\n{digest}\n{anywhere!r}".encode()).hexdigest()
 
 
 def write_selection(folder: Path, selection: Selection) -> None:

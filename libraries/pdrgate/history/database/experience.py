@@ -96,10 +96,10 @@ class Experience:
         })  # fmt: skip
 
     def path_codes(self, kernel: str) -> dict[str, PathCode]:
-        """What a kernel runs on each path that it was seen on, by scenario; the newest counts.
+        """What a kernel runs on each path that it was seen on, by scenario, whenever that was.
 
         Args:
-            kernel: the digest of the build, see `pdrgate.builds.identity`.
+            kernel: see `pdrgate.gate.run.selection_file.code_key`.
         """
         if self._nothing_yet:
             return {}
@@ -108,11 +108,12 @@ class Experience:
             .where(CodeRow.kernel == kernel)
             .order_by(CodeRow.seen, CodeRow.id)
         )  # fmt: skip
-        found = {}
+        found: dict[str, PathCode] = {}
         with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
             for scenario, code in connection.execute(asked):
                 with contextlib.suppress(msgspec.MsgspecError):
-                    found[scenario] = msgspec.json.decode(code, type=PathCode)
+                    seen = msgspec.json.decode(code, type=PathCode)
+                    found[scenario] = seen.with_more(found.get(scenario, PathCode()))
         return found
 
     def add_path_codes(self, kernel: str, codes: Mapping[str, PathCode], seen: float) -> None:

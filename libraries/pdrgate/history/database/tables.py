@@ -300,9 +300,9 @@ class CodeRow(Base):
     key: Mapped[str] = mapped_column(unique=True)
     """The digest of all of it: what is put in twice is there once."""
     kernel: Mapped[str]
-    """The digest of the build, see `pdrgate.builds.identity`."""
+    """The digest of build and testbed, see `pdrgate.gate.run.selection_file.code_key`."""
     scenario: Mapped[str]
-    """The name of the path's scenario; empty for what runs on every path."""
+    """The name of the path's scenario."""
     seen: Mapped[float]
     """The time when it was measured, or taken over from a build of the same code."""
     code: Mapped[str]

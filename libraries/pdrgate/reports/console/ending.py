@@ -32,7 +32,7 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
     """The headline, then the evidence: each thing once."""
     told = headline(result)
     screen.line(Text.assemble(verdict_text(result.verdict), told.removeprefix(str(result.verdict))))
-    more = () if result.scenarios or result.selection is not None else left_out(told, result.reason)
+    more = () if result.scenarios or _left_nothing(result) else left_out(told, result.reason)
     for sentence in (*lines_below(result), *more):
         screen.line(f"  {sentence}")
     if (touched := selection_table(result)) is not None:
@@ -56,6 +56,11 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         for part in scenario_parts(scenario):
             for line in part_lines(part, screen.width):
                 screen.line(f"  {line}", cut=line.startswith(" "))  # what is set in further is a table
+
+
+def _left_nothing(result: RunResult) -> bool:
+    """Whether the headline and what stands below it say all of a run that measured nothing."""
+    return result.selection is not None and result.verdict.passes
 
 
 def part_lines(part: ReportPart, width: int | None = None) -> Iterator[str]:

@@ -64,6 +64,7 @@ def summary_page(
     ]
     environment = block_html(facts_table("", result.environment)) if result.environment else None
     touched = selection_table(result)
+    told_all = result.selection is not None and result.verdict.passes
     return rendered(
         "summary.html.j2",
         run=result,
@@ -71,7 +72,7 @@ def summary_page(
         headline=headline(result).removeprefix(f"{result.verdict}: "),
         below=[printable(line) for line in lines_below(result)],
         touched=None if touched is None else block_html(touched),
-        left_out=() if result.scenarios or result.selection else left_out(headline(result), result.reason),
+        left_out=() if result.scenarios or told_all else left_out(headline(result), result.reason),
         builds=" against ".join(builds_compared(result)),
         sections=sections,
         paths=[_paths(result, passing=one) for one in (False, True)] if is_portfolio(result) else (),

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.results.model import RunResult
-from pdrgate.results.selection import SelectedPath, Selection
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.printable import printable
 
@@ -22,8 +21,8 @@ def selection_headline(result: RunResult) -> str:
         return ""
     changed = len(chosen.because("affected"))
     same = len(chosen.because("same", "audit"))
-    if not chosen.differ:
-        return f"the builds differ in nothing that a path may run; {_paths(same)} {_run(same)} the same code"
+    if chosen.identical:
+        return f"both builds are the same, byte by byte; {_paths(same)} {_run(same)} the same code"
     unknown = len(chosen.because("unknown"))
     more = f", {unknown} may" if unknown else ""
     told = f"{changed or 'none'} of {len(chosen.paths)} paths {_run(changed)} code that changed{more}"
@@ -33,24 +32,37 @@ def selection_headline(result: RunResult) -> str:
 def selection_lines(result: RunResult) -> Iterator[str]:
     """Sentences that stand below the verdict of a run whose paths were selected."""
     chosen = result.selection
-    if chosen is None:
+    if chosen is None or chosen.identical:
         return
     if chosen.everywhere:
-        yield "the builds have another compiler, configuration or layout: every path was measured"
+        yield "the builds have another compiler, configuration or layout: no path was left out"
         return
     if chosen.missing:
-        yield printable(f"every path was measured, for some code was not compared: {'; '.join(chosen.missing[:3])}")
+        yield printable(f"no path was left out, for some code was not compared: {'; '.join(chosen.missing[:3])}")
         return
     yield printable(
-        f"{len(chosen.differ)} of {chosen.functions} functions and {chosen.variables} variables differ, in the image "
-        f"and {chosen.modules} modules{_listed(chosen.differ)}"
+        f"{len(chosen.differ)} of {chosen.functions} functions differ{_listed(chosen.differ)}; "
+        f"{len(chosen.differ_variables)} of {chosen.variables} variables{_listed(chosen.differ_variables)}; "
+        f"in the image and {chosen.modules} modules"
     )
-    if unknown := chosen.because("unknown"):
-        yield f"what {_paths(len(unknown))} run{'s' * (len(unknown) == 1)} was not known yet: measured, and known now"
-    if drawn := chosen.because("audit"):
-        yield from _audit(result, chosen, drawn)
-    if set_up := sorted({name for one in chosen.because("same") for name in one.set_up}):
-        yield printable(f"set-up runs code that differs, and its paths were not measured{_listed(set_up)}")
+    verdicts = {one.name: one.verdict for one in result.scenarios}
+    if unknown := [one for one in chosen.because("unknown") if one.scenario in verdicts]:
+        yield f"what {_paths(len(unknown))} run{'s' * (len(unknown) == 1)} was not known, so that they were measured"
+    failed = chosen.failed_audits(verdicts)
+    drawn = [one.path for one in chosen.because("audit") if one.scenario in verdicts]
+    if failed:
+        names = " and ".join(one.path for one in failed)
+        left = len([one for one in chosen.because("same") if one.scenario not in verdicts])
+        yield printable(
+            f"the selection was wrong: {names} run{'s' * (len(failed) == 1)} the same code and got worse, so that all "
+            f"others were measured{f' but {left}' if left else ''}"
+        )
+        return
+    if drawn:
+        yield printable(f"of the paths of the same code, {' and '.join(drawn)} were measured to check")
+    left_out = [one for one in chosen.because("same") if one.scenario not in verdicts]
+    if set_up := sorted({name for one in left_out for name in one.set_up}):
+        yield printable(f"the set-up of paths that were left out runs code that differs{_listed(set_up)}")
 
 
 def selection_table(result: RunResult) -> Table | None:
@@ -61,24 +73,6 @@ def selection_table(result: RunResult) -> Table | None:
     by_much = sorted(affected, key=lambda one: -len(one.functions) - len(one.variables))
     rows = [[Cell(one.path), Cell(", ".join(one.functions + one.variables))] for one in by_much]
     return Table("What this change touches", _COLUMNS, rows)
-
-
-def _audit(result: RunResult, chosen: Selection, drawn: Sequence[SelectedPath]) -> Iterator[str]:
-    names = " and ".join(one.path for one in drawn)
-    failed = [
-        one.origin.test
-        for one in result.scenarios
-        if one.name in {path.scenario for path in drawn} and not one.verdict.passes
-    ]
-    if failed:
-        yield printable(
-            f"the selection was wrong: {' and '.join(failed)} run{'s' * (len(failed) == 1)} the same code and did not "
-            "pass, so that every path was measured"
-        )
-    else:
-        yield printable(
-            f"of the paths of the same code, {names} {'was' if len(drawn) == 1 else 'were'} drawn and measured"
-        )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -34,6 +34,7 @@ class LivingBoots(KnownBuilds):
         told: gets each trial, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
         test: long name of the test that asks.
+        keeps_code: whether what the first guests run is all that the scenario runs, and is kept.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class LivingBoots(KnownBuilds):
         told: Callable[[Trial, bool], None],
         known: Callable[[Mapping[str, str]], None],
         test: str = "",
+        keeps_code: bool = False,
     ) -> None:
         super().__init__(suts.builds, known)
         self.frames = counted.frames
@@ -55,6 +57,7 @@ class LivingBoots(KnownBuilds):
         self._counted = counted
         self._told = told
         self._test = test
+        self._keeps_code = keeps_code
 
     # --- A Replication ---
 
@@ -74,7 +77,7 @@ class LivingBoots(KnownBuilds):
             self.failure = self.failure or self.unlike
             made = [one for sut in suts.values() for one in sut.trials] if self.failure is None else []
             results = [self._result(*one, sut, made) for one, sut in suts.items()] if made else []
-            if results:
+            if results and self._keeps_code:
                 self._suts.codes.keep(suts.values())
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)

@@ -9,14 +9,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from pdrgate.differences.boot_values import values_that_differ
+from pdrgate.gate.run.selection_file import code_key
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.prepared_sut import PreparedSut
-from pdrgate.observers.function_names import kernel_functions
-from pdrgate.record.path_code import EVERY_PATH, PathCode
+from pdrgate.observers.function_names import UNNAMED, kernel_functions
+from pdrgate.record.path_code import PathCode
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.testbeds import NamesCode, ShowsVariables, Testbed
-from pdrgate.values.errors import PdrGateError
+from pdrgate.values.errors import PdrGateError, TestbedError
 
 FIRST = 1
 """The pair whose guests are watched."""
@@ -68,9 +69,11 @@ class PathCodes:
 
         Args:
             suts: boots of both kernels, two of each, by side and pair, as they are without a scenario.
+
+        Raises:
+            TestbedError: a SUT does not answer.
         """
-        experience = self._session.experience
-        codes = {} if experience is None else experience.path_codes(self._digests["baseline"])
+        codes = self._known()
         names = frozenset(name for code in codes.values() for name in code.variables)
         seen: dict[Side, list[Mapping[str, bytes]]] = {"baseline": [], "candidate": []}
         for (side, _), testbed in suts.items():
@@ -82,45 +85,80 @@ class PathCodes:
         differ = values_that_differ(seen["baseline"], seen["candidate"])
         return {scenario: tuple(sorted(code.variables & differ)) for scenario, code in codes.items()}
 
+    def carry_on(self, scenario: str) -> None:
+        """Know of the candidate what is known of the baseline, on a path of the same code."""
+        if (code := self._known().get(scenario)) is not None:
+            self._keep("candidate", scenario, code)
+
     def keep(self, suts: Iterable[PreparedSut]) -> None:
-        """Keep what kernels ran for a scenario that was counted."""
-        experience, every = self._session.experience, self._every
-        if experience is None or every is None:
-            return
+        """Keep what kernels ran for a scenario that was counted. What was not seen whole is not kept.
+
+        A candidate says itself what it runs. So it is known to run what the baseline does, and more if it says so.
+        """
+        every, seen = self._every, dict[Side, PathCode]()
         for sut in suts:
             side = sut.identity.side
             if side is None or (set_up := self._set_up.pop((sut.scenario.name, side), None)) is None:
                 continue
-            packets, variables = _of_packets(sut.trials)
-            if not packets or not self._digests[side]:
-                continue
-            codes = {sut.scenario.name: PathCode(packets, set_up - every, variables), EVERY_PATH: PathCode(every)}
-            try:
-                experience.add_path_codes(self._digests[side], codes, time.time())
-            except PdrGateError as error:
-                self._session.observer.said(f"what the kernel runs on this path is not kept: {error}")
+            found = _of_packets(sut.trials)
+            if every is not None and found is not None:
+                packets, variables = found
+                seen[side] = PathCode(packets, set_up - every - packets, variables)
+                scenario = sut.scenario.name
+        if (baseline := seen.get("baseline")) is not None:
+            self._keep("baseline", scenario, baseline)
+            if (candidate := seen.get("candidate")) is not None:
+                self._keep("candidate", scenario, candidate.with_more(baseline))
+
+    def _known(self) -> Mapping[str, PathCode]:
+        """What is known of the baseline, by scenario."""
+        experience = self._session.experience
+        if experience is None:
+            return {}
+        try:
+            return experience.path_codes(self._key("baseline"))
+        except PdrGateError as error:
+            self._session.observer.said(f"what the kernel runs on each path is not known: {error}")
+            return {}
+
+    def _keep(self, side: Side, scenario: str, code: PathCode) -> None:
+        experience = self._session.experience
+        if experience is None or not self._digests[side]:
+            return
+        try:
+            experience.add_path_codes(self._key(side), {scenario: code}, time.time())
+        except PdrGateError as error:
+            self._session.observer.said(f"what the kernel runs on this path is not kept: {error}")
+
+    def _key(self, side: Side) -> str:
+        return code_key(self._digests[side], self._session.config)
 
 
-def _on_every_path(testbed: Testbed, counting: NamesCode) -> frozenset[str]:
-    """What a kernel runs for any command, and by itself."""
+def _on_every_path(testbed: Testbed, counting: NamesCode) -> frozenset[str] | None:
+    """What a kernel runs for any command, and by itself; None where it does not answer."""
     host = testbed.hops[0].host
-    counting.begin_naming()
-    host.run(*_COMMAND)
-    time.sleep(_BY_ITSELF)
-    host.run(*_COMMAND)
-    return counting.named()
+    try:
+        counting.begin_naming()
+        host.run(*_COMMAND)
+        time.sleep(_BY_ITSELF)
+        host.run(*_COMMAND)
+        return counting.named()
+    except TestbedError:
+        return None  # the path's own set-up finds out what is wrong
 
 
-def _of_packets(trials: Sequence[Trial]) -> tuple[frozenset[str], frozenset[str]]:
-    """The functions that ran in trials, and the variables that were touched."""
-    functions = kernel_functions(name for one in trials for name in one.seen.functions)
+def _of_packets(trials: Sequence[Trial]) -> tuple[frozenset[str], frozenset[str]] | None:
+    """The functions that ran in trials, and the variables that were touched; None where not all of that was seen."""
+    names = {name for one in trials for name in one.seen.functions}
     memory = [one.seen.memory for one in trials if one.seen.memory is not None]
+    if not names or not memory or UNNAMED in names:
+        return None
     variables = (
         name.removeprefix(_PER_CPU)
         for seen in memory
         for kinds in seen.named.values()
-        for kind, names in kinds.items()
+        for kind, lines in kinds.items()
         if kind in _VARIABLES
-        for name in names
+        for name in lines
     )
-    return functions, frozenset(variables)
+    return kernel_functions(names | {name for seen in memory for name in seen.functions}), frozenset(variables)
