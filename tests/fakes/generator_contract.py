@@ -127,7 +127,7 @@ class GeneratorContract:
         generator.trial(self.LOW, 0.02, Frames(family))
         generator.close()
         generator.close()
-        with pytest.raises(GeneratorError, match="closed|has ended already"):
+        with pytest.raises(GeneratorError, match=r"closed|has ended already"):
             generator.trial(self.LOW, 0.02, Frames(family))
 
 

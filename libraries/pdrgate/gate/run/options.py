@@ -371,11 +371,19 @@ class RunOptions(Options):
             ) from error
         known = declarations(cls)
         if unknown := record.keys() - known.keys():  # without it this would be another run than the one to continue
-            raise DataError(f"cannot resume {folder}: {file}: unknown key `{min(unknown)}`; start a new run")
+            raise DataError(f"cannot resume {folder}: {file} has {len(unknown)} unknown keys; start a new run")
+        values = {}
+        for name, value in record.items():
+            try:
+                values[name] = known[name].value(value)
+            except UsageError as error:  # which quotes the value: root reads files that others only name
+                raise DataError(
+                    f"cannot resume {folder}: {file}: {name} takes no such value; start a new run"
+                ) from error
         try:
-            return cls(**{name: known[name].value(value) for name, value in record.items()})
-        except (UsageError, TypeError) as error:
-            raise DataError(f"cannot resume {folder}: {file}: {error}; start a new run") from error
+            return cls(**values)
+        except TypeError as error:
+            raise DataError(f"cannot resume {folder}: {file} lacks an option; start a new run") from error
 
     def keep(self, folder: Path) -> None:
         """Write the options into the folder of the run. Raises StorageError."""
