@@ -148,4 +148,4 @@ def test_what_kernels_run_on_a_path_is_kept_and_what_boot_left_otherwise_is_seen
         for (side, _), testbed in suts.pairs((1, 2)).items():
             if side == "candidate":
                 testbed.hops[0].host.run("sysctl", "-w", "net.ipv4.ip_default_ttl=65")
-        assert suts.codes.boot_differences(suts.pairs((1, 2)))[PLAIN.name] == ("init_net",)
+        assert "init_net" in suts.codes.boot_differences(suts.pairs((1, 2)))[PLAIN.name]
