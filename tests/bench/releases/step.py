@@ -17,6 +17,8 @@ _PDRGATE = Path(sys.executable).parent / "pdrgate"
 _RELEASE = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _FINISHED = (0, 1)
 """Exit codes of a gate that judged the candidate."""
+_MEASURED = "measured"
+"""A file that a run's folder has once its gate has ended by itself: an interrupted one leaves a result as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Step:
 
     def result(self) -> RunResult | None:
         """The result of the newest finished run; None where there is none."""
-        runs = sorted(path.parent for path in self.folder.glob(f"2*/{RESULT_FILE}"))
+        runs = sorted(path.parent for path in self.folder.glob(f"2*/{_MEASURED}"))
         found = (read_result(run) for run in reversed(runs))
         return next((one for one in found if one.finished is not None and not one.held), None)
 
@@ -49,15 +51,19 @@ class Step:
         if known is not None:
             return f"{known.verdict}: {known.reason} (kept)"
         begun = sorted(path.parent for path in self.folder.glob(f"2*/{TRIALS_FILE}"))
-        command = [str(_PDRGATE), "gate", "--quiet", "--wait", "1 h", "--output", str(self.folder)]
+        command = [str(_PDRGATE), "gate", "--quiet"]
         if begun:
             command += ["--resume", str(begun[-1])]
         else:
-            command += ["--afresh", "--kernel", self.candidate, "--against", self.baseline, *options]
+            command += ["--wait", "1 h", "--output", str(self.folder), "--afresh"]
+            command += ["--kernel", self.candidate, "--against", self.baseline, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         answer = lines[0] if lines else "no answer"
-        return answer if done.returncode in _FINISHED else f"exit {done.returncode}: {answer}"
+        if done.returncode not in _FINISHED:
+            return f"exit {done.returncode}: {answer}"
+        (max(self.folder.glob(f"2*/{RESULT_FILE}")).parent / _MEASURED).touch()
+        return answer
 
 
 def release(build: str) -> str:
