@@ -248,7 +248,7 @@ def test_an_audit_that_fails_is_said() -> None:
 def test_an_audit_that_passes_is_named() -> None:
     drawn = replace(compared(), name="ipv6-routing", verdict=Verdict.PASS)
     run = replace(result(drawn), selection=selection(SAME, AUDIT))
-    assert "of the paths of the same code, VLAN were measured to check" in lines_below(run)
+    assert "measured to check, though they run the same code: VLAN" in lines_below(run)
 
 
 def test_builds_of_another_compiler_are_said_to_be_measured_on_every_path() -> None:

@@ -36,6 +36,11 @@ class CodeDifference:
     name: str
     how: How
 
+    @property
+    def label(self) -> str:
+        """The name for people: ``module: name`` of what a module has."""
+        return f"{self.module}: {self.name}" if self.module else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class CodeDifferences:

@@ -10,7 +10,7 @@ from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.named_build import named_build
 from pdrgate.differences.affected_paths import PathDifference, affected_paths
-from pdrgate.differences.code_differences import CodeDifference, code_differences
+from pdrgate.differences.code_differences import code_differences
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.gate.run.scenario_keys import with_changes
 from pdrgate.gate.run.selection_file import code_key
@@ -54,8 +54,8 @@ def selected_paths(
     paths = affected_paths(found, {name: PathCode() if found.identical else known.get(name) for name in tests})
     drawn = [] if found.identical else [one.path for one in _drawn(paths, draw)]
     return Selection(
-        differ=tuple(_named(one) for one in found.differ if one.kind == "function"),
-        differ_variables=tuple(_named(one) for one in found.differ if one.kind == "variable"),
+        differ=tuple(one.label for one in found.differ if one.kind == "function"),
+        differ_variables=tuple(one.label for one in found.differ if one.kind == "variable"),
         functions=found.functions, variables=found.variables, modules=found.modules, everywhere=found.everywhere,
         missing=found.missing, identical=found.identical, builds=(build_identity(before), build_identity(after)),
         paths=tuple(_selected(tests[one.path], one, one.path in drawn) for one in paths),
@@ -104,7 +104,3 @@ def _selected(test: str, path: PathDifference, drawn: bool) -> SelectedPath:
     differs = bool(path.functions or path.variables)
     reason: Reason = "affected" if differs else "unknown" if path.is_affected else "audit" if drawn else "same"
     return SelectedPath(test, path.path, reason, path.functions, path.variables, path.set_up)
-
-
-def _named(one: CodeDifference) -> str:
-    return f"{one.module}: {one.name}" if one.module else one.name

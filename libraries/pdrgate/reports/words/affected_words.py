@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pdrgate.differences.affected_paths import PathDifference
-from pdrgate.differences.code_differences import CodeDifference, CodeDifferences, ObjectKind
+from pdrgate.differences.code_differences import CodeDifferences, ObjectKind
 from pdrgate.values.printable import printable
 
 _LISTED = 40
@@ -22,7 +22,7 @@ def affected_lines(found: CodeDifferences, paths: Sequence[PathDifference]) -> I
         changed, gone, new = (sum(one.how == how for one in differ) for how in ("changed", "gone", "new"))
         yield f"{changed} of {number} {kind}s differ, {gone} are gone, {new} are new"
         for one in differ[:_LISTED]:
-            yield f"  {_named(one)}{'' if one.how == 'changed' else f' ({one.how})'}"
+            yield f"  {printable(one.label)}{'' if one.how == 'changed' else f' ({one.how})'}"
         if len(differ) > _LISTED:
             yield f"  and {len(differ) - _LISTED} more"
     if found.everywhere:
@@ -38,7 +38,7 @@ def affected_lines(found: CodeDifferences, paths: Sequence[PathDifference]) -> I
         for path in affected:
             yield f"  {printable(path.path)}: {_functions(path)}"
         if set_up := sorted({name for one in paths for name in one.set_up}):
-            yield f"the set-up of {sum(bool(one.set_up) for one in paths)} of them runs {_some(set_up)}"
+            yield f"the set-up of {sum(bool(one.set_up) for one in paths)} of them runs {first_names(set_up)}"
 
 
 def affected_values(found: CodeDifferences, paths: Sequence[PathDifference]) -> Mapping[str, object]:
@@ -62,16 +62,13 @@ def affected_values(found: CodeDifferences, paths: Sequence[PathDifference]) -> 
     }
 
 
-def _named(one: CodeDifference) -> str:
-    return printable(f"{one.module}: {one.name}" if one.module else one.name)
-
-
 def _functions(path: PathDifference) -> str:
     if not path.is_known:
         return "what it runs is not known"
-    return _some(path.functions + path.variables)
+    return first_names(path.functions + path.variables)
 
 
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return printable(", ".join(names[:_NAMED])) + (f" and {more} more" if more > 0 else "")
+def first_names(names: Sequence[str], most: int = _NAMED) -> str:
+    """Some of the names, and how many more there are."""
+    more = len(names) - most
+    return printable(", ".join(names[:most])) + (f" and {more} more" if more > 0 else "")

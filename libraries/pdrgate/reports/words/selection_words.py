@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.tree import Cell, Column, Table
+from pdrgate.reports.words.affected_words import first_names
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.printable import printable
@@ -47,7 +48,7 @@ def selection_lines(result: RunResult) -> Iterator[str]:
     )
     verdicts = {one.name: one.verdict for one in result.scenarios}
     if unknown := [one for one in chosen.because("unknown") if one.scenario in verdicts]:
-        yield f"what {_paths(len(unknown))} run{'s' * (len(unknown) == 1)} was not known, so that they were measured"
+        yield f"measured, for what they run was not known: {len(unknown)} path{'s' * (len(unknown) > 1)}"
     failed = chosen.failed_audits(verdicts)
     drawn = [one.path for one in chosen.because("audit") if one.scenario in verdicts]
     if failed:
@@ -59,7 +60,7 @@ def selection_lines(result: RunResult) -> Iterator[str]:
         )
         return
     if drawn:
-        yield printable(f"of the paths of the same code, {' and '.join(drawn)} were measured to check")
+        yield printable(f"measured to check, though they run the same code: {' and '.join(drawn)}")
     left_out = [one for one in chosen.because("same") if one.scenario not in verdicts]
     if set_up := sorted({name for one in left_out for name in one.set_up}):
         yield printable(f"the set-up of paths that were left out runs code that differs{_listed(set_up)}")
@@ -76,10 +77,7 @@ def selection_table(result: RunResult) -> Table | None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    more = len(names) - _NAMED
-    return f": {', '.join(names[:_NAMED])}" + (f" and {more} more" if more > 0 else "")
+    return f": {first_names(names, _NAMED)}" if names else ""
 
 
 def _paths(number: int) -> str:

@@ -13,6 +13,7 @@ from pdrgate.gate.comparisons.living_boots.overload_step import (
     Overload,
     OverloadStep,
 )
+from pdrgate.gate.comparisons.living_boots.path_codes import FIRST
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -40,9 +41,6 @@ from pdrgate.values.units import Rate
 _MEMORY_TRIALS, _MEMORY_PACKETS = 1, 4 * 192
 """Memory trials of a living boot, and packets of each: four bursts, of which the first fills the model."""
 
-_FIRST = 1
-"""The pair whose boots tell what packets do with memory, before anybody else does."""
-
 
 class CountedPackets:
     """Trials of a living SUT; a `LivingCount`."""
@@ -69,11 +67,11 @@ class CountedPackets:
 
     def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
         """All others, where what the first pair does with memory leaves doubt that it is the same."""
-        seen = {sut.identity.side: memory_of(sut.trials) for sut in suts if sut.identity.pair == _FIRST}
+        seen = {sut.identity.side: memory_of(sut.trials) for sut in suts if sut.identity.pair == FIRST}
         before, after = (seen.get(side, []) for side in SIDES)
         if not before or not after or not memory_may_have_changed(before[-1], after[-1]):
             return ()
-        others = [sut for sut in suts if sut.identity.pair != _FIRST]
+        others = [sut for sut in suts if sut.identity.pair != FIRST]
         self._in_doubt.update(sut.boot_id for sut in others)
         return others
 
@@ -98,7 +96,7 @@ class CountedPackets:
 
     def _asks(self, sut: PreparedSut) -> Iterator[Ask]:
         steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, self._overload), self._cost]
-        wanted = sut.identity.pair == _FIRST or sut.boot_id in self._in_doubt
+        wanted = sut.identity.pair == FIRST or sut.boot_id in self._in_doubt
         if wanted and sut.sees_memory and self._scenario.counts not in INSIDE:
             steps.append(MemoryTrials(_MEMORY_PACKETS, _MEMORY_TRIALS))
         return (ask for step in steps if (ask := step.next(sut.trials)) is not None)

@@ -20,7 +20,7 @@ from pdrgate.testbeds import NamesCode, ShowsVariables, Testbed
 from pdrgate.values.errors import PdrGateError, TestbedError
 
 FIRST = 1
-"""The pair whose guests are watched."""
+"""The pair whose guests show what packets run and touch, before any other does."""
 _BY_ITSELF = 2.2
 """Seconds in which a kernel does once what it does each second: statistics, compaction."""
 _COMMAND = ("cat", "/proc/version")
