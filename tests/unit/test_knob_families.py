@@ -246,6 +246,51 @@ def test_a_file_that_takes_a_value_and_keeps_its_own(host: FakeHost, knob: Knob,
     assert {name: text for name, text in host.files.items() if name != path} == before
 
 
+def _shown(host: FakeHost, monkeypatch: pytest.MonkeyPatch, option: str, more: str) -> None:
+    """Let ethtool print more at the end of what an option shows."""
+    real = host._ethtool
+
+    def shown(*words: str) -> str:
+        return real(*words).rstrip("\n") + more if words[0] == option else real(*words)
+
+    monkeypatch.setattr(host, "_ethtool", shown)
+
+
+def test_fields_of_newer_kernels_are_read_and_put_back(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    _shown(host, monkeypatch, "-n", "\nGTP TEID\nIPv6 Flow Label\n\n")
+    host.devices["eth0"].hashes["udp6"] = "sd"
+    knob = FlowHash("eth0", "udp6=sdfn")
+    assert knob.read(host) == "udp6=sdel"
+    assert not knob.holds("udp6=sdfnl", "udp6=sdfn")
+
+
+def test_a_field_that_nobody_knows_is_refused_before_anything_is_set(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _shown(host, monkeypatch, "-n", "\nMPLS label\n\n")
+    before = host.state()
+    with pytest.raises(TestbedError, match=r"^eth0 on fake hashes 'MPLS label' of udp4, which could not be put back; "):
+        KnobSet().apply(host, FlowHash("eth0", "udp4=sdfn"))
+    assert host.state() == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "taken"), [("s", False), ("sdf", False), ("sdfnv", False), ("sd", True), ("nf", True), ("sdfn", True)]
+)
+def test_a_symmetric_hash_takes_pairs_of_fields_alone(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, fields: str, taken: bool
+) -> None:
+    words = "\nRSS input transformation:\n    symmetric-xor: {}\n    symmetric-or-xor: {}\n"
+    _shown(host, monkeypatch, "-x", words.format("off", "on"))
+    lack = FlowHash("eth0", f"udp4={fields}").lacking(host)
+    refusal = f"eth0 on fake hashes with symmetric-or-xor and so takes no udp4={fields}, but sd, fn or sdfn; "
+    remedy = "switch that off with ethtool -X eth0 xfrm none"
+    assert lack == (None if taken else refusal + remedy)
+    monkeypatch.undo()
+    _shown(host, monkeypatch, "-x", words.format("off", "off"))
+    assert FlowHash("eth0", f"udp4={fields}").lacking(host) is None
+
+
 @pytest.mark.parametrize(
     ("knob", "option", "message"),
     [
@@ -538,6 +583,42 @@ def test_rules_come_back_whatever_they_have_counted(host: FakeHost) -> None:
     assert knob.holds(RULES.replace("7 bytes 99", "8 bytes 199"), RULES)
     assert not knob.holds(RULES.replace("53", "54"), RULES)
     assert not [path for path in host.files if "pdrgate-rules" in path]
+
+
+MOVING = """table inet t {
+	set seen {
+		type ipv4_addr
+		size 65535
+		flags dynamic,timeout
+		timeout 1m%s
+	}
+
+	quota daily {
+		over 25 mbytes%s
+	}
+
+	chain c {
+		udp dport 53 last used %s accept
+		udp dport 54 quota over 500 mbytes%s drop comment "used 5 bytes"
+	}
+}
+"""
+
+
+def test_rules_are_as_they_were_whatever_packets_did_to_their_state() -> None:
+    knob = FirewallRules("none")
+    early = MOVING % ("", "", "never", "")
+    elements = "\n\t\telements = { 10.0.0.1 expires 59s992ms,\n\t\t\t     10.0.0.2 expires 3s }"
+    late = MOVING % (elements, " used 29 bytes", "1h2m3s4ms", " used 4 kbytes")
+    assert knob.holds(late, early)
+    assert not knob.holds(late.replace("over 500 mbytes", "over 400 mbytes"), early)
+    assert not knob.holds(late.replace('"used 5 bytes"', '"used 6 bytes"'), early)
+    assert not knob.holds(late.replace("flags dynamic,timeout", "flags timeout"), early)
+
+
+def test_the_elements_of_a_set_that_nobody_adds_to_by_packets_are_rules() -> None:
+    rules = "table ip t {\n\tset s {\n\t\ttype ipv4_addr\n\t\telements = { 10.0.0.1 }\n\t}\n}"
+    assert not FirewallRules("none").holds(rules.replace("0.1", "0.2"), rules)
 
 
 @pytest.mark.parametrize(
