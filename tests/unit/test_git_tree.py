@@ -161,6 +161,31 @@ def test_a_revision_is_compiled_once_and_the_tree_is_left_alone(tree: Tree, tmp_
 
 
 @pytest.mark.usefixtures("tools")
+def test_sources_have_the_bytes_of_the_commit_whatever_git_does_to_a_checkout(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a tree of Git for Windows, and a user's own settings and attributes."""
+    home = tmp_path / "home"
+    (home / ".config/git").mkdir(parents=True)
+    (home / ".config/git/attributes").write_text("* text=auto eol=crlf\n")
+    (home / ".gitconfig").write_text("[core]\n\tautocrlf = true\n\tsymlinks = false\n")
+    monkeypatch.setenv("HOME", str(home))
+    (tree.folder / "run.sh").write_text("#!/bin/sh\n# $Id$\n")
+    (tree.folder / "run.sh").chmod(0o755)
+    (tree.folder / "link").symlink_to("arch")
+    (tree.folder / ".gitattributes").write_text("*.sh ident eol=crlf\n")
+    tree.git("add", "-A")
+    tree.commit("int b;")
+    for setting in ("core.autocrlf=true", "core.eol=crlf", "core.symlinks=false", "core.fileMode=false"):
+        tree.git("config", *setting.split("="))
+    built(revision(f"{tree.folder}@"))
+    (source,) = (tmp_path / "cache").rglob("source")
+    assert (source / "run.sh").read_bytes() == b"#!/bin/sh\n# $Id$\n"
+    assert (source / "run.sh").stat().st_mode & 0o111
+    assert (source / "link").is_symlink()
+
+
+@pytest.mark.usefixtures("tools")
 def test_another_tree_of_the_same_line_goes_on_where_the_first_one_was(tree: Tree, tmp_path: Path) -> None:
     (tree.folder / "of_the_first.h").write_text("")
     tree.commit("int b;")
