@@ -119,6 +119,22 @@ def test_a_history_that_is_cut_off_is_told(tree: Tree, tmp_path: Path) -> None:
         revision(f"{cut}@HEAD~1")
 
 
+@pytest.mark.parametrize("left", ["blob:none", "tree:0"])
+def test_a_clone_that_left_a_part_with_its_remote_is_told(tree: Tree, tmp_path: Path, left: str) -> None:
+    for setting in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        tree.git("config", setting, "true")
+    part = tmp_path / "part"
+    tree.git("clone", "--quiet", "--no-checkout", f"--filter={left}", f"file://{tree.folder}", str(part))
+    refuses = tmp_path / "ssh"
+    refuses.write_text("#!/bin/sh\necho 'git@lab: Permission denied (publickey).' >&2\nexit 255\n")
+    refuses.chmod(0o755)
+    for setting in ("remote.origin.url=ssh://git@lab/linux.git", f"core.sshCommand={refuses}"):
+        tree.git("-C", str(part), "config", *setting.split("=", 1))
+    with pytest.raises(BuildError, match=r"promisor remote \(.*\); the clone is partial, .* --no-filter$") as caught:
+        built(revision(f"{part}@main"))
+    assert any(why in str(caught.value) for why in ("Permission denied (publickey)", "fatal: cannot run"))
+
+
 def test_commits_between_two_are_named_one_by_one(tree: Tree) -> None:
     commits = [tree.git("rev-parse", "HEAD"), *(tree.commit(f"int {letter};") for letter in "bcd")]
     assert [one.commit for one in commits_between(f"{tree.folder}@v1..")] == commits

@@ -88,11 +88,10 @@ class Sources:
             str(revision.tree), f"+{revision.commit}:{kept}",
         )  # fmt: skip
         if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["no reason is given"]
             _check_room(self.folder, done.stderr)
             raise BuildError(
-                f"{revision.text}: its sources cannot be had of the tree: {lines[-1]}; is all of the commit there (git "
-                "fsck), and not left with a remote (a partial clone)?"
+                f"{revision.text}: its sources cannot be had of the tree (is all of the commit there, by git fsck?): "
+                f"{revision.repository.reason(done.stderr)}"
             )
 
     def _git(self, *words: str, variables: Mapping[str, str] = MappingProxyType({}), held: tuple[int, ...] = ()) -> str:
