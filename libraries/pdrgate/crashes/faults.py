@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pdrgate.crashes.console_line import LONGEST, ConsoleLine, console_lines
 from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of
@@ -40,6 +40,10 @@ _END = re.compile(
     r"\s{0,8}(?:</TASK>|---\[ end|Code: |RIP[: ]|RSP: |R10: |Modules linked in|Kernel Offset|Allocated by|Freed by"
     r"|Uninit was)"
 )
+_DUMP = re.compile(r"\s|CPU: \d|Hardware name: |skb |dev name=|sk family=|[0-9a-f]{8,16}: |$")
+"""Begin of a line that may stand between a sentence and its trace."""
+_ASKED_FOR = re.compile(r"(?:NMI|stack) backtrace|Sending NMI|task:|sysrq: ")
+"""Begin of a line that heads a trace which is part of a report, or which somebody has asked for."""
 _LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P<name>[^{}]{1,200})\)\{[^}]{1,16}\}")
 """A lock in lockdep's words. Locks that a task only holds have a number before them."""
 _INSTANCE = re.compile(r"#\d{1,6}(?:/\d{1,4})?$|/\d{1,4}$")
@@ -96,6 +100,8 @@ class FaultReader:
         self._kinds: set[FaultKind] = set()
         self._open: dict[str, _Report] = {}
         """The open report of each task or CPU."""
+        self._sentences: dict[str, str] = {}
+        """The last sentence of each task or CPU, which is the head of a trace that follows without a report."""
         self._stamped = False
         """Whether the kernel's time has been seen. A program's output has none."""
 
@@ -133,8 +139,25 @@ class FaultReader:
             head = head_of(line.text.strip())
             if head is not None and not self._is_a_programs(line, head):
                 self._begin(line, head)
-            elif (report := self._report_of(line)) is not None:
-                report.add(line.text)
+                self._sentences.pop(line.caller, None)
+            else:
+                self._go_on(line)
+
+    def _go_on(self, line: ConsoleLine) -> None:
+        """A line that is no head: one of a report, or a sentence that may turn out to be one by the trace after it."""
+        report = self._report_of(line)
+        if (report is None or report.ended) and _TRACE.match(line.text) and line.caller in self._sentences:
+            self._begin(replace(line, text=self._sentences.pop(line.caller)), Head("taint-warning", "report"))
+            report = self._open[line.caller]
+        if report is not None:
+            report.add(line.text)
+        if (report is None or report.ended) and line.stamped and not _DUMP.match(line.text):
+            if _ASKED_FOR.match(line.text) or _END.match(line.text):
+                self._sentences.pop(line.caller, None)
+            else:
+                self._sentences[line.caller] = line.text
+            if len(self._sentences) > MOST_REPORTS:
+                self._sentences.pop(next(iter(self._sentences)))
 
     def _is_a_programs(self, line: ConsoleLine, head: Head) -> bool:
         return self._stamped and not line.stamped and (head.kind, head.role) == ("taint-warning", "report")

@@ -68,7 +68,8 @@ _CHECKS = re.compile(
 )
 _REPORTS = re.compile(
     r"unregister_netdevice: waiting for |kmemleak: \d{1,9} new suspected |irq \d{1,6}: nobody cared"
-    r"|[^:]{1,40}: (?:page )?allocation failure|[^:]{1,40}: vmalloc error"
+    r"|[^:]{1,40}: (?:page )?allocation failure|[^:]{1,40}: vmalloc error|.{1,100}?: hw csum failure$"
+    r"|unchecked MSR access error: |sysfs: cannot create duplicate filename |genirq: Flags mismatch irq "
 )
 _GRAVE = re.compile(
     r"unable to handle|[Kk]ernel NULL pointer|Bad page|Bad rss-counter|KASAN|KFENCE|scheduling while atomic"
