@@ -638,6 +638,49 @@ def test_a_log_cannot_say_how_it_ends() -> None:
     assert told == KernelLog(("=== pdrgate 1", "odd"), 512)
 
 
+PANIC = """\
+rust_kernel: panicked at drivers/net/ring.rs:{line}:9:
+{reason}
+------------[ cut here ]------------
+kernel BUG at rust/helpers/bug.c:7!
+Oops: invalid opcode: 0000 [#1] PREEMPT SMP NOPTI
+RIP: 0010:rust_helper_BUG+0x8/0x10
+Call Trace:
+ <TASK>
+ _RNvCsabc_7___rustc17rust_begin_unwind+0x12f/0x140
+ {helper}+0x7c/0x80
+ {user}+0x5d/0x90 [ring]
+ __napi_poll+0x2b/0x1b0
+ </TASK>"""
+HELPERS = (
+    "_RNvNtCsabc_4core9panicking9panic_fmt",
+    "_RNvNtNtCsabc_4core9panicking11panic_const24panic_const_add_overflow",
+    "_RNvNtCsabc_4core6option13unwrap_failed",
+    "_RNvMNtCsabc_4core6optionINtB2_6OptionhE6expectCsdef_4ring",
+    "_RNCNvNtCsabc_4core5slice5index26slice_start_index_len_fail",
+    "_RNvNtC4core4cell22panic_already_borrowed",
+    "_RNvNtCsabc_5alloc5alloc18handle_alloc_error",
+    "_ZN4core9panicking5panic17h0123456789abcdefE",
+    "rust_begin_unwind",
+)
+
+
+@pytest.mark.parametrize("helper", HELPERS)
+@pytest.mark.parametrize("user", ["ring_take", "_RNvMs_NtCsdef_4ring4coreNtB4_4Ring4take", "_ZN4ring4take17hfE"])
+def test_a_panic_of_rust_is_its_callers(helper: str, user: str) -> None:
+    text = PANIC.format(
+        line=88, reason="index out of bounds: the len is 4 but the index is 9", helper=helper, user=user
+    )
+    (fault,) = find_crashes(behind(PREFIXES["time"], text))
+    assert (fault.kind, fault.where) == ("oops", (user, "__napi_poll"))
+    assert fault.sentence().startswith(
+        "rust_kernel: panicked at drivers/net/ring.rs:88:9: index out of bounds: the len is 4 but the index is 9 at "
+        f"{user}+0x5d/0x90"
+    )
+    other = PANIC.format(line=88, reason="another", helper=helper, user="other_take")
+    assert find_crashes(other)[0].fingerprint != fault.fingerprint
+
+
 SENTENCES = {
     "eth7: hw csum failure": "check_sum",
     "(NULL net_device): hw csum failure": "check_sum",

@@ -46,6 +46,8 @@ _ASKED_FOR = re.compile(r"(?:NMI|stack) backtrace|Sending NMI|task:|sysrq: ")
 """Begin of a line that heads a trace which is part of a report, or which somebody has asked for."""
 _LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P<name>[^{}]{1,200})\)\{[^}]{1,16}\}")
 """A lock in lockdep's words. Locks that a task only holds have a number before them."""
+_PANICKED = re.compile(r"(?:\w{1,40}: )?panicked at .*:$")
+"""A panic of Rust code, whose reason is in the next line."""
 _INSTANCE = re.compile(r"#\d{1,6}(?:/\d{1,4})?$|/\d{1,4}$")
 _TRACE_WITHOUT_HEAD = ("KMSAN", "KCSAN", "KFENCE")
 _HEX = re.compile(r"[0-9a-fx]+")
@@ -84,7 +86,8 @@ class Crash:
 
     def sentence(self) -> str:
         """The fault in one line."""
-        at = self.rip or next((frame for frame in self.trace if frame.partition("+")[0] in self.where), "")
+        frames = ((self.rip,) if self.rip else ()) + self.trace
+        at = next((frame for frame in frames if frame.partition("+")[0] in self.where), self.rip or "")
         via = [name for name in self.where if name != at.partition("+")[0]][:3]
         words = (f" of {', '.join(self.locks)}" if self.locks else "") + (f" at {at}" if at else "")
         return f"{self.line}{words}" + (f" < {' < '.join(via)}" if via else "")
@@ -224,6 +227,8 @@ class _Report:
     def add(self, text: str) -> None:
         """A line after its head."""
         self.lines += 1
+        if self.lines == 1 and _PANICKED.match(self.line):
+            self.line = f"{self.line} {text.strip()}"[:_LONGEST_SENTENCE]
         if self.ended or (self.lines > _WHOLE and not self.inside):
             return
         if self.pc is None and (not self.inside or self.kind in ("panic", "oops", "lockup")):
