@@ -26,10 +26,10 @@ from pdrgate.knobs import (
     sysctl,
 )
 from pdrgate.knobs.cpu import Governor, Smt, Turbo, idle_latency
-from pdrgate.knobs.cpu_shares import last_number
 from pdrgate.knobs.ethtool import channels, coalescing, pause_frames
 from pdrgate.knobs.file_knob import mtu
 from pdrgate.knobs.firewall import FirewallRules
+from pdrgate.knobs.interrupts import queues_of
 from pdrgate.knobs.irqbalance import Irqbalance
 from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.knob_set import Undone
@@ -408,10 +408,23 @@ def test_interrupts_are_those_of_the_device_and_shared_out_by_queue(host: FakeHo
     [
         ("virtio2-input.1", 1), ("virtio2-config", None), ("i40e-ens1f0-TxRx-12", 12),
         ("mlx5_comp3@pci:0000:3b:00.0", 3), ("eth0-rx-2", 2), ("ens5-Tx-Rx-7", 7), ("ice-0000:01:00.0:misc", None),
+        ("ena-mgmnt@pci:0000:00:05.0", None), ("mana_hwc@pci:7870:00:00.0", None), ("mana_q2@pci:7870:00:00.0", 2),
+        ("mlx5_async0@pci:0000:3b:00.0", None), ("hclge-misc-0000:7d:00.0", None), ("hns3-0000:7d:00.0-TxRx-1", 1),
+        ("i40e-0000:01:00.0:fdir-TxRx-0", None), ("ens1f0", None), ("ens1f0-event-2", None), ("idpf-Mailbox-0", None),
+        ("ens1f0:tx-3", 3), ("4)", 4), ("ens1f0-rxtx-1", 1),
     ],
 )  # fmt: skip
 def test_the_queue_of_an_interrupt(name: str, queue: int | None) -> None:
-    assert last_number(name) == queue
+    assert queues_of({30: name, 31: "virtio2-config"}, "ens1f0")[30] == queue
+
+
+def test_of_gve_half_of_the_blocks_send_and_half_receive() -> None:
+    names = {30 + block: f"gve-ntfy-blk{block}@pci:0000:00:04.0" for block in range(4)}
+    assert queues_of(names | {34: "gve-mgmnt@pci:0000:00:04.0"}, "ens4") == {30: 0, 31: 1, 32: 0, 33: 1, 34: None}
+
+
+def test_the_only_interrupt_of_a_device_is_its_queue_s() -> None:
+    assert queues_of({11: "eth0"}, "eth0") == {11: 0}
 
 
 def test_a_device_with_one_line_interrupt(host: FakeHost) -> None:
