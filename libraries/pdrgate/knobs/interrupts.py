@@ -97,8 +97,8 @@ def queues_of(names: Mapping[int, str], device: str) -> dict[int, int | None]:
     found: dict[int, int | None] = {}
     for number, name in names.items():
         own = _ADDRESS.sub("", name.partition("@")[0].removeprefix(device))
-        queue = None if _NO_QUEUE.search(own) else re.search(r"(\d+)\)?$", own)
-        found[number] = int(queue[1]) if queue is not None else None
+        ending = None if _NO_QUEUE.search(own) else re.search(r"(\d+)\)?$", own)
+        found[number] = int(ending[1]) if ending is not None else None
     if blocks := [number for number, name in names.items() if _BLOCK.match(name)]:
         # gve: the first half of its blocks send, the other half receive.
         half = max(1, len(blocks) // 2)

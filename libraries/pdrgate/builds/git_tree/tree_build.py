@@ -86,8 +86,8 @@ def built(
                 _forget(kept.parent, _KEPT)
                 _forget(top, _LINES)
     os.utime(kept)
-    for made in kept.glob("boot/config-*") if report is not None else ():
-        if lost := configuration.not_in(made.read_text(errors="replace")):
+    for made in kept.glob("boot/config-*"):
+        if report is not None and (lost := configuration.not_in(made.read_text(errors="replace"))):
             report(f"  {revision.name}: {lost}")
     return kept
 
