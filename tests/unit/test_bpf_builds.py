@@ -58,7 +58,7 @@ def test_a_build_is_told_by_its_section(tmp_path: Path, section: str, kind: str)
         ("cgroup/connect6", "cgroup", "cgroup", ""),
         ("sockops", "sock_ops", "cgroup", "path-tcp-connections"),
         ("sk_lookup/one", "sk_lookup", "netns", "path-udp-delivery"),
-        ("flow_dissector", "flow_dissector", "netns", "path-fq-codel"),
+        ("flow_dissector", "flow_dissector", "netns", "path-vxlan"),
         ("netfilter", "netfilter", "netfilter", "ipv6"),
     ],
 )

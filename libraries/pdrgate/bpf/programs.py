@@ -235,7 +235,7 @@ def _ended_by(host: Host, script: str, folder: str, *, check: bool = True) -> It
     try:
         yield
     except GeneratorExit:
-        return
+        raise
     except BaseException:
         host.run("sh", "-c", script, "sh", folder, check=check)
         raise

@@ -31,7 +31,7 @@ _HOOKS: Mapping[str, Hook] = {
     "cgroup/skb": Hook("cgroup_skb", "cgroup", _IN),
     "sockops": Hook("sock_ops", "cgroup", _CONNECTIONS),
     "sk_lookup": Hook("sk_lookup", "netns", _IN),
-    "flow_dissector": Hook("flow_dissector", "netns", "path-fq-codel"),
+    "flow_dissector": Hook("flow_dissector", "netns", "path-vxlan"),
     "netfilter": Hook("netfilter", "netfilter", "ipv6"),
     "cgroup/sock_release": Hook("cgroup", "cgroup", _CONNECTIONS),
 }
