@@ -715,6 +715,11 @@ class ScenarioResult:
     builds: ComparedBuilds = field(default_factory=ComparedBuilds)
     details: Details = field(default_factory=Details)
 
+    @property
+    def label(self) -> str:
+        """Name for people: that of its test where builds were compared without a search, ``Connection Tracking``."""
+        return self.origin.test if self.origin.test and self.comparison is not None and self.pdr is None else self.title
+
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""
         return next((one for one in self.findings.measurands if one.name == name), None)
