@@ -738,6 +738,15 @@ class TestbedResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutPath:
+    """A path that was asked for and not measured, because neither build can be set up for it."""
+
+    path: str
+    """The name of its test."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """A run of the gate, stored as result.json."""
 
@@ -764,3 +773,5 @@ class RunResult:
     """Whether others had what it needs: it says nothing of any build then."""
     selection: Selection | None = None
     """Which paths were measured because their code differs; None where all that was asked for was."""
+    left_out: tuple[LeftOutPath, ...] = ()
+    """Paths that were asked for and not measured, and why; those that run the same code are in `selection`."""
