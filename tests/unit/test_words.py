@@ -17,7 +17,6 @@ _NOT_YET = frozenset(
     {
         "cli",
         "data_paths",
-        "differences",
         "gate",
         "history",
         "keywords",
