@@ -20,7 +20,6 @@ _NOT_YET = frozenset(
         "gate",
         "history",
         "keywords",
-        "launch",
         "measurands",
         "record",
         "replication",
