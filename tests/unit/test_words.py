@@ -17,7 +17,6 @@ _NOT_YET = frozenset(
     {
         "data_paths",
         "gate",
-        "history",
         "keywords",
         "measurands",
         "record",
