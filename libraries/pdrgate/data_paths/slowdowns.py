@@ -22,7 +22,7 @@ class Slowdown:
     one: str
     """What is planted of one step, in words."""
     several: str
-    """The same of several, with ``{}`` for their number."""
+    """Words for several planted steps, with ``{}`` for their number."""
     most: int
     """Steps."""
     knobs: Callable[[Hop, int], tuple[Knob, ...]]

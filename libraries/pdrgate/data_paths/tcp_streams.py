@@ -12,7 +12,7 @@ Buffers = Literal["fixed", "kernel", "socket"]
 BUFFERS: tuple[Buffers, ...] = ("fixed", "kernel", "socket")
 DIRECTIONS: tuple[StreamDirection, ...] = ("receives", "sends")
 MOST_STREAMS = 128
-"""iperf3's own limit."""
+"""Streams that iperf3 takes at most."""
 MOST_OF_REQUEST = 16384
 """Bytes."""
 LEAST_WINDOW, MOST_WINDOW = 16, 16384

@@ -177,7 +177,7 @@ class PreparedSut:
             scenario.data_path, self.identity.program or scenario.program, scenario.delivery, scenario.streams, changes,
             fate=scenario.counts, set_up=scenario.set_up, stays=not testbed.disposable or self.identity.stays,
             networks=self._known.networks, base=self._known.base,
-            told=self.session.observer.said if self.introduce else lambda line: None,
+            report=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
         if scenario.set_up is not None and isinstance(testbed, Furnishing):
             testbed.furnish(scenario.set_up.programs, scenario.set_up.words)
