@@ -18,7 +18,6 @@ _NOT_YET = frozenset(
         "gate",
         "keywords",
         "measurands",
-        "record",
         "replication",
         "reports",
         "results",
