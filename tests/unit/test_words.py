@@ -19,7 +19,6 @@ _NOT_YET = frozenset(
         "measurands",
         "replication",
         "reports",
-        "results",
     }
 )
 
