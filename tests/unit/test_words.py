@@ -17,7 +17,6 @@ _NOT_YET = frozenset(
     {
         "gate",
         "measurands",
-        "replication",
         "reports",
     }
 )
