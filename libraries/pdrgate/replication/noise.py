@@ -53,9 +53,9 @@ class ObservedBoot:
     pair: int = 0
     """The number of its pair; 0: it is of none."""
     values: Mapping[str, float]
-    """Scatter of a boot's trials, for each measurand that has a value in each trial."""
+    """Values by measurand."""
     within: Mapping[str, TrialScatter] = field(default_factory=dict)
-    """Scatter by measurand, where a boot's trials tell."""
+    """Scatter of the boot's trials, for each measurand that has a value in each trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
