@@ -16,7 +16,6 @@ _SOURCES = Path(pdrgate.__file__).parent
 _NOT_YET = frozenset(
     {
         "gate",
-        "reports",
     }
 )
 

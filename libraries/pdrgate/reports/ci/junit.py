@@ -1,4 +1,7 @@
-"""xunit.xml, as CI servers read it: what a build fails is a failure, what testbed or tool do is an error."""
+"""JUnit's XML of a run, xunit.xml, as CI servers read it.
+
+What a build fails is a failure, what testbed or tool do is an error.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ def retold(robots: bytes, result: RunResult) -> bytes:
 
 
 def suites_side_by_side(tests: Mapping[str, bytes], result: RunResult) -> bytes:
-    """The tests of several runs, each a suite called as its run; equal tests of two runs are told apart by it."""
+    """The tests of several runs, each a suite called as its run. Its name distinguishes equal tests of two runs."""
     whole = ElementTree.Element("testsuites")
     for place, own in tests.items():
         suite = ElementTree.fromstring(own)

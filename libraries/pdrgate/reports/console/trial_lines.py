@@ -109,7 +109,7 @@ def _micro(latency: float, within: Sequence[float]) -> str:
 
 
 def _brief_outcome(trial: Trial) -> str:
-    """The loss that the load is judged by, or that it tells nothing."""
+    """The loss that the load is judged by; for a trial that is not sound, why."""
     if _in_bursts(trial):
         return f"{trial.forwarded} in bursts"
     if not trial.sound:

@@ -1,4 +1,4 @@
-"""summary.html: a run on one page that needs nothing else, no network and no script."""
+"""The page summary.html: a run on one page that needs nothing else, no network and no script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Section:
 
     scenario: ScenarioResult
     title: str
-    """Of a path its name; what it is set up with is told below."""
+    """Name of a path, or title of another scenario. What a path is set up with stands below it."""
     kernel: str
     beside: Sequence[str]
     """What must be known beside the verdict."""

@@ -28,7 +28,7 @@ _MOST = 2000
 _CROWD = 150
 _WORTH_TELLING = 1e-4
 _GOAL = 0.005
-"""Loss ratio that tells little from much where no goal is known."""
+"""Loss ratio that separates little loss from much, where no goal is known."""
 SHAPES = {
     "no loss": ("pass full", "M0-5A5 5 0 1 1 0 5A5 5 0 1 1 0-5Z"),
     "loss within the goal": ("warn", "M-5-5H5V5H-5Z"),
@@ -36,7 +36,7 @@ SHAPES = {
     "generator-limited": ("mark", "M0-6L6 0L0 6L-6 0Z"),
     "disturbed": ("fault", "M-5-5L5 5M-5 5L5-5"),
 }
-"""Tone and path of a trial's mark, by what became of the trial: the shape alone tells it."""
+"""Tone and path of a trial's mark, by what became of the trial. The shape alone identifies it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The same trial in the table."""
+    """A trial as a row of the table."""
 
     number: int
     cells: tuple[str, ...]

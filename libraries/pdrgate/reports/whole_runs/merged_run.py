@@ -73,9 +73,9 @@ class Expected:
 def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) -> Merged:
     """Merge the runs in ``places`` and write what people and pipelines read of them into the folder ``into``.
 
-    Each place owes a result: it is the folder of a run, or has such folders somewhere in it. One that is not there, or
-    whose runs left nothing that can be read, is told as an ERROR of its own. So is one whose verdict contradicts its
-    own numbers, or that is not what is expected.
+    Each place owes a result: it is the folder of a run, or has such folders somewhere in it. A place that is not there,
+    or whose runs left nothing that can be read, is reported as an ERROR of its own. So is one whose verdict contradicts
+    its own numbers, or that is not what is expected.
 
     Raises:
         DataError: a result contradicts itself.
