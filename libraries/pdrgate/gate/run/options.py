@@ -82,8 +82,11 @@ class Options:
             default=f"{COST_TOLERANCE.text} in emulated guests",
         ),
     ] = None
-    """None: the least is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
-    `pdrgate.testbeds.protocol.Counting`; elsewhere instructions are told and not judged."""
+    """Tolerance of the cost of a packet; None: the usual one.
+
+    The usual one is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
+    `pdrgate.testbeds.protocol.Counting`. Elsewhere instructions are report-only.
+    """
     changes: Annotated[
         tuple[str, ...],
         Said(

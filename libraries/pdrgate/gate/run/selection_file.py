@@ -1,4 +1,4 @@
-"""selection.json: the paths that a run measures because their code differs, decided before it begins."""
+"""The file selection.json: the paths that a run measures because their code differs, decided before it begins."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 950, 24, 226
 _MOST = 2000
 """Trials that a page shows: a table of more is no page any more."""
 _CROWD = 150
-_WORTH_TELLING = 1e-4
+_NOTEWORTHY = 1e-4
 _GOAL = 0.005
 """Loss ratio that separates little loss from much, where no goal is known."""
 SHAPES = {
@@ -169,7 +169,7 @@ def _told(trial: Trial) -> Iterator[str]:
         yield f"disturbed: {causes_in_words(trial.seen.disturbed)}"
     if trial.unsent:
         yield f"{thousands(trial.unsent)} unsent"
-    if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:
+    if trial.steady_loss_ratio > trial.loss_ratio + _NOTEWORTHY:
         yield f"judged by {trial.steady_loss_ratio:.3%}, with what the queue grew by"
     if trial.seen.latency is not None:
         middle, _, tail, *_ = trial.seen.latency.within or (0.0,) * 4
