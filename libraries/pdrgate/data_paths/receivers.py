@@ -72,7 +72,7 @@ class Receivers:
 
     @property
     def shares_text(self) -> str:
-        """``97/1/1/1``."""
+        """Shares of the receivers as text, such as ``97/1/1/1``."""
         return "/".join(map(str, self.shares))
 
     def __str__(self) -> str:

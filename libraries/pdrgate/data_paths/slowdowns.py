@@ -24,7 +24,7 @@ class Slowdown:
     several: str
     """Words for several planted steps, with ``{}`` for their number."""
     most: int
-    """Steps."""
+    """Largest size of the slowdown, in steps."""
     knobs: Callable[[Hop, int], tuple[Knob, ...]]
     """What puts so many steps into the way through a hop."""
 

@@ -44,11 +44,11 @@ class Senders:
     """
 
     sent: int = 0
-    """Bytes."""
+    """Bytes that the senders sent."""
     segment: int = 0
-    """The most that a segment carries."""
+    """Bytes that a segment carries at most."""
     retransmitted: int = 0
-    """Segments."""
+    """Segments that were sent again."""
     looks: tuple[Look, ...] = ()
     """TCP_INFO over time."""
 

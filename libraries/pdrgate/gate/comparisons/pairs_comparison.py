@@ -181,7 +181,7 @@ class PairsComparison:
 
     @property
     def builds(self) -> Mapping[Side, Build]:
-        """Both builds."""
+        """Both builds, by side."""
         return self.task.builds
 
     @property

@@ -40,7 +40,7 @@ from pdrgate.values.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
 _LARGEST_OPTIONS = 1 << 20
-"""Bytes of it."""
+"""Largest options file that is read, bytes."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 _EVERYWHERE = EVERYBODY | By.TESTBED
 NO_WAIT, LONG_SOAK = Duration(0), Duration(3600)

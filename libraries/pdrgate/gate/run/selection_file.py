@@ -17,7 +17,7 @@ from pdrgate.values.errors import DataError
 
 SELECTION_FILE = "selection.json"
 _LARGEST = 64 << 20
-"""Bytes of it."""
+"""Largest selection file that is read, bytes."""
 
 
 def code_key(digest: str, config: TestbedConfig) -> str:

@@ -62,7 +62,7 @@ class OneSutRun(ABC):
 
     @property
     def trials(self) -> list[Trial]:
-        """All so far."""
+        """All trials of the scenario so far."""
         return self.sut.trials
 
     def judge(self, tolerance: float) -> Judgement:

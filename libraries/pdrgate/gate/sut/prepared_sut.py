@@ -119,7 +119,7 @@ class PreparedSut:
         return self._measurer.made if self._measurer else []
 
     def measure(self, ask: Ask, goal: str = "", repeat: int = 0) -> Trial:
-        """One trial."""
+        """Measure one trial. Raises TestbedError where the SUT is not set up."""
         if self._measurer is None:
             raise TestbedError("the SUT is not set up for a scenario; begin with its data path")
         mine = self.identity

@@ -120,7 +120,7 @@ class SideRow(Base):
     label: Mapped[str]
     """What a person called the build; empty where nobody did."""
     kernel: Mapped[str]
-    """The release."""
+    """Release of the kernel."""
     build: Mapped[str]
     """The build's digest; empty where there is no fingerprint."""
     series: Mapped[str]

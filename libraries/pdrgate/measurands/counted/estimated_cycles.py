@@ -58,7 +58,7 @@ class WeightsWorth:
 
     programs: int
     rank_correlation: float
-    """Spearman's."""
+    """Spearman's rank correlation of estimates and hardware."""
     error: float
     """The median of the relative errors of estimates."""
     error_of_change: float

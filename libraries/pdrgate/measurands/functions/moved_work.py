@@ -174,7 +174,7 @@ class _Relations:
     before: Mapping[str, Neighbours]
     after: Mapping[str, Neighbours]
     lost: Mapping[str, Mapping[str, float]]
-    """Lines by kind that functions do not touch any more;"""
+    """Lines by kind that functions touch only in the baseline."""
     gained: Mapping[str, Mapping[str, float]]
     """Lines by kind that functions touch only in the candidate."""
 

@@ -32,7 +32,7 @@ class Replacements:
     """Trials in which something is replaced, packets passing at a light load."""
 
     load: float
-    """Packets/s."""
+    """Load of the trials, packets/s."""
     duration: float
     count: int = 3
     """How often it is done; the median of all is the value."""

@@ -22,7 +22,7 @@ from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS
 
 XUNIT_FILE = "xunit.xml"
 LARGEST_XUNIT = 64 << 20
-"""Bytes of it."""
+"""Largest xunit.xml that is read, bytes."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 _FAULTS = tuple(word for word in Verdict if word.exit_code not in (EXIT_PASS, EXIT_FAIL))

@@ -26,9 +26,9 @@ MERGED_FILE = "merged.json"
 _VERDICT_FILE = "verdict.txt"
 """What `ci/gate-from-env` leaves beside its run, or in place of one."""
 _LARGEST_VERDICT = 64 << 10
-"""Bytes of it."""
+"""Largest verdict file that is read, bytes."""
 _FAULT = "testbed fault: "
-"""What the line in it may begin with."""
+"""Begin of the line in a verdict file that reports a fault of the testbed."""
 
 
 @dataclass(frozen=True, slots=True)

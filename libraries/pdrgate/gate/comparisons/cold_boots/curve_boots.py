@@ -77,7 +77,7 @@ class CurveBoots(Boots):
 
     @property
     def goal(self) -> Goal:
-        """The PDR's."""
+        """Goal of the PDR, the last of the profile's."""
         return goals_of(self.session.profile, self.scenario)[-1]
 
     @property

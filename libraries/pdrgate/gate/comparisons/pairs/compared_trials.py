@@ -180,5 +180,5 @@ class ComparedTrials:
 
     @property
     def _loss_ratio(self) -> float:
-        """The PDR's."""
+        """Loss ratio of the PDR's goal."""
         return goals_of(self._task.session.profile, self._task.scenario)[-1].loss_ratio

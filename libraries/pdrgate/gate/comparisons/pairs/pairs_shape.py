@@ -94,7 +94,7 @@ class BuildsCurves:
     """Load-loss curves of two builds, with the loss ratio at which their PDR lies."""
 
     loss_ratio: float
-    """The PDR's."""
+    """Loss ratio of the PDR's goal."""
     scenario: str
     """What a reason calls the curves by."""
 
