@@ -59,7 +59,7 @@ def test_a_build_is_told_by_its_section(tmp_path: Path, section: str, kind: str)
         ("sockops", "sock_ops", "cgroup", "path-tcp-connections"),
         ("sk_lookup/one", "sk_lookup", "netns", "path-udp-delivery"),
         ("flow_dissector", "flow_dissector", "netns", "path-vxlan"),
-        ("netfilter", "netfilter", "netfilter", "ipv6"),
+        ("netfilter", "netfilter", "netfilter", "path-ipv6-routing"),
     ],
 )
 def test_section_of_a_hook_has_its_kind_place_and_path(

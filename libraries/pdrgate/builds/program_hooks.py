@@ -32,7 +32,7 @@ _HOOKS: Mapping[str, Hook] = {
     "sockops": Hook("sock_ops", "cgroup", _CONNECTIONS),
     "sk_lookup": Hook("sk_lookup", "netns", _IN),
     "flow_dissector": Hook("flow_dissector", "netns", "path-vxlan"),
-    "netfilter": Hook("netfilter", "netfilter", "ipv6"),
+    "netfilter": Hook("netfilter", "netfilter", "path-ipv6-routing"),
     "cgroup/sock_release": Hook("cgroup", "cgroup", _CONNECTIONS),
 }
 _SELDOM = Hook("cgroup", "cgroup")

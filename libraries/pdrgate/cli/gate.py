@@ -151,12 +151,15 @@ _USUAL = RunOptions(testbed=Path())
 
 
 _OF_KINDS = {"xdp": "path-xdp-ipv6", "tc": "path-tc-redirect"}
-"""The path that programs at ports are measured on."""
+"""Tags of the paths that programs at ports are measured on, by kind."""
+_OF_IPV4 = {"xdp": "path-xdp-ipv4", "tc": "path-ipv4-routing"}
+"""Tags of the paths that programs at ports are measured on where they know IPv4 only, by kind."""
 
 
 def _default_tag(options: RunOptions) -> str:
     """The tests of a run that names none."""
     from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.builds.program_family import looks_at
     from pdrgate.builds.program_hooks import hook_of
     from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.launch.drawn_order import PORTFOLIO
@@ -165,6 +168,8 @@ def _default_tag(options: RunOptions) -> str:
         return "bpf-packets"
     if options.bpf:
         build = bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces))
+        if build.kind in _OF_IPV4 and looks_at(build) == 4:
+            return _OF_IPV4[build.kind]
         hook = hook_of(build.section.removeprefix("?"))
         tag = _OF_KINDS.get(build.kind) or (hook.path if hook is not None else "")
         if not tag:

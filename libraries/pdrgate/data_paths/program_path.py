@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
 from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
@@ -59,8 +60,8 @@ class ProgramPath(SteppedPath):
     def load_cost(self) -> Mapping[str, int]:
         return self._sent.load_cost
 
-    def explain(self, packet: bytes) -> str:
-        return verdict_on(self._hops[0], self._program, packet) if self._program and self._hops else ""
+    def explain(self, packet: bytes) -> PacketOutcome | None:
+        return verdict_on(self._hops[0], self._program, packet) if self._program and self._hops else None
 
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
         build = self._program or own_build(self._own)
@@ -136,9 +137,9 @@ class ProgramBefore:
     def load_cost(self) -> Mapping[str, int]:
         return self._sent.load_cost
 
-    def explain(self, packet: bytes) -> str:
+    def explain(self, packet: bytes) -> PacketOutcome | None:
         at_ports = self._build.kind in ("xdp", "tc")
-        return verdict_on(self._hops[0], self._build, packet) if self._hops and at_ports else ""
+        return verdict_on(self._hops[0], self._build, packet) if self._hops and at_ports else None
 
     def apply(self, hops: Sequence[Hop]) -> None:
         self._hops = tuple(hops)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.network_state import KnownNetworks
@@ -115,7 +116,7 @@ class SetUpPath:
     def load_cost(self) -> Mapping[str, int]:
         return self._beneath.load_cost()
 
-    def explain(self, packet: bytes) -> str:
+    def explain(self, packet: bytes) -> PacketOutcome | None:
         return self._beneath.explain(packet)
 
     def redirected(self) -> int | None:
