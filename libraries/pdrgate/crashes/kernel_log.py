@@ -85,7 +85,7 @@ def parse_warnings(log: str) -> tuple[str, ...]:
 
     What programs wrote to /dev/kmsg is there, too, and has another facility, in the level's higher bits.
     """
-    found = []
+    found: list[str] = []
     for line in log.split("\n"):
         level = _LEVEL.match(line)
         if not level or int(level[1]) > WARNING:

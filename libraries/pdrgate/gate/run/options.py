@@ -246,6 +246,7 @@ class RunOptions(Options):
             "It also says of what kind a program is whose section does not",
             form="WHERE",
             default="as the data path has it",
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = "auto"
     replaces: Annotated[
@@ -256,6 +257,7 @@ class RunOptions(Options):
             '`SEC("freplace/FUNCTION")` names it',
             form="OBJECT:PROGRAM/FUNCTION",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = ""
     maps: Annotated[
@@ -263,6 +265,7 @@ class RunOptions(Options):
         path_key(
             "what maps of the eBPF programs hold before packets come, in YAML: [maps](#maps-of-ebpf-programs)",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = None
     rodata: Annotated[
@@ -272,6 +275,7 @@ class RunOptions(Options):
             "may be repeated, and is a list in a file",
             form="NAME=VALUE",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = ()
     packets: Annotated[
@@ -280,6 +284,7 @@ class RunOptions(Options):
             "run the eBPF programs on the packets of this capture, each by itself, in place of traffic: [packets in "
             "place of ports](#packets-in-place-of-ports)",
             of=("packets",),
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = None
     soak: Annotated[

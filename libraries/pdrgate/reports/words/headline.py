@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pdrgate.measurands import described, told_once
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
+from pdrgate.reports.words.common_cause import CommonCause, common_cause
 from pdrgate.reports.words.left_out_words import left_out_lines, left_out_ways
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
@@ -75,16 +76,21 @@ def _headline(result: RunResult, room: int) -> str:
     if result.verdict is Verdict.PASS and lines[0].change and all(one.verdict.passes for one in lines):
         slowest = next(one for one in lines if one.verdict is result.verdict)
         faster = [where(result.scenarios[one.number]) for one in lines if one.verdict is Verdict.IMPROVEMENT]
-        line = f"; the most, {where(result.scenarios[slowest.number])}: {slowest.change}"
+        line = f"none of {len(lines)} paths got slower"
+        if slowest.is_sure:
+            line += f"; the most, {where(result.scenarios[slowest.number])}: {slowest.change}"
+        elif not faster:
+            line = f"no change on {len(lines)} paths; at most {slowest.change}"
         return fitted(
             f"{result.verdict}: ",
-            f"none of {len(lines)} paths got slower{line}",
+            line,
             [f"; {one} got faster" for one in faster],
             room,
         )
     if number:
         decisive = result.scenarios[lines[0].number]
-    return _of_several(decisive, number, len(lines), "path", room)
+    cause = common_cause(result.scenarios) if result.verdict is Verdict.REGRESSION else None
+    return _of_several(decisive, number, len(lines), "path", room, cause)
 
 
 def scenario_headline(scenario: ScenarioResult, room: int = HEADLINE_LENGTH) -> str:
@@ -215,12 +221,19 @@ def where(scenario: ScenarioResult) -> str:
     return line if len(line) <= _WHERE else f"{line[: _WHERE - 1]}…"
 
 
-def _of_several(scenario: ScenarioResult, number: int, of: int, what: str, room: int) -> str:
+def _of_several(
+    scenario: ScenarioResult, number: int, of: int, what: str, room: int, cause: CommonCause | None = None
+) -> str:
+    """How many there are, the cause that they have in common, and the worst of them."""
     all_ = "both" if of == 2 else f"all {of}"
     many = f"{number} of {of} {what}s" if number < of else f"{all_} {what}s"
     first, *parts = _parts(scenario, placed=False)
     slower = " got slower" if scenario.verdict is Verdict.REGRESSION and _change(scenario) is not None else ""
     most = " most" if slower and number > 1 else ""
+    if cause is not None and cause.paths == number:
+        many, slower = f"{cause} on {many}", ""
+    elif cause is not None:
+        slower += f", {cause.paths} of them by {cause}"
     return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts, room)
 
 

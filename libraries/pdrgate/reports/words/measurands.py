@@ -30,6 +30,8 @@ _COUNTED = (
     "of what is counted by function, the least and the most by which trials of the two builds differ, summed over the "
     "functions that surely changed"
 )
+_FEWEST_SAMPLES = 2
+"""Samples that show how a number scatters."""
 _MARKS = {Verdict.PASS: "✓", Verdict.IMPROVEMENT: "✓", Verdict.INCONCLUSIVE: "?"}
 
 
@@ -58,6 +60,10 @@ class MeasurandLine:
     """The functions that the change is in, and its tolerance, where they are known."""
     why: str = ""
     """Why the change has no verdict, in a short clause."""
+    scatter: str = ""
+    """The least and the most of its samples; empty of a single one."""
+    base_scatter: str = ""
+    """The least and the most of the baseline's samples; empty of a single one."""
 
     @property
     def word(self) -> str:
@@ -80,11 +86,22 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     bases = {one.name: _number(one.value, one.unit) for one in (base.findings.measurands if base else ())}
     bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in measurands_of(scenario)}
+    scatters = [
+        {one.name: _scatter(one) for one in found}
+        for found in (measured.values(), base.findings.measurands if base else ())
+    ]
     names = sorted(
         {**measured, **bases, **changes}, key=lambda name: name != PDR_ABOUT.name
     )  # else as they were measured
     return _told_once(
-        [_row(name, measured.get(name), bases.get(name, ""), changes.get(name)) for name in names],
+        [
+            replace(
+                _row(name, measured.get(name), bases.get(name, ""), changes.get(name)),
+                scatter=scatters[0].get(name, ""),
+                base_scatter=scatters[1].get(name, ""),
+            )
+            for name in names
+        ],
         changes.values(),
     )
 
@@ -96,9 +113,18 @@ def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
 
 
 def judged_first(rows: Sequence[MeasurandLine]) -> tuple[list[MeasurandLine], list[MeasurandLine]]:
-    """The rows with a change, and the report-only rows; all are the former where nothing was compared."""
+    """The rows with a change, and the report-only rows; all are the former where nothing was compared.
+
+    A report-only number is shown with its scatter, and not at all where that is unknown: of two equal builds it may be
+    in one of two states in each.
+    """
     changed = [row for row in rows if row.change]
-    return (changed, [row for row in rows if not row.change]) if changed else (list(rows), [])
+    besides = [
+        replace(row, number=row.scatter, baseline=row.base_scatter)
+        for row in rows
+        if not row.change and row.scatter and row.base_scatter
+    ]
+    return (changed, besides) if changed else (list(rows), [])
 
 
 def verdict_in_words(verdict: Verdict) -> str:
@@ -155,6 +181,14 @@ def measurands_of(scenario: ScenarioResult) -> list[MeasurandResult]:
         upper=pdr.upper, samples=samples,
     )  # fmt: skip
     return [first, *others]
+
+
+def _scatter(one: MeasurandResult) -> str:
+    """``8.55 to 9.05``: the least and the most of the samples, one number where all read the same; empty of fewer than
+    two."""
+    if len(one.samples) < _FEWEST_SAMPLES:
+        return ""
+    return " to ".join(dict.fromkeys(_number(value, one.unit) for value in (min(one.samples), max(one.samples))))
 
 
 def _number(value: float, unit: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdrgate.measurands.counted.program_run import ANSWER, ProgramRun, program_run
+from pdrgate.measurands.counted.program_run import PROGRAM_ANSWER, ProgramRun, program_run
 from pdrgate.results.model import ScenarioResult, SideResult
 
 _SMALL = 0.5
@@ -16,7 +16,7 @@ _SAME = 0.5
 def program_lines(scenario: ScenarioResult) -> Iterator[str]:
     """Sentences on the programs of both builds; none where the builds are no eBPF programs."""
     sides = scenario.builds.sides
-    answers = [str(side.findings.environment.get(ANSWER, "")) for side in sides]
+    answers = [str(side.findings.environment.get(PROGRAM_ANSWER, "")) for side in sides]
     if len(sides) != 2 or not any(answers):
         return
     if answers[0] == answers[1]:

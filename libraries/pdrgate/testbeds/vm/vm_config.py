@@ -60,6 +60,10 @@ class LocalVm(TestbedConfig):
         return True
 
     @property
+    def counts_packets(self) -> bool:
+        return self.accelerator == "tcg"
+
+    @property
     def waits_for_build(self) -> bool:
         """Whether the file names no kernel."""
         return self.kernel is None
