@@ -15,7 +15,7 @@ from flat_values import flat_side
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.program_family import looks_at
-from pdrgate.measurands.functions.program_run import program_run, ran_none
+from pdrgate.measurands.counted.program_run import program_run, ran_none
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, ScenarioResult, Side
 from pdrgate.traffic.chosen.headers import ethernet

@@ -32,7 +32,7 @@ from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.measurands import DESCRIPTIONS
-from pdrgate.measurands.functions.program_run import ran_none
+from pdrgate.measurands.counted.program_run import ran_none
 from pdrgate.measurands.self_described import Values
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import (

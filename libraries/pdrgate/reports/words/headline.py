@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pdrgate.measurands import described, told_once
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
+from pdrgate.reports.words.left_out_words import left_out_lines, left_out_ways
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.reports.words.selection_words import selection_headline, selection_lines
@@ -48,20 +49,27 @@ def headline(result: RunResult) -> str:
     """First line of a report: ``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT, most of it
     in dst_release (+91)``.
 
-    Where there are several scenarios, it has the worst of the gravest, after how many of them there are.
+    Where there are several scenarios, it has the worst of the gravest, after how many of them there are. What was left
+    out stands behind it, whatever else has no room then.
     """
+    last = left_out_ways(result)
+    line = _headline(result, HEADLINE_LENGTH - min(map(len, last)))
+    return _room(line, last)
+
+
+def _headline(result: RunResult, room: int) -> str:
     if selected := selection_headline(result):
-        return fitted(f"{result.verdict}: ", selected)
+        return fitted(f"{result.verdict}: ", selected, room=room)
     decisive = decisive_scenario(result.scenarios)
     if decisive is None or decisive.verdict is not result.verdict or decisive.reason != result.reason:
         # Whoever made the result had more to say than one scenario has, such as on which machine it was.
         first, *parts = _split(result.reason)
-        return fitted(f"{result.verdict}: ", (first, _unbracketed(first)), [f"; {one}" for one in parts])
+        return fitted(f"{result.verdict}: ", (first, _unbracketed(first)), [f"; {one}" for one in parts], room)
     if len(result.scenarios) == 1:
-        return scenario_headline(decisive)
+        return scenario_headline(decisive, room)
     if not is_portfolio(result):
         number = sum(one.verdict is result.verdict for one in result.scenarios)
-        return _of_several(decisive, number, len(result.scenarios), "scenario")
+        return _of_several(decisive, number, len(result.scenarios), "scenario", room)
     lines = path_lines(result)
     number = sum(one.verdict is result.verdict for one in lines)
     if result.verdict is Verdict.PASS and lines[0].change and all(one.verdict.passes for one in lines):
@@ -72,16 +80,17 @@ def headline(result: RunResult) -> str:
             f"{result.verdict}: ",
             f"none of {len(lines)} paths got slower{line}",
             [f"; {one} got faster" for one in faster],
+            room,
         )
     if number:
         decisive = result.scenarios[lines[0].number]
-    return _of_several(decisive, number, len(lines), "path")
+    return _of_several(decisive, number, len(lines), "path", room)
 
 
-def scenario_headline(scenario: ScenarioResult) -> str:
+def scenario_headline(scenario: ScenarioResult, room: int = HEADLINE_LENGTH) -> str:
     """First line of a report on one scenario alone; see `headline`."""
     first, *parts = _parts(scenario)
-    return fitted(f"{scenario.verdict}: ", first, parts)
+    return fitted(f"{scenario.verdict}: ", first, parts, room)
 
 
 def scenario_in_lines(scenario: ScenarioResult) -> str:
@@ -91,8 +100,8 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
 
 
 def lines_below(result: RunResult) -> list[str]:
-    """Sentences that stand below the headline: who is at fault, and which paths were selected."""
-    return [*filter(None, (fault_in_words(result),)), *selection_lines(result)]
+    """Sentences that stand below the headline: who is at fault, what was left out, and which paths were selected."""
+    return [*filter(None, (fault_in_words(result),)), *left_out_lines(result), *selection_lines(result)]
 
 
 def fault_in_words(result: RunResult) -> str:
@@ -145,16 +154,21 @@ def left_out(line: str, reason: str) -> list[str]:
     return [one for one in _unsaid(line, reason) if not _BARE.fullmatch(one)]
 
 
-def fitted(begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = ()) -> str:
+def fitted(
+    begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = (), room: int = HEADLINE_LENGTH
+) -> str:
     """Line with as many parts as have room, in their order. The first is cut where it has none, at the end of a word.
 
     Each part is a text, or several ways to say the same, of which the first that fits is taken.
+
+    Args:
+        room: characters for all of it.
     """
-    line = _room(begin, first) or _line(begin + _ways(first)[-1])
-    if len(line) > HEADLINE_LENGTH:
-        return f"{line[: HEADLINE_LENGTH - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
+    line = _room(begin, first, room) or _line(begin + _ways(first)[-1])
+    if len(line) > room:
+        return f"{line[: room - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
     for part in parts:
-        line = _room(line, part) or line
+        line = _room(line, part, room) or line
     return line
 
 
@@ -185,9 +199,9 @@ def _unnamed(clause: str, scenario: ScenarioResult) -> str:
     return clause
 
 
-def _room(line: str, part: str | Sequence[str]) -> str:
+def _room(line: str, part: str | Sequence[str], room: int = HEADLINE_LENGTH) -> str:
     """A line with one more part, in the first way to say it that fits; empty where none does."""
-    return next((whole for one in _ways(part) if len(whole := _line(line + one)) <= HEADLINE_LENGTH), "")
+    return next((whole for one in _ways(part) if len(whole := _line(line + one)) <= room), "")
 
 
 def _ways(part: str | Sequence[str]) -> Sequence[str]:
@@ -201,13 +215,13 @@ def where(scenario: ScenarioResult) -> str:
     return line if len(line) <= _WHERE else f"{line[: _WHERE - 1]}…"
 
 
-def _of_several(scenario: ScenarioResult, number: int, of: int, what: str) -> str:
+def _of_several(scenario: ScenarioResult, number: int, of: int, what: str, room: int) -> str:
     all_ = "both" if of == 2 else f"all {of}"
     many = f"{number} of {of} {what}s" if number < of else f"{all_} {what}s"
     first, *parts = _parts(scenario, placed=False)
     slower = " got slower" if scenario.verdict is Verdict.REGRESSION and _change(scenario) is not None else ""
     most = " most" if slower and number > 1 else ""
-    return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts)
+    return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts, room)
 
 
 def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | Sequence[str]]:

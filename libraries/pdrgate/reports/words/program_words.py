@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdrgate.measurands.functions.program_run import ANSWER, ProgramRun, program_run
+from pdrgate.measurands.counted.program_run import ANSWER, ProgramRun, program_run
 from pdrgate.results.model import ScenarioResult, SideResult
 
 _SMALL = 0.5

@@ -10,7 +10,7 @@ from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.gate.verdicts.disturbance import remedy
-from pdrgate.measurands.functions.program_run import ANSWER
+from pdrgate.measurands.counted.program_run import ANSWER
 from pdrgate.replication.replicates import SutFacts
 from pdrgate.results.model import Side, SideResult
 from pdrgate.results.verdict import Judgement
