@@ -49,8 +49,8 @@ def headline(result: RunResult) -> str:
     """First line of a report: ``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT, most of it
     in dst_release (+91)``.
 
-    Where there are several scenarios, it has the worst of the gravest, after how many of them there are. What was left
-    out stands behind it, whatever else has no room then.
+    Where there are several scenarios, it has the worst of the gravest, after how many of them there are. Paths that
+    were left out stand at its end, whatever else has no room then.
     """
     last = left_out_ways(result)
     line = _headline(result, HEADLINE_LENGTH - min(map(len, last)))

@@ -15,7 +15,7 @@ _NAMED = 6
 def left_out_ways(result: RunResult) -> tuple[str, ...]:
     """``; 2 paths left out: the kernel has no netem``, and the same without the reason; empty where all were measured.
 
-    It names a reason only where all of them have the same one.
+    The reason stands there where all of them have the same.
     """
     if not result.left_out:
         return ("",)
