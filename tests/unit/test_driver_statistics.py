@@ -137,6 +137,39 @@ def test_what_the_port_has_already_is_not_told_again_by_its_driver() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "driver",
+    [
+        {"rx_discards_phy": 40, "rx_prio0_discards": 30, "rx_prio3_discards": 10, "rx_prio3_buf_discard": 10},
+        {"rx_dropped": 40, "port.rx_dropped": 40, "rx_dropped.nic": 40},
+        {"rx_dropped": 40, "pf_rx_dropped": 25, "vport_rx_dropped": 40, "rx0_drops": 40},
+        {"rx_drop_packets": 40, "hw_rx_ucast_drop_packets": 30, "hw_rx_mcast_drop_packets": 10},
+        {"[0]: rx_discards": 40, "rx_total_discard_pkts": 40, "rx_discard_packets_cos1": 40},
+        {"dev_rx_discards": 40, "mac_rx_discards": 40},
+    ],
+)
+def test_what_a_card_counts_in_several_views_is_lost_once(driver: dict[str, int]) -> None:
+    """The port counts what its priorities, its functions and the device count as well."""
+    gains = {"eth1/driver": driver, "drops": {"NETFILTER_DROP nft_do_chain": 60}}
+    account = losses(trial(gains, 100))
+    assert account.unexplained == 0
+    assert {place.where: place.packets for place in account.places} == {
+        "by the card or the driver of eth1": 40,
+        "by a rule of netfilter": 60,
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rx_discard_bytes_cos0", "hw_rx_ucast_drop_bytes", "rx_drop_octs", "InDroppedOctets", "tx_dropped_kbytes",
+        "[3]: rx_drop_bytes", "rx_drop_bits",
+    ],
+)  # fmt: skip
+def test_bytes_are_no_packets(name: str) -> None:
+    assert driver_losses("eth1", {name: 9}) == {}
+
+
 def test_what_the_cloud_withheld_is_told_before_what_a_driver_lost() -> None:
     driver = {"rx_drops": 900, "pps_allowance_exceeded": 700, "bw_in_allowance_exceeded": 20}
     assert places(trial({"eth1/driver": driver}, 800)) == {
