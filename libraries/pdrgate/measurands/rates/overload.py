@@ -56,7 +56,7 @@ class OverloadThroughput(SelfDescribed):
     def value(self, trials: Sequence[Trial]) -> float | None:
         counted = [
             one
-            for one in counting(trials)
+            for one in offered_trials(trials)
             if one.occasion.phase == Phase.OVERLOAD and one.intended_load == self.loads[-1]
         ]
         return max(median(one.forwarding_rate for one in counted), 1.0 / self.duration) if counted else None
@@ -84,7 +84,7 @@ class LivelockThreshold(AsksNothing):
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         at: dict[float, list[float]] = {}
-        for trial in counting(trials):
+        for trial in offered_trials(trials):
             at.setdefault(trial.intended_load, []).append(trial.forwarding_rate)
         if self.overload.loads[-1] not in at:
             return None
@@ -99,7 +99,7 @@ class LivelockThreshold(AsksNothing):
         return self.overload.loads[-1]
 
 
-def counting(trials: Sequence[Trial]) -> list[Trial]:
+def offered_trials(trials: Sequence[Trial]) -> list[Trial]:
     """Trials of a replicate that show what its SUT forwards at their loads: undisturbed, and with nearly all of the
     load offered."""
     return [

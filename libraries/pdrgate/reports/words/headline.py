@@ -54,8 +54,8 @@ def headline(result: RunResult) -> str:
     were left out stand at its end, whatever else has no room then.
     """
     last = left_out_ways(result)
-    told = _headline(result, HEADLINE_LENGTH - min(map(len, last)))
-    return _room(told, last)
+    line = _headline(result, HEADLINE_LENGTH - min(map(len, last)))
+    return _room(line, last)
 
 
 def _headline(result: RunResult, room: int) -> str:
