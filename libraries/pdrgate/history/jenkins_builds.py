@@ -119,7 +119,7 @@ class _Artifact(msgspec.Struct):
 
 
 class _Build(msgspec.Struct):
-    """What the API tells of a build, by its names."""
+    """Fields of a build that Jenkins' API returns, by the names that they have there."""
 
     number: int
     building: bool = False
@@ -213,7 +213,10 @@ class JenkinsBuilds:
         return f"it is only shown after a login (set {USER} and {TOKEN})"
 
     def _asked(self, place: str, tree: str, answer: type[_Answer], missing: str) -> _Answer:
-        """What the API tells at ``place``, below the job, with the keys of ``tree``."""
+        """Answer of the API at ``place``, below the job, with the keys of ``tree``.
+
+        Raises DataError where the answer is not the JSON that was asked for, or where `_get` fails.
+        """
         content, kind = self._get(f"{place}api/json", {"tree": tree}, missing)
         try:
             return msgspec.json.decode(content, type=answer)
@@ -251,7 +254,10 @@ class JenkinsBuilds:
         )
 
     def _fault(self, error: Exception) -> DataError:
-        """What went wrong, in one line. The library tells a status only as text; the answer itself is its context."""
+        """Error with the cause of a failed request, in one line.
+
+        The library gives the status only as text, so the answer itself is taken from the exception's context.
+        """
         cause = error if isinstance(error, requests.RequestException) else error.__context__
         where = self.job.server
         if isinstance(cause, requests.HTTPError):

@@ -96,13 +96,13 @@ def queues_of(names: Mapping[int, str], device: str) -> dict[int, int | None]:
     """
     found: dict[int, int | None] = {}
     for number, name in names.items():
-        own = _ADDRESS.sub("", name.partition("@")[0].removeprefix(device))
-        ending = None if _NO_QUEUE.search(own) else re.search(r"(\d+)\)?$", own)
-        found[number] = int(ending[1]) if ending is not None else None
+        rest = _ADDRESS.sub("", name.partition("@")[0].removeprefix(device))
+        queue = None if _NO_QUEUE.search(rest) else re.search(r"(\d+)\)?$", rest)
+        found[number] = int(queue[1]) if queue is not None else None
     if blocks := [number for number, name in names.items() if _BLOCK.match(name)]:
         # gve: the first half of its blocks send, the other half receive.
         half = max(1, len(blocks) // 2)
-        found |= {number: queue % half for number in blocks if (queue := found[number]) is not None}
+        found |= {number: own % half for number in blocks if (own := found[number]) is not None}
     return dict.fromkeys(found, 0) if len(found) == 1 else found
 
 

@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
     @property
     def bisect_code(self) -> int:
-        """The exit code for ``git bisect run``: 0 good, 1 bad, 125 cannot be told."""
+        """The exit code for ``git bisect run``: 0 good, 1 bad, 125 untestable."""
         if self in (Verdict.PASS, Verdict.IMPROVEMENT):
             return EXIT_PASS
         return EXIT_FAIL if self is Verdict.REGRESSION else EXIT_UNTESTABLE
@@ -73,7 +73,7 @@ class Judgement:
         return f"{self.verdict}: {self.reason}"
 
     def remarked(self, *clauses: str) -> Judgement:
-        """The same with these clauses after its reason; empty ones are left out."""
+        """A copy of the judgement with clauses after its reason; empty clauses are left out."""
         return Judgement(self.verdict, "; ".join(filter(None, (self.reason, *clauses))))
 
 

@@ -86,9 +86,10 @@ def built(
                 _forget(kept.parent, _KEPT)
                 _forget(top, _LINES)
     os.utime(kept)
-    for made in kept.glob("boot/config-*"):
-        if report is not None and (lost := configuration.not_in(made.read_text(errors="replace"))):
-            report(f"  {revision.name}: {lost}")
+    if report is not None:
+        for made in kept.glob("boot/config-*"):
+            if lost := configuration.not_in(made.read_text(errors="replace")):
+                report(f"  {revision.name}: {lost}")
     return kept
 
 
