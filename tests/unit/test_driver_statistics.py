@@ -10,7 +10,15 @@ from flat_values import flat_trial
 
 from pdrgate.observers import namespace_counters
 from pdrgate.observers.accounting import losses, total
-from pdrgate.observers.counters import driver_losses, parse_driver, parse_softnet, qdisc_drops
+from pdrgate.observers.counters import (
+    HostCounters,
+    driver_losses,
+    host_counters,
+    parse_driver,
+    parse_qdiscs,
+    parse_softnet,
+    qdisc_drops,
+)  # fmt: skip
 from pdrgate.observers.reading import Counter, Place, Reading, gained, nested, unwrapped
 from pdrgate.observers.watching import CounterObserver
 from pdrgate.record.cause import CauseKind
@@ -224,6 +232,41 @@ def test_the_drops_of_a_qdisc_whose_children_wrapped_first() -> None:
     assert nested(qdisc_drops(("eth1",), [root | {"drops": 4}, child | {"drops": 2**32 - 1}])) == {
         "eth1/qdisc": {"mq": 5, "fq": 2**32 - 1}
     }
+
+
+BROKEN = (
+    '[{"kind":"mq","handle":"1:","dev":"eth1","root":true,"refcnt":3,"options":{},"bytes":9,"packets":9,"drops":7,'
+    '"overlimits":0},{"kind":"odd","handle":"8:","dev":"eth1","parent":"1:1","options":{limit 9p burst 3},"bytes":1,'
+    '"packets":2,"drops":4,"overlimits":0},{"kind":"fq","handle":"0:","dev":"eth2","root":true,"options":{},"drops":5}]'
+)
+
+
+def test_one_entry_of_tc_that_is_no_json_leaves_the_others() -> None:
+    assert nested(qdisc_drops(("eth1", "eth2"), parse_qdiscs(BROKEN))) == {
+        "eth1/qdisc": {"mq": 3, "odd": 4},
+        "eth2/qdisc": {"fq": 5},
+    }
+    assert parse_qdiscs("qdisc fq 0: dev eth2 root\n") == []
+    assert [one["kind"] for one in parse_qdiscs(BROKEN[:-40])] == ["mq", "odd"]
+
+
+@pytest.mark.parametrize(("count", "where"), [("1000", "in the connection table"), ("10", "by a rule of netfilter")])
+def test_a_full_table_of_connections_is_known_without_its_own_counters(count: str, where: str) -> None:
+    """Kernels without CONFIG_NF_CONNTRACK_PROCFS have only the table's size and its limit."""
+    files = {
+        "/proc/net/dev": "eth1: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+        "/proc/sys/net/netfilter/nf_conntrack_count": f"{count}\n",
+        "/proc/sys/net/netfilter/nf_conntrack_max": "1000\n",
+    }
+    table = nested(host_counters(HostCounters(files, [], {}), ("eth1",), "sut"))["conntrack"]
+    gains = {"drops": {"NETFILTER_DROP nf_hook_slow": 60, "NETFILTER_DROP nft_do_chain": 40}}
+    found = trial(gains | {"conntrack": table}, 100)
+    account = losses(found)
+    lost: dict[str, int] = {}
+    for place in account.places:
+        lost[place.where] = lost.get(place.where, 0) + place.packets
+    assert lost == ({where: 100} if count == "10" else {where: 60, "by a rule of netfilter": 40})
+    assert account.set_back == ()
 
 
 @pytest.mark.parametrize(
