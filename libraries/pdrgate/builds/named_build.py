@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from pdrgate.builds.decompression import MissingToolError
@@ -90,19 +91,33 @@ def is_revision(text: str | None) -> bool:
     return text is not None and named_revision(_parts(text)[0]) is not None
 
 
-def look_at(text: str, report: Report | None = None) -> None:
+def look_at(text: str, report: Report | None = None) -> KernelBuild | None:
     """Raise BuildError where a file that is named is not there, or is no build; a package may still have to come.
 
     A .deb is unpacked into the cache, and a revision of a tree is compiled; `named_build` takes them from there.
+
+    Returns:
+        The build; None if that is not known yet.
     """
     if text == RUNNING:
-        return
+        return None
     source, _, parts = _parts(text)
     for name, path in parts.items():
         if not path.exists():
             raise BuildError(f"{text}: {path}, its {name}, is not there")
     if named_revision(source) or named_package(source) is None:
-        named_build(text, report=report)
+        return named_build(text, report=report)
+    return None
+
+
+def check_one_architecture(builds: Iterable[KernelBuild]) -> None:
+    """Raise BuildError where builds that are compared are for different architectures."""
+    for first, other in pairwise(builds):
+        if other.architecture != first.architecture:
+            raise BuildError(
+                f"{first.name} is a kernel for {first.architecture.name}, and {other.name} one for "
+                f"{other.architecture.name}; name two of one architecture"
+            )
 
 
 def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:

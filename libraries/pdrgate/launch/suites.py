@@ -70,12 +70,13 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
         )
     if options.kernel:
         from pdrgate.builds.kernel_build import BuildError
-        from pdrgate.builds.named_build import look_at
+        from pdrgate.builds.named_build import check_one_architecture, look_at
 
-        look_at(options.kernel, tell)
+        named = [look_at(options.kernel, tell)]
         try:
             if not options.bpf:
-                look_at(options.against, tell)
+                named.append(look_at(options.against, tell))
+                check_one_architecture(one for one in named if one is not None)
         except BuildError as error:
             raise UsageError(f"--against: {error}") from error
     if options.bpf:
