@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from flat_values import changed
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
@@ -109,7 +110,7 @@ def test_what_one_reason_takes_is_said_once() -> None:
 
 def test_a_guest_of_which_nothing_is_known_names_nothing_and_says_why() -> None:
     lines = np.array([(1, 1, 0, 0, 0, 4, LineKind.DIRECT, 0, 0, 0)], LISTED_LINE)
-    with GuestMemory(1) as memory:
+    with GuestMemory(1, X86_64) as memory:
         found = GuestLineNames(memory, 1)(KernelSymbols(()), AREAS, lines)
     assert [one.name for one in found.names] == [""]
     assert found.missing[0].endswith("has no variables (CONFIG_KALLSYMS_ALL)")

@@ -130,7 +130,7 @@ ARM64 = Architecture(
     qemu="qemu-system-aarch64",
     qemu_package="qemu-system-arm",
     compiler="aarch64-linux-gnu-gcc",
-    compiler_package="gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+    compiler_package="gcc-aarch64-linux-gnu",
     board="virt,gic-version=3,dump-guest-core=off,mem-merge=off",
     cpus=("neoverse-n1", "cortex-a76"),
     console="ttyAMA0",

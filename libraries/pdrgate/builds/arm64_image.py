@@ -6,13 +6,16 @@ A flat image says neither its release nor where it is linked: the release is rea
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
+import struct
 from contextlib import closing
 from typing import BinaryIO
 
 from pdrgate.builds.bz_image import LARGEST_IMAGE, PackedKernel, number
 from pdrgate.builds.decompression import Part, Unpacked, decompressed, is_packed, read_all
+from pdrgate.builds.elf_file import Section
 
 _HEADER = 64
 _MAGIC_AT, _MAGIC = 0x38, b"ARMd"
@@ -25,6 +28,45 @@ _GZIP = b"\x1f\x8b"
 _GZIP_SIZE, _GZIP_TRAILER = 4, 8
 _BANNER = re.compile(rb"Linux version (\d[\w.+~-]*) \([^\0\n]*\) (#\d[^\0\n]*)\n\0")
 _LONGEST_BANNER = 1024
+
+
+_BTF_HEAD = struct.Struct("<HBBIIIII")
+_BTF_MAGIC = bytes.fromhex("9feb0100")
+"""Magic and version of a kernel's types, little-endian (Documentation/bpf/btf.rst)."""
+_TRIED = 256
+"""Places that are tried for them."""
+
+
+class FlatImage:
+    """A flat image as far as it shows sections: it has no table of them, and types are known by how they begin."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def section(self, name: str) -> Section | None:
+        """The kernel's types, which are the largest that lie in the image; None of any other section."""
+        if name != ".BTF":
+            return None
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            found: list[tuple[int, int]] = []
+            at = content.find(_BTF_MAGIC)
+            while at >= 0 and len(found) < _TRIED:
+                head = content[at : at + _BTF_HEAD.size]
+                if at % 4 == 0 and len(head) == _BTF_HEAD.size:
+                    _, _, _, length, types, types_size, names, names_size = _BTF_HEAD.unpack(head)
+                    size = length + names + names_size
+                    if types == 0 and types_size <= names and at + size <= len(content):
+                        found.append((size, at))
+                at = content.find(_BTF_MAGIC, at + 1)
+        size, at = max(found, default=(0, 0))
+        return Section(name, 1, 0, 0, at, size, 0) if size else None
+
+    def content(self, section: Section, most: int) -> bytes:
+        """Content of a section, ``most`` bytes at most. Raises ValueError where it has more."""
+        if section.size > most:
+            raise ValueError("it is damaged")
+        self._file.seek(section.offset)
+        return read_all(self._file, section.size)
 
 
 def is_flat(head: bytes) -> bool:

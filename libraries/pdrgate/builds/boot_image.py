@@ -15,14 +15,16 @@ import mmap
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from pdrgate.builds.arm64_image import flat_kernel, is_flat, may_be_arm64
 from pdrgate.builds.bz_image import LARGEST_IMAGE, PackedKernel, packed_kernel
 from pdrgate.builds.decompression import MissingToolError, decompressed
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.handed_over import BuildError, opened_build_file
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.this_process.cache import cache_folder, forget
 
 _ELF, _HEAD = b"\x7fELF", 64
@@ -77,6 +79,34 @@ def flat_image(image: Path, cache: Path | None = None) -> Path | None:
 def linked_image(image: Path, cache: Path | None = None) -> Path | None:
     """The linked kernel in an image: flat for arm64, else an ELF image, also of one that cannot be entered by PVH."""
     return flat_image(image, cache) or elf_image(image, cache) or _kept_image(image, cache, "vmlinux", _is_elf)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEntry:
+    """Way into a kernel."""
+
+    protocol: Literal["pvh", "bzimage", "image"]
+    """Entered as an ELF image, as a bzImage that decompresses itself, or as a flat image."""
+    image: Path | None = None
+    """The file that is booted in place of the build's image."""
+
+
+def kernel_entry(build: KernelBuild, *, pvh: bool = True) -> KernelEntry:
+    """The way into a build's kernel.
+
+    Args:
+        pvh: whether it is entered as an ELF image where it can be.
+
+    Raises:
+        BuildError: the image cannot be unpacked.
+    """
+    if build.architecture.linked_at:
+        flat = flat_image(build.image)
+        if flat is None:
+            raise BuildError(f"{build.name}: its image cannot be unpacked; is it whole, and the cache writable?")
+        return KernelEntry("image", None if flat == build.image else flat)
+    elf = elf_image(build.image) if pvh else None
+    return KernelEntry("bzimage") if elf is None else KernelEntry("pvh", elf)
 
 
 def built_into(image: Path, name: str, cache: Path | None = None) -> bool | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from pdrgate.builds.architecture import this_machines
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.git_tree.making import Report
 from pdrgate.builds.git_tree.revision import Revision, merge_base, named_revision, revision
@@ -25,8 +26,7 @@ GUEST_MODULES = ("virtio_pci", "virtio_console", "virtio_net")
 """A guest needs these modules: there is neither a way into it nor a way through it without them."""
 
 _DISTRIBUTION = {"ubuntu": "linux-image-virtual"}
-_DEBIAN = "linux-image-cloud-amd64"
-"""Small kernels for guests: a tenth of the download of the full ones."""
+"""Small kernels for guests, of other distributions than Debian: a tenth of the download of the full ones."""
 
 
 def named_build(text: str, cache: Path | None = None, report: Report | None = None) -> KernelBuild:
@@ -184,4 +184,4 @@ def _package(root: Path) -> str:
         release = platform.freedesktop_os_release() if root == Path("/") else {}
     except OSError:
         release = {}
-    return _DISTRIBUTION.get(release.get("ID", ""), _DEBIAN)
+    return _DISTRIBUTION.get(release.get("ID", ""), this_machines().kernel_package)

@@ -36,8 +36,9 @@ from pdrgate.values.printable import printable_name
 _TEXT = frozenset("tTwW")
 CODE_BEGIN = "_text"
 """Symbol at the begin of the kernel's code."""
-_FORM = 1
-"""The form of the files of symbols, and what is made of an image's own: another one has another number."""
+_FORM = f"2-{hashlib.sha256(','.join(FOUND_BY_NAME).encode()).hexdigest()[:8]}"
+"""The form of the files of symbols, and what is made of an image's own: another one, or with other marks, has another
+name."""
 _DATA_BEGIN, _DATA_END = "_sdata", "_edata"
 """Symbols at the begin and the end of the kernel's variables that have a value from the start."""
 _LATER = 8000
@@ -231,7 +232,8 @@ def own_symbols(symbols: Iterable[TypedSymbol]) -> tuple[list[KernelSymbol], lis
     data = range(marks.get(_DATA_BEGIN, 0), marks.get(_DATA_END, 0))
     code = [one for one in own if one.kind in _TEXT]
     functions = [KernelSymbol(one.address, one.name) for one in code if one.address not in data]
-    variables = [one for one in own if one.kind in DATA] + [one for one in code if one.address in data]
+    variables = [one for one in own if one.kind in DATA or one.name in FOUND_BY_NAME]
+    variables += [one for one in code if one.address in data and one.name not in FOUND_BY_NAME]
     return functions, [(one.address, one.name) for one in variables]
 
 

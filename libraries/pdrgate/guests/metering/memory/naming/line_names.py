@@ -73,7 +73,7 @@ class GuestLineNames:
     """Build whose types name fields; None: no fields are named."""
 
     def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]) -> NamedLines:
-        notes = kernel_notes(symbols, areas)
+        notes = kernel_notes(symbols, areas, self.memory.architecture)
         addresses = [first_byte(line, touched) for line, touched in listed[["line", "touched"]].tolist()]
         kinds = listed["kind"].tolist()
         pages = {at // PAGE for at, kind in zip(addresses, kinds, strict=True) if kind == LineKind.DIRECT}

@@ -69,7 +69,9 @@ def _reasons(
         yield _names_of(_VARIABLES) + of_memory, "the kernel's table of symbols has no variables (CONFIG_KALLSYMS_ALL)"
     if not {LineKind.DIRECT, LineKind.PAGE} <= {one.kind for one in areas}:
         yield of_memory, "the kernel does not show where it maps its memory and pages (CONFIG_PROC_KCORE)"
-    for lost, needed in ((of_memory, [PAGE_TABLES]), (_names_of(_CACHES), [SLAB_CACHES]),
+    if not any(one in data.marks for one in PAGE_TABLES):
+        yield of_memory, f"the kernel's symbols have no {' or '.join(PAGE_TABLES)}"
+    for lost, needed in ((_names_of(_CACHES), [SLAB_CACHES]),
                          (_names_of(_PER_CPU), [CPU_AREAS, CPU_END])):  # fmt: skip
         if lacking := [one for one in needed if one not in data.marks]:
             yield lost, f"the kernel's symbols have no {', '.join(lacking)}"
