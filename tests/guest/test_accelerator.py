@@ -16,12 +16,12 @@ import pytest
 from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.emulator import accelerator
 from pdrgate.guests.emulator.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
-from pdrgate.guests.emulator.qemu import QEMU
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.values.errors import TestbedError
 
+QEMU = X86_64.qemu
 pytestmark = pytest.mark.guest
 
 WRAPPER = """\

@@ -35,6 +35,10 @@ _EACH = 256
 _SHORTEST, _LONGEST = 2, 514
 """Bytes of a name, with its length."""
 _HEAD = 64
+_BEGINS = ("_text", "_stext")
+"""Symbols at the begin of the code; kernels for arm64 without CONFIG_KALLSYMS_ALL have the second one only."""
+_HEAD_OF_CODE = 1 << 16
+"""Bytes that may lie before it."""
 _CODE = re.compile(r"\.(?:head\.)?text")
 """Sections that an image begins with."""
 _IMAGE = 1 << 63
@@ -227,5 +231,6 @@ def _from_places(offsets: npt.NDArray[np.int64], at: int, sections: Sequence[Sec
 def _fit(addresses: npt.NDArray[np.uint64], texts: Sequence[str], sections: Sequence[Section]) -> bool:
     """Whether addresses rise from one name to the next, and the first code begins where the image's does."""
     begin = min((one.address for one in sections if one.address and _CODE.fullmatch(one.name)), default=0)
-    text = next((at for at, name in enumerate(texts) if name[1:] == "_text"), None)
-    return text is not None and int(addresses[text]) == begin and bool(np.all(addresses[1:] >= addresses[:-1]))
+    at = {name[1:]: int(addresses[number]) for number, name in enumerate(texts) if name[1:] in _BEGINS}
+    fits = at["_text"] == begin if "_text" in at else begin <= at.get("_stext", 0) <= begin + _HEAD_OF_CODE
+    return fits and bool(np.all(addresses[1:] >= addresses[:-1]))

@@ -36,6 +36,8 @@ from pdrgate.values.printable import printable_name
 _TEXT = frozenset("tTwW")
 CODE_BEGIN = "_text"
 """Symbol at the begin of the kernel's code."""
+CODE_BEGINS_LATER = "_stext"
+"""Symbol at the begin of the code that is not thrown away; a kernel shows it where it does not show the other one."""
 _FORM = f"2-{hashlib.sha256(','.join(FOUND_BY_NAME).encode()).hexdigest()[:8]}"
 """The form of the files of symbols, and what is made of an image's own: another one, or with other marks, has another
 name."""
@@ -246,7 +248,8 @@ def _base(guest: Host) -> int:
     """Address where the kernel's code begins; 0 if the kernel does not show it."""
     # Debian's kernels show root all of it as they are; others may not.
     guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
-    line = guest.run("grep", "-m", "1", f" T {CODE_BEGIN}$", "/proc/kallsyms", check=False).stdout.split()
+    wanted = f" T ({CODE_BEGIN}|{CODE_BEGINS_LATER})$"
+    line = guest.run("grep", "-E", "-m", "1", wanted, "/proc/kallsyms", check=False).stdout.split()
     return int(line[0], 16) if line else 0
 
 
@@ -303,7 +306,8 @@ def _of_image(image: Path, cache: Path) -> Path | None:
         return kept
     linked = linked_image(image, cache / "images")
     symbols = None if linked is None else image_symbols(linked)
-    base = next((one.address for one in symbols or () if one.name == CODE_BEGIN), 0)
+    begins = [one.address for one in symbols or () if one.name in (CODE_BEGIN, CODE_BEGINS_LATER)]
+    base = min(begins, default=0)
     if symbols is None or not base:
         return None
     partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
