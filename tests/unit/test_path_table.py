@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -17,7 +18,8 @@ from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.pages.overview import overview
-from pdrgate.reports.pages.summary import summary_page
+from pdrgate.reports.pages.scenario_pictures import Picture
+from pdrgate.reports.pages.summary import path_pages, summary_page
 from pdrgate.reports.words.headline import headline
 from pdrgate.reports.words.path_remarks import noticed, said_of_paths, shared_changes
 from pdrgate.reports.words.path_table import heading, is_portfolio, lines_that_tell, path_lines, paths_table
@@ -122,6 +124,27 @@ def test_of_a_run_that_passes_all_paths_are_shown() -> None:
     decisive = decisive_scenario(result.scenarios)
     assert decisive is not None
     assert headline(replace(result, verdict=Verdict.PASS, reason=decisive.reason)) == f"PASS: {told}"
+
+
+def test_each_path_of_a_portfolio_has_a_page_and_the_summary_leads_to_it() -> None:
+    page = summary_page(RUN, {0: [Picture("nat-pairs", "Pairs of boots", b"PNG")]})
+    pages = dict(path_pages(RUN, {0: [Picture("nat-pairs", "Pairs of boots", b"PNG")]}))
+    assert set(pages) == {f"paths/{name}.html" for name in ("nat", "a-bridge", "ipv6-routing", "redirection-by-tc")}
+    assert all(f'<a href="{address}">' in page for address in pages)
+    assert 'src="../plots/nat-pairs.png"' in pages["paths/nat.html"]
+    assert "<figure>" not in page, "pictures stand on the pages of paths"
+    assert all('<a href="../summary.html">' in one for one in pages.values())
+    assert not dict(path_pages(made_results.result(made_results.scenario()), {}))
+
+
+def test_a_path_of_any_name_has_a_page_in_its_folder() -> None:
+    hostile = [
+        replace(RUN.scenarios[0], origin=replace(RUN.scenarios[0].origin, test=name))
+        for name in ("../../etc/passwd", "A/../B", "\N{SNOWMAN}", "x" * 300, "x" * 299)
+    ]
+    addresses = [address for address, _ in path_pages(made_results.result(*hostile), {})]
+    assert len(set(addresses)) == 5
+    assert all(re.fullmatch(r"paths/[a-z0-9][a-z0-9-]*\.html", one) and len(one) < 90 for one in addresses)
 
 
 def test_ci_servers_have_the_table_as_what_the_suite_printed() -> None:

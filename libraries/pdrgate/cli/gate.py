@@ -151,22 +151,31 @@ _USUAL = RunOptions(testbed=Path())
 
 
 _OF_KINDS = {"xdp": "path-xdp-ipv6", "tc": "path-tc-redirect"}
-"""The path that programs of a kind are measured on."""
+"""The path that programs at ports are measured on."""
+_OF_IPV4 = {"xdp": "path-xdp-ipv4", "tc": "path-ipv4-routing"}
+"""The same of programs that know IPv4 only."""
 
 
 def _default_tag(options: RunOptions) -> str:
     """The tests of a run that names none."""
     from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.builds.program_family import looks_at
+    from pdrgate.builds.program_hooks import hook_of
     from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.launch.drawn_order import PORTFOLIO
 
     if options.packets is not None:
         return "bpf-packets"
     if options.bpf:
-        kind = bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces)).kind
-        tag = _OF_KINDS.get(kind)
-        if tag is None:
-            raise UsageError(f"no path of pdrgate's own runs a program of the kind {kind}; name one with --scenario")
+        build = bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces))
+        if build.kind in _OF_IPV4 and looks_at(build) == 4:
+            return _OF_IPV4[build.kind]
+        hook = hook_of(build.section.removeprefix("?"))
+        tag = _OF_KINDS.get(build.kind) or (hook.path if hook is not None else "")
+        if not tag:
+            raise UsageError(
+                f"no path of pdrgate's own calls a program in {build.section} for each packet; name one with --scenario"
+            )
         return tag
     if options.measure != "cost":
         return "default"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from pdrgate.bpf.prog_run import packet_outcome
+from pdrgate.bpf.prog_run import PacketOutcome, packet_outcome
 from pdrgate.bpf.programs import (
     BpfMap,
     LoadedProgram,
@@ -78,13 +78,13 @@ def sut_names(hop: Hop) -> dict[str, str]:
     return told
 
 
-def verdict_on(hop: Hop, build: BpfBuild, packet: bytes) -> str:
-    """What a build's program makes of a packet that comes in at a hop, in words; empty where nobody can tell."""
+def verdict_on(hop: Hop, build: BpfBuild, packet: bytes) -> PacketOutcome | None:
+    """What a build's program makes of a packet that comes in at a hop; None where nobody can say."""
     names = sut_names(hop)
     try:
-        return str(packet_outcome(hop.host, build, names, packet, int(names["@in.ifindex"])))
+        return packet_outcome(hop.host, build, names, packet, int(names["@in.ifindex"]))
     except TestbedError:
-        return ""
+        return None
 
 
 def program_ports(hops: Sequence[Hop], fate: Fate) -> Iterator[tuple[Hop, tuple[Port, ...]]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any, Literal
 
-from pdrgate.bpf.programs import LoadedProgram, TcxPorts, loaded
+from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.builds.program_setup import ATTACHES
+from pdrgate.data_paths.attached_links import AttachedLinks
 from pdrgate.data_paths.attached_programs import Sent, interface_number, is_ours, sut_names
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.values.errors import TestbedError
@@ -71,41 +71,15 @@ class AttachedTc:
             )
 
 
-class AttachedTcx:
-    """Links of tcx have the program at ports of a hop, for what comes in there or for what leaves."""
+def attached_tc(hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> AttachedTc | AttachedLinks:
+    """The step that has a build's program at ports of a hop, as its set-up says: by filters, or by links of tcx."""
+    if not build.setup.attach.startswith("tcx-"):
+        return AttachedTc(hop, ports, build, sent)
 
-    def __init__(self, hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> None:
-        self._hop = hop
-        self._ports = tuple(ports)
-        self._build = build
-        self._sent = sent
-        self._undo = ExitStack()
+    def links() -> Sequence[str]:
+        return [f"tcx {_direction(build)} {interface_number(hop.host, port)}" for port in ports]
 
-    def apply(self) -> None:
-        host = self._hop.host
-        numbers = tuple(interface_number(host, port) for port in self._ports)
-        tcx = TcxPorts(_direction(self._build), numbers)
-        # Links last until what loaded the program ends.
-        program = self._undo.enter_context(loaded(host, self._build, "classifier", sut_names(self._hop), tcx=tcx))
-        self._undo.callback(program.leave)
-        _tell_ways(program, self._hop)
-        self._sent.add(program)
-
-    def read_back(self) -> None:
-        """The loader has done so."""
-
-    def undo(self) -> Sequence[str]:
-        try:
-            self._undo.close()
-        except TestbedError as error:
-            return (str(error),)
-        return ()
-
-
-def attached_tc(hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> AttachedTc | AttachedTcx:
-    """The step that has a build's program at ports of a hop, as its set-up says."""
-    step = AttachedTcx if build.setup.attach.startswith("tcx-") else AttachedTc
-    return step(hop, ports, build, sent)
+    return AttachedLinks(hop, build, "classifier", sent, links, lambda program: _tell_ways(program, hop))
 
 
 def tc_hook(build: BpfBuild | None) -> str:

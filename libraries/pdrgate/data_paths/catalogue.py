@@ -89,4 +89,6 @@ def data_path(
             made, set_up, networks=(networks or KnownNetworks()) if stays else None, base=base if stands else None,
             told=told,
         )  # fmt: skip
-    return made if build is None or path.program is not None else ProgramBefore(made, build, fate)
+    if build is None or path.program is not None:
+        return made
+    return ProgramBefore(made, build, fate, disposable=changes is None)

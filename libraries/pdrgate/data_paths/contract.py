@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from typing import Literal, Protocol
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.bpf.programs import LoadedProgram
 from pdrgate.hosts.host import Host
 from pdrgate.traffic.closed_loop import ClosedLoop
@@ -149,10 +150,8 @@ class DataPath(Protocol):
         ``memory`` of its maps; nothing where it runs none. Known once it is applied.
         """
 
-    def explain(self, packet: bytes) -> str:
-        """Why such a packet of forward traffic does not come back, as far as a program of the user's own tells; else
-        empty.
-        """
+    def explain(self, packet: bytes) -> PacketOutcome | None:
+        """What a program of the user's own makes of such a packet of forward traffic; None where nobody can say."""
 
     @property
     def of_user(self) -> bool:

@@ -9,19 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.replacing import replaced
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.data_paths.standing_base import StandingBase
-from pdrgate.hosts.host import Completed, Host
+from pdrgate.hosts.host import NOT_FOUND, Completed, Host
 from pdrgate.hosts.sent_program import sent
 from pdrgate.hosts.shell import last_line
 from pdrgate.traffic import native
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
-from pdrgate.values.errors import SutError, TestbedError
+from pdrgate.values.errors import SutError, TestbedError, ToolError
 
 _TIMEOUT = 120.0
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
@@ -115,7 +116,7 @@ class SetUpPath:
     def load_cost(self) -> Mapping[str, int]:
         return self._beneath.load_cost()
 
-    def explain(self, packet: bytes) -> str:
+    def explain(self, packet: bytes) -> PacketOutcome | None:
         return self._beneath.explain(packet)
 
     def redirected(self) -> int | None:
@@ -160,7 +161,7 @@ class SetUpPath:
         assert asked is not None
         completed = self._hops[0].run(asked.script)
         if completed.exit_code:
-            raise SutError(_failed(self._hops[0].hop.host, "the replacement", asked.command, completed))
+            raise _failed(self._hops[0].hop.host, "the replacement", asked.command, completed)
         return replaced(completed.stdout, asked.times)
 
     def restore(self) -> list[str]:
@@ -204,19 +205,25 @@ class SetUpPath:
             for line in output[-_SHOWN:]:
                 self._told(f"    {line}")
         if completed.exit_code:
-            raise SutError(_failed(one.hop.host, _step(position), step.command, completed))
+            raise _failed(one.hop.host, _step(position), step.command, completed)
 
 
 def _step(position: int) -> str:
     return f"step {position} of the set-up"
 
 
-def _failed(host: Host, what: str, command: str, completed: Completed) -> str:
+def _failed(host: Host, what: str, command: str, completed: Completed) -> TestbedError:
+    """What failed, as an error: the tool's where there is no such program, else the SUT's."""
+    kind = ToolError if completed.exit_code == NOT_FOUND else SutError
+    return kind(_failure(host, what, command, completed))
+
+
+def _failure(host: Host, what: str, command: str, completed: Completed) -> str:
     said = completed.stderr.strip() or completed.stdout.strip()
     why = next((line.strip() for line in said.splitlines() if _ERROR.search(line)), last_line(said))
     short = command if len(command) <= 80 else f"{command[:77]}…"
     hint = (
-        "is that program installed, or put on the SUT?" if completed.exit_code == 127
+        "is that program installed, or put on the SUT?" if completed.exit_code == NOT_FOUND
         else "has this kernel what the step needs?"
     )  # fmt: skip
     return f"{what}, `{short}`, failed on {host.name} with exit code {completed.exit_code}{why and f': {why}'}; {hint}"
@@ -229,7 +236,7 @@ def _undone(one: _OnHop) -> list[str]:
         while one.done:
             position, step = one.done.pop()
             if step.undo and (completed := one.run(step.undo)).exit_code:
-                told.append(_failed(one.hop.host, _step(position), step.undo, completed))
+                told.append(_failure(one.hop.host, _step(position), step.undo, completed))
         one.hop.host.run("rm", "-rf", one.folder)
     except TestbedError as error:
         told.append(str(error))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.data_paths.contract import Hop
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs import ChangeLog, Knob, KnobSet, Missing, put_back, sysctl
@@ -231,8 +232,8 @@ class SteppedPath(ABC):
     def load_cost(self) -> Mapping[str, int]:
         return {}
 
-    def explain(self, packet: bytes) -> str:
-        return ""
+    def explain(self, packet: bytes) -> PacketOutcome | None:
+        return None
 
     @property
     def of_user(self) -> bool:

@@ -17,7 +17,7 @@ from pdrgate.builds.kernel_modules import Module, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
 from pdrgate.guests.programs import Programs, programs_for
 from pdrgate.this_process.checkout import how_to_install
-from pdrgate.values.errors import TestbedError
+from pdrgate.values.errors import ToolError
 
 MORE_MODULES = (
     "ipv6",
@@ -117,7 +117,7 @@ def initramfs(build: KernelBuild) -> bytes:
 
     Raises:
         BuildError: the build lacks a module that a guest needs, or has those of another kernel.
-        TestbedError: a program that the guest needs is not installed here.
+        ToolError: a program that the guest needs is not installed here.
     """
     files = files_from_start(build)
     files["init"] = ArchiveEntry(stat.S_IFREG | 0o755, INIT.encode())
@@ -193,7 +193,7 @@ def _programs(programs: Programs) -> dict[str, ArchiveEntry]:
     for name, package in _PROGRAMS.items():
         found = programs.find(name)
         if found is None:
-            raise TestbedError(f"a guest needs {name}, which is not installed; {how_to_install(package)}")
+            raise ToolError(f"a guest needs {name}, which is not installed; {how_to_install(package)}")
         files |= program_files(programs, name, found)
     for name in _MORE_PROGRAMS:
         if (found := programs.find(name)) is not None:

@@ -236,6 +236,7 @@ class BuildKeywords:
         if comparison.unable:
             test.measurement = None
             session.observer.said(f"{test.name}: left out, {comparison.unable}")
+            session.record.leave_out(test.name, comparison.unable)
             raise SkipExecution(comparison.unable)
         if options.spike_in:
             comparison.prove(spike_in(comparison))

@@ -715,6 +715,11 @@ class ScenarioResult:
     builds: ComparedBuilds = field(default_factory=ComparedBuilds)
     details: Details = field(default_factory=Details)
 
+    @property
+    def label(self) -> str:
+        """Name for people: that of its test where builds were compared without a search, ``Connection Tracking``."""
+        return self.origin.test if self.origin.test and self.comparison is not None and self.pdr is None else self.title
+
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""
         return next((one for one in self.findings.measurands if one.name == name), None)
@@ -730,6 +735,15 @@ class TestbedResult:
     kind: str
     source: str = ""
     sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutPath:
+    """A path that was asked for and not measured, because neither build can be set up for it."""
+
+    path: str
+    """The name of its test."""
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -759,3 +773,5 @@ class RunResult:
     """Whether others had what it needs: it says nothing of any build then."""
     selection: Selection | None = None
     """Which paths were measured because their code differs; None where all that was asked for was."""
+    left_out: tuple[LeftOutPath, ...] = ()
+    """Paths that were asked for and not measured, and why; those that run the same code are in `selection`."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBoots, ComparedTrials
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
@@ -31,6 +32,7 @@ from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.measurands import DESCRIPTIONS
+from pdrgate.measurands.counted.program_run import ran_none
 from pdrgate.measurands.self_described import Values
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
@@ -264,12 +266,24 @@ class PairsComparison:
     def _failure(self) -> Judgement | None:
         """Why no verdict rests on the pairs, whatever they show; the machine, where it explains that."""
         unjudged = Judgement(Verdict.ERROR, "the comparison ended before its verdict") if self.shape is None else None
-        failure = self._ended or self.loop.failure or self._several_cpus.crash or unjudged
+        failure = self._ended or self.loop.failure or self._several_cpus.crash or unjudged or self._uncalled()
         replication = self.loop.replication
         if failure is None or failure is replication.unlike:
             return failure
         return Disturbance.of(self.loop.found.now, self.session.profile.patience).weighed(
             failure, replication.facts.remedy
+        )
+
+    def _uncalled(self) -> Judgement | None:
+        """Why the builds, eBPF programs, are not compared: no packet ran either of them."""
+        programs = [one.program for one in self.builds.values() if isinstance(one.program, BpfBuild)]
+        costs = [self._accounted(side).findings.cost for side in SIDES]
+        if not programs or not all(one is not None and ran_none(one.functions) for one in costs):
+            return None
+        return Judgement(
+            Verdict.ERROR,
+            f"no packet ran a program of {programs[-1].name} ({programs[-1].section}), so nothing of it was compared; "
+            "name a path whose packets call it with --scenario",
         )
 
     def _assess(self) -> None:

@@ -237,7 +237,9 @@ class RunOptions(Options):
         Attach,
         path_key(
             "where the eBPF programs are attached at the SUT's ports: `xdp` (native where it can be had), "
-            "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links `tcx-ingress`, `tcx-egress` (Linux 6.6 and later). "
+            "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links `tcx-ingress`, `tcx-egress` (Linux 6.6 and later); "
+            "or at which hook of netfilter: `nf-prerouting`, `nf-input`, `nf-forward`, `nf-output`, `nf-postrouting` "
+            "(Linux 6.4 and later). "
             "It also says of what kind a program is whose section does not",
             form="WHERE",
             default="as the data path has it",

@@ -23,7 +23,7 @@ from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.results.common_environment import in_common
-from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
+from pdrgate.results.model import SCHEMA, LeftOutPath, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest_verdict
 from pdrgate.stability import read_trials
 from pdrgate.values.errors import DataError, PdrGateError, StorageError
@@ -70,6 +70,7 @@ class RunRecord:
         self._started = time.time()
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
+        self._left_out: list[LeftOutPath] = []
         self._held = False
         self._result = GrowingResult(folder / RESULT_FILE)
         self._testbed: TestbedResult | None = None
@@ -188,6 +189,11 @@ class RunRecord:
         self._held |= held
         self.write()
 
+    def leave_out(self, path: str, reason: str) -> None:
+        """Note that a path cannot be measured with either build."""
+        self._left_out.append(LeftOutPath(path=path, reason=reason))
+        self.write()
+
     def result(self, finished: bool = False) -> RunResult:
         """What is known by now."""
         found = [(one.verdict, one.reason) for one in self._scenarios]
@@ -210,6 +216,7 @@ class RunRecord:
             environment=in_common(self._scenarios),
             verdict=verdict,
             reason=reasons[0] if reasons else "nothing was measured",
+            left_out=tuple(self._left_out),
             scenarios=self.scenarios,
             command=self._command,
             commit=self._commit,

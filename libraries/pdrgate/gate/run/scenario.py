@@ -169,7 +169,7 @@ class Scenario:
 
     def _check_program(self, program: BpfBuild) -> None:
         path = DATA_PATHS[self.data_path]
-        if path.transfers:
+        if path.transfers and program.kind in ("xdp", "tc"):
             raise UsageError(f"{path.name} is a closed loop, which no program of the scenario's stands before")
         if path.program not in (None, program.kind):
             raise UsageError(

@@ -90,6 +90,8 @@ class PreparedSut:
         self.fingerprint: dict[str, str] = {}
         self.carried = ""
         """How the SUT carries packets, in words."""
+        self.answer = ""
+        """What the build's eBPF program returns for a packet of the scenario, in words; empty where nobody asked it."""
         self.complaints: list[str] = []
         """What the SUT's kernel complained of meanwhile."""
         self.boot_id = ""
@@ -214,6 +216,8 @@ class PreparedSut:
         else:
             opened = self._traffic = OpenLoopTraffic.of(scenario, testbed, path, self._kept)
             opened.see_it_pass(scenario, testbed, path, self._check)
+            if self.identity.program is not None and self.identity.pair == 1:
+                self.answer = opened.answer(scenario, path)
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario where it is not yet, so that trials can be measured. Raises TestbedError."""

@@ -270,7 +270,7 @@ def _fill(connection: Connection, source: _Source, run_id: int) -> None:
 
 def _scenario_row(scenario: ScenarioResult) -> dict[str, Any]:
     return {
-        "scenario": scenario.name, "title": scenario.title, "verdict": scenario.verdict.value,
+        "scenario": scenario.name, "title": scenario.label, "verdict": scenario.verdict.value,
         "reason": scenario.reason, "trials": scenario.trials,
     }  # fmt: skip
 

@@ -71,6 +71,7 @@ class ListedSeries:
     digest: str
     """`pdrgate.results.fingerprint.series` of each of its fingerprints."""
     scenario: str
+    title: str
     testbed: str
     measurand: str
     unit: str
@@ -173,7 +174,8 @@ def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[List
     """What there are points of, by scenario, testbed and measurand; ``limit`` has no meaning here."""
     asked = (
         select(
-            SideRow.series.label("digest"), ResultRow.scenario, func.max(RunRow.testbed).label("testbed"),
+            SideRow.series.label("digest"), ResultRow.scenario, func.max(ResultRow.title).label("title"),
+            func.max(RunRow.testbed).label("testbed"),
             MeasurandRow.name.label("measurand"), func.max(MeasurandRow.unit).label("unit"),
             func.max(MeasurandRow.better).label("better"), func.count().label("points"),
         )

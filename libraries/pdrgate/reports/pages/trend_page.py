@@ -16,6 +16,7 @@ from markupsafe import Markup
 from pdrgate.reports.markup.gfm import cut
 from pdrgate.reports.markup.html import rendered, table_html
 from pdrgate.reports.pages.round_values import round_values
+from pdrgate.reports.pages.trend_matrix import series_of_matrix, trend_matrix
 from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.reports.words.measurands import value_in_words
 from pdrgate.reports.words.trend_lines import day, measuring_again, what_moved
@@ -28,6 +29,8 @@ _FLATTEST = 0.02
 """A chart shows at least as much above and below the middle: what deviates by little shall look as if it did."""
 _ALONE, _ROOM = 0.02, 0.15
 """A share of the ends of intervals that a chart need not show, and the room beyond the others."""
+_MANY = 12
+"""Paths beyond which the page has charts only of what the matrix shows, and of what moved."""
 _CROWD = 60
 """Points beyond which the marks are smaller."""
 _BUILDS = 6
@@ -129,6 +132,8 @@ class _Chart:
     left: float = _LEFT
     top: float = _TOP
     bottom: float = _BOTTOM
+    crowd: int = _CROWD
+    """Marks beyond which the words of a mark are its title only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,8 @@ class _Place:
     commands: Sequence[str]
     """Commands that measure again what got worse."""
     charts: Sequence[_Chart]
+    anchor: str
+    """Name of the place on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +194,15 @@ def trend_page(
     better = len(found) - worse
     seen = {point.verdict for one in all_series for point in one.points}
     ordered = sorted(all_series, key=lambda one: (one.scenario, one.title, one.testbed, one.fingerprint))
+    anchors = {key: f"path-{number}" for number, key in enumerate(dict.fromkeys(map(_path, ordered)), start=1)}
+    drawn = _drawn(ordered, found)
     sections = [
-        _Section(title, list(_by_place(list(members), found, pinned, quiet)))
-        for (_, title), members in itertools.groupby(ordered, key=lambda one: (one.scenario, one.title))
+        _Section(title, list(_by_place(list(members), found, pinned, quiet, anchors)))
+        for (_, title), members in itertools.groupby(drawn, key=lambda one: (one.scenario, one.title))
     ]
     told = (
         f"{runs} run{'s' * (runs != 1)}, {len(sections)} scenario{'s' * (len(sections) != 1)}, {len(all_series)} series"
+        + f", of which {len(drawn)} are drawn" * (len(drawn) < len(all_series))
         + (f"; {better} got better" * bool(better) + f"; {len(quiet)} acknowledged" * bool(quiet))
     )
     return rendered(
@@ -201,6 +211,7 @@ def trend_page(
         worse=worse or failing,
         told=f"{told}. Each point is a run, in the order in which they began."
         + " By a run's own comparison; a level has changed when enough runs stay there." * bool(failing and not worse),
+        matrix=trend_matrix(ordered, {key: f"#{anchor}" for key, anchor in anchors.items()}),
         overview=Markup(_overview(found)) if found else None,
         shapes={str(verdict): shape for verdict, shape in _SHAPES.items() if verdict in seen},
         sections=sections,
@@ -216,9 +227,23 @@ def _failing(series: Series) -> int:
     return sum(1 for _ in itertools.takewhile(lambda one: one.verdict is Verdict.REGRESSION, reversed(counting)))
 
 
+def _path(series: Series) -> tuple[str, str, str]:
+    return series.scenario, series.testbed, series.fingerprint
+
+
+def _drawn(ordered: Sequence[Series], found: Sequence[Move]) -> Sequence[Series]:
+    """The series that get a chart: all, or of many paths what the matrix shows, and what moved."""
+    if len(set(map(_path, ordered))) <= _MANY:
+        return ordered
+    moved = {id(move.series) for move in found}
+    shown = {id(one) for one in series_of_matrix(ordered)}
+    return [one for one in ordered if id(one) in moved | shown]
+
+
 def _by_place(
-    members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str], quiet: Sequence[Move]
-) -> Iterator[_Place]:
+    members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str], quiet: Sequence[Move],
+    anchors: Mapping[tuple[str, str, str], str],
+) -> Iterator[_Place]:  # fmt: skip
     for (testbed, fingerprint), group in itertools.groupby(members, key=lambda one: (one.testbed, one.fingerprint)):
         own = list(group)
         moved = [move for move in found if any(move.series is one for one in own)]
@@ -227,6 +252,7 @@ def _by_place(
             moved,
             measuring_again(moved),
             [_chart(one, found, pinned, quiet) for one in own],
+            anchors[_path(own[0])],
         )
 
 
@@ -359,7 +385,8 @@ def _value(point: Point, unit: str) -> str:
     told = value_in_words(point.value, unit)
     if point.lower is None or point.upper is None:
         return told
-    return f"{told} ({value_in_words(point.lower, unit)} to {value_in_words(point.upper, unit)})"
+    lower, upper = (value_in_words(one, unit) for one in (point.lower, point.upper))
+    return f"{told} ({lower.removesuffix(unit).rstrip()} to {upper.removesuffix(unit).rstrip()})"
 
 
 def _bare(value: float, unit: str) -> str:

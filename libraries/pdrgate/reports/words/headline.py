@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pdrgate.measurands import described, told_once
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
+from pdrgate.reports.words.left_out_words import left_out_lines, left_out_ways
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.reports.words.selection_words import selection_headline, selection_lines
@@ -47,20 +48,27 @@ _FAULTS = {
 def headline(result: RunResult) -> str:
     """``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT, most of it in dst_release (+91)``.
 
-    Of several scenarios the worst of the gravest is told, after how many of them there are.
+    Of several scenarios the worst of the gravest is told, after how many of them there are. What was left out stands
+    behind it, whatever else has no room then.
     """
+    last = left_out_ways(result)
+    told = _headline(result, HEADLINE_LENGTH - min(map(len, last)))
+    return _room(told, last)
+
+
+def _headline(result: RunResult, room: int) -> str:
     if selected := selection_headline(result):
-        return fitted(f"{result.verdict}: ", selected)
+        return fitted(f"{result.verdict}: ", selected, room=room)
     decisive = decisive_scenario(result.scenarios)
     if decisive is None or decisive.verdict is not result.verdict or decisive.reason != result.reason:
         # Whoever made the result had more to say than one scenario has, such as on which machine it was.
         first, *parts = _split(result.reason)
-        return fitted(f"{result.verdict}: ", (first, _unbracketed(first)), [f"; {one}" for one in parts])
+        return fitted(f"{result.verdict}: ", (first, _unbracketed(first)), [f"; {one}" for one in parts], room)
     if len(result.scenarios) == 1:
-        return scenario_headline(decisive)
+        return scenario_headline(decisive, room)
     if not is_portfolio(result):
         number = sum(one.verdict is result.verdict for one in result.scenarios)
-        return _of_several(decisive, number, len(result.scenarios), "scenario")
+        return _of_several(decisive, number, len(result.scenarios), "scenario", room)
     lines = path_lines(result)
     number = sum(one.verdict is result.verdict for one in lines)
     if result.verdict is Verdict.PASS and lines[0].change and all(one.verdict.passes for one in lines):
@@ -71,16 +79,17 @@ def headline(result: RunResult) -> str:
             f"{result.verdict}: ",
             f"none of {len(lines)} paths got slower{told}",
             [f"; {one} got faster" for one in faster],
+            room,
         )
     if number:
         decisive = result.scenarios[lines[0].number]
-    return _of_several(decisive, number, len(lines), "path")
+    return _of_several(decisive, number, len(lines), "path", room)
 
 
-def scenario_headline(scenario: ScenarioResult) -> str:
+def scenario_headline(scenario: ScenarioResult, room: int = HEADLINE_LENGTH) -> str:
     """The same of one scenario alone."""
     first, *parts = _parts(scenario)
-    return fitted(f"{scenario.verdict}: ", first, parts)
+    return fitted(f"{scenario.verdict}: ", first, parts, room)
 
 
 def scenario_in_lines(scenario: ScenarioResult) -> str:
@@ -90,8 +99,8 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
 
 
 def lines_below(result: RunResult) -> list[str]:
-    """Sentences that stand below the headline: who is at fault, and which paths were selected."""
-    return [*filter(None, (fault_in_words(result),)), *selection_lines(result)]
+    """Sentences that stand below the headline: who is at fault, what was left out, and which paths were selected."""
+    return [*filter(None, (fault_in_words(result),)), *left_out_lines(result), *selection_lines(result)]
 
 
 def fault_in_words(result: RunResult) -> str:
@@ -144,16 +153,21 @@ def left_out(told: str, reason: str) -> list[str]:
     return [one for one in _untold(told, reason) if not _BARE.fullmatch(one)]
 
 
-def fitted(begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = ()) -> str:
+def fitted(
+    begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = (), room: int = HEADLINE_LENGTH
+) -> str:
     """As many parts as have room, in their order; the first is cut where it has none, at the end of a word.
 
     Each part is a text, or several ways to say the same, of which the first that fits is taken.
+
+    Args:
+        room: characters for all of it.
     """
-    told = _room(begin, first) or _line(begin + _ways(first)[-1])
-    if len(told) > HEADLINE_LENGTH:
-        return f"{told[: HEADLINE_LENGTH - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
+    told = _room(begin, first, room) or _line(begin + _ways(first)[-1])
+    if len(told) > room:
+        return f"{told[: room - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
     for part in parts:
-        told = _room(told, part) or told
+        told = _room(told, part, room) or told
     return told
 
 
@@ -184,9 +198,9 @@ def _unnamed(clause: str, scenario: ScenarioResult) -> str:
     return clause
 
 
-def _room(told: str, part: str | Sequence[str]) -> str:
+def _room(told: str, part: str | Sequence[str], room: int = HEADLINE_LENGTH) -> str:
     """What was told and a part of it in the first way that fits; empty where none does."""
-    return next((whole for one in _ways(part) if len(whole := _line(told + one)) <= HEADLINE_LENGTH), "")
+    return next((whole for one in _ways(part) if len(whole := _line(told + one)) <= room), "")
 
 
 def _ways(part: str | Sequence[str]) -> Sequence[str]:
@@ -200,13 +214,13 @@ def where(scenario: ScenarioResult) -> str:
     return told if len(told) <= _WHERE else f"{told[: _WHERE - 1]}…"
 
 
-def _of_several(scenario: ScenarioResult, number: int, of: int, what: str) -> str:
+def _of_several(scenario: ScenarioResult, number: int, of: int, what: str, room: int) -> str:
     all_ = "both" if of == 2 else f"all {of}"
     many = f"{number} of {of} {what}s" if number < of else f"{all_} {what}s"
     first, *parts = _parts(scenario, placed=False)
     slower = " got slower" if scenario.verdict is Verdict.REGRESSION and _change(scenario) is not None else ""
     most = " most" if slower and number > 1 else ""
-    return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts)
+    return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts, room)
 
 
 def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | Sequence[str]]:

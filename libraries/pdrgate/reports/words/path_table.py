@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pdrgate.measurands import DESCRIPTIONS, Cost, PartialDropRate, Rule, SaturationThroughput, described
@@ -36,11 +36,16 @@ class PathLine:
     """Of its scenario in the result, from 0."""
 
 
-def paths_table(lines: Sequence[PathLine], result: RunResult) -> Table:
-    """A row for each of the lines; its note says what stands in brackets."""
+def paths_table(lines: Sequence[PathLine], result: RunResult, pages: Mapping[int, str] | None = None) -> Table:
+    """A row for each of the lines; its note says what stands in brackets.
+
+    Args:
+        pages: addresses of pages of the paths, by the number of their scenario.
+    """
+    links = pages or {}
     rows = [
         [
-            Cell(one.path), Cell(one.base), Cell(one.candidate),
+            Cell(one.path, link=links.get(one.number, "")), Cell(one.base), Cell(one.candidate),
             change_cell(one.change, one.verdict, verdict_in_words(one.verdict)),
         ]
         for one in lines

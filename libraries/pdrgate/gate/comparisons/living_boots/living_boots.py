@@ -16,14 +16,14 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.guests.guest import GuestError
-from pdrgate.hosts.host import HostError
+from pdrgate.hosts.host import NOT_FOUND, CommandError, HostError
 from pdrgate.measurands.counted.cost import with_pair_beside
 from pdrgate.record.trial import Trial
 from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
-from pdrgate.values.errors import PdrGateError, SutError, TestbedError
+from pdrgate.values.errors import PdrGateError, SutError, TestbedError, ToolError
 
 
 class LivingBoots(KnownBuilds):
@@ -107,10 +107,16 @@ class LivingBoots(KnownBuilds):
         )  # fmt: skip
 
     def _set_up(self, suts: Mapping[OfPair, PreparedSut]) -> None:
-        """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""
+        """Set all of them up. Where no boot of either build can be, no build is to blame, nor where a tool is missing.
+
+        Raises BootError.
+        """
         failed = self._failed(suts, self._suts.codes.set_up)
         refused = [one.error for one in failed if isinstance(one.error, BpfRefusedError)]
-        if len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
+        lacking = [one.error for one in failed if is_a_tools(one.error)]
+        if lacking:
+            self.failure = Judgement(Verdict.ERROR, str(lacking[0]))
+        elif len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
             self.unable = f"neither build can: {failed[0].error}"
             self.failure = Judgement(Verdict.ERROR, self.unable)
         elif refused and all(one.side == "candidate" for one in failed):
@@ -177,6 +183,13 @@ class LivingBoots(KnownBuilds):
         except PdrGateError as error:
             self._session.observer.said(str(error))
             self._suts.lost(side, number)
+
+
+def is_a_tools(error: TestbedError) -> bool:
+    """Whether a program is missing, or did not do what it is for: neither kernel refused anything."""
+    return isinstance(error, ToolError) or (
+        isinstance(error, CommandError) and error.completed.exit_code == NOT_FOUND
+    )  # fmt: skip
 
 
 def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgement:

@@ -10,6 +10,7 @@ from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.gate.verdicts.disturbance import remedy
+from pdrgate.measurands.counted.program_run import ANSWER
 from pdrgate.replication.replicates import SutFacts
 from pdrgate.results.model import Side, SideResult
 from pdrgate.results.verdict import Judgement
@@ -67,6 +68,9 @@ class KnownBuilds:
         if not any(one.findings.fingerprint for one in self.sides.values()):
             self._known(sut.fingerprint)
         known = self.sides[side]
+        # A program answers alike on each boot, so the first one asks it.
+        told = sut.answer or known.findings.environment.get(ANSWER, "")
+        answer = {ANSWER: told} if told else {}
         self.sides[side] = known.but(
-            replace(known.findings, environment=sut.environment.to_dict(), fingerprint=sut.fingerprint)
+            replace(known.findings, environment=sut.environment.to_dict() | answer, fingerprint=sut.fingerprint)
         )
