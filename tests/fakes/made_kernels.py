@@ -113,11 +113,12 @@ def tree(folder, modern=True):
     return folder
 
 
-def deb(folder, name, files, fields=""):
+def deb(folder, name, files, fields="", architecture="amd64"):
     root = folder / f"root-{name}"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
-        f"Package: {name}\nVersion: 1.2-3\nArchitecture: amd64\nMaintainer: a <a@b.c>\nDescription: x\n{fields}"
+        f"Package: {name}\nVersion: 1.2-3\nArchitecture: {architecture}\nMaintainer: a <a@b.c>\nDescription: x\n"
+        + fields
     )
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -152,11 +152,11 @@ class AptArchive:
         """Put packages and all that they depend on into a folder, and return the files. Raises as `download`."""
         self._check_apt(packages[0])
         self._refresh()
-        (folder / "partial").mkdir(parents=True, exist_ok=True)
-        done = self._apt(
-            "install", "-y", "--no-install-recommends", "--download-only", "-o", f"Dir::Cache::archives={folder}",
-            "-o", "Debug::NoLocking=true", *packages,
-        )  # fmt: skip
+        folder.mkdir(parents=True, exist_ok=True)
+        done = self._apt("install", "-y", "--no-install-recommends", "--print-uris", *packages)
+        if not done.returncode:
+            # What lies in a folder would not be copied by an installation.
+            done = self._apt("download", *_names(done.stdout), folder=folder)
         if done.returncode:
             error = StorageError if "No space left" in done.stderr else BuildError
             raise error(
@@ -279,6 +279,11 @@ def _printed(output: str) -> ArchivePackage | None:
     """The package in apt-get's output on a download."""
     match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", output, re.MULTILINE)
     return None if match is None else ArchivePackage(match[2], Path(match[1]).name)
+
+
+def _names(output: str) -> list[str]:
+    """Names of the packages in apt-get's output on an installation."""
+    return re.findall(r"^'\S+' ([^\s_]+)_\S+ \d+ ", output, re.MULTILINE)
 
 
 def _reason(output: str, otherwise: str) -> str:
