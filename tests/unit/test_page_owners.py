@@ -75,7 +75,7 @@ def symbols() -> KernelSymbols:
 
 def owners_in(memory: GuestMemory, known: KernelSymbols, areas: tuple[LineArea, ...], pages: list[int]) -> dict:
     """The owners of these pages, as far as they are known."""
-    notes = kernel_notes(known, areas, X86_64)
+    notes = kernel_notes(known, areas, memory)
     owners = {} if notes is None else page_owners(memory, notes, pages)
     return {page: owners[page] for page in pages if page in owners}
 

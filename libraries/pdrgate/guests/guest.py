@@ -125,7 +125,7 @@ class Guest(WatchedShell):
         """Meter of the lines that the CPUs take from each other, while a trial of that lasts; only if it is asked
         for."""
         looked_into = self.memory_meter is not None or self.sharing_meter is not None
-        self.memory = GuestMemory(config.memory, build.architecture) if looked_into else None
+        self.memory = GuestMemory(config.memory, build.architecture, build.page_size) if looked_into else None
         """Memory of the guest, if it is read to name what such trials touch."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""

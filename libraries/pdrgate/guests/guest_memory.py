@@ -33,11 +33,13 @@ class GuestMemory(SharedMemory):
 
     Args:
         mebibytes: its size.
+        page_size: bytes of a page of its kernel; only tables of 4096 bytes are walked.
     """
 
-    def __init__(self, mebibytes: int, architecture: Architecture) -> None:
+    def __init__(self, mebibytes: int, architecture: Architecture, page_size: int = PAGE) -> None:
         self.size = mebibytes << 20
         self.architecture = architecture
+        self.page_size = page_size
         super().__init__("pdrgate-guest-memory", self.size)
 
     def at(self, physical: int, size: int) -> bytes:

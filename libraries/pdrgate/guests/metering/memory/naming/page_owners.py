@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pdrgate.builds.architecture import Architecture
 from pdrgate.guests.guest_memory import PAGE, GuestMemory, PageTables
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind, fixed_areas
 from pdrgate.guests.metering.static_data import SLAB_CACHES
@@ -57,12 +56,13 @@ class PageOwner:
 
 
 def kernel_notes(
-    symbols: KernelSymbols, areas: Sequence[LineArea], architecture: Architecture
+    symbols: KernelSymbols, areas: Sequence[LineArea], memory: GuestMemory
 ) -> KernelNotes | None:  # fmt: skip
-    """Addresses of a kernel's notes, by its symbols and areas; None if it lacks one of them."""
+    """Addresses of a kernel's notes, by its symbols and areas; None if it lacks one of them, or has other pages."""
+    architecture = memory.architecture
     array = next((one.first for one in areas if one.kind == LineKind.PAGE), None)
     tables, caches = (symbols.data.marks.get(name) for name in (architecture.page_tables, SLAB_CACHES))
-    if array is None or tables is None or caches is None:
+    if array is None or tables is None or caches is None or memory.page_size != PAGE:
         return None
     symbolic = (one for one in (*areas, *fixed_areas(architecture)) if one.kind == LineKind.SYMBOL)
     image = next((one for one in symbolic if one.first <= tables <= one.last), None)
