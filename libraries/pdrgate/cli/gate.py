@@ -159,7 +159,7 @@ _OF_IPV4 = {"xdp": "path-xdp-ipv4", "tc": "path-ipv4-routing"}
 def _default_tag(options: RunOptions) -> str:
     """The tests of a run that names none."""
     from pdrgate.builds.bpf_build import bpf_build
-    from pdrgate.builds.program_family import looks_at
+    from pdrgate.builds.program_code import ip_versions
     from pdrgate.builds.program_hooks import hook_of
     from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.launch.drawn_order import PORTFOLIO
@@ -167,8 +167,10 @@ def _default_tag(options: RunOptions) -> str:
     if options.packets is not None:
         return "bpf-packets"
     if options.bpf:
-        build = bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces))
-        if build.kind in _OF_IPV4 and looks_at(build) == 4:
+        setup = ProgramSetup(options.attach, replaces=options.replaces)
+        builds = [bpf_build(one, setup=setup) for one in (options.bpf, options.against) if one]
+        build = builds[0]
+        if build.kind in _OF_IPV4 and frozenset().union(*map(ip_versions, builds)) == {4}:
             return _OF_IPV4[build.kind]
         hook = hook_of(build.section.removeprefix("?"))
         tag = _OF_KINDS.get(build.kind) or (hook.path if hook is not None else "")

@@ -14,7 +14,7 @@ from pdrgate.reports.words.measurands import change_told, in_functions, more_tol
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.reports.words.selection_words import selection_headline, selection_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
-from pdrgate.results.verdict import INTERRUPTED, Verdict
+from pdrgate.results.verdict import INTERRUPTED, PROGRAMS_DIFFER, Verdict
 from pdrgate.values.printable import printable
 
 HEADLINE_LENGTH = 160
@@ -298,7 +298,9 @@ def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[tuple[str, str]]]
     if noticed < len(found):
         found = [*found[noticed:], *found[:noticed]]
     further = [(part, _pathless(part)) for one in found[1:] for part in re.split(r"(?=, or )", f"; {one}")]
-    return found[0], further if verdict in _TELLS_HOW_ON else []
+    if verdict not in _TELLS_HOW_ON:
+        further = [one for one in further if one[0].startswith(f"; {PROGRAMS_DIFFER}")]
+    return found[0], further
 
 
 def _split(reason: str) -> list[str]:

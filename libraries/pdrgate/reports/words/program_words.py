@@ -9,8 +9,6 @@ from pdrgate.results.model import ScenarioResult, SideResult
 
 _SMALL = 0.5
 """Share of a program's code below which packets leave it early."""
-_SAME = 0.5
-"""Instructions for a packet that two programs differ by at most where packets run the same of both."""
 
 
 def program_lines(scenario: ScenarioResult) -> Iterator[str]:
@@ -29,13 +27,6 @@ def program_lines(scenario: ScenarioResult) -> Iterator[str]:
     for side, run in zip(sides, runs, strict=True):
         if run is not None and run.most is not None and run.most < _SMALL:
             yield _little(side, run)
-    first, second = runs
-    differ = sides[0].digest != sides[1].digest
-    if first is not None and second is not None and differ and abs(first.instructions - second.instructions) < _SAME:
-        yield (
-            f"the programs differ, and a packet executes {second.instructions:.0f} instructions of either: it may not "
-            "come to the code that differs"
-        )
 
 
 def _little(side: SideResult, run: ProgramRun) -> str:

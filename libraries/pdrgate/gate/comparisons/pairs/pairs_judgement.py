@@ -74,6 +74,8 @@ class PairsContext:
     spike_in: SpikeInResult | None = None
     """Whether the comparison could have failed, where that was tried."""
     differing_configs_allowed: bool = False
+    programs: Sequence[str] = ()
+    """What ran of two eBPF programs, and what became of packets, in clauses."""
 
     @property
     def seen(self) -> tuple[BuildSeen, BuildSeen]:
@@ -110,7 +112,7 @@ class PairsContext:
         if self.interference and verdict is not Verdict.PASS:
             remarks.append(f"meanwhile {self.interference}")
         remarks.append(self.shape.remark if self.shape is not None else "")
-        return [*remarks, self.places(verdict)]
+        return [*self.programs, *remarks, self.places(verdict)]
 
 
 def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgement, ComparisonResult | None]:
@@ -149,5 +151,6 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     accepted = proven(found, context.spike_in)
     # One memory trial of a boot: estimates of equal builds were seen to differ by 6 %.
     passes = found.verdict is Verdict.PASS
-    estimate = "" if passes else estimate_in_words(baseline.findings.memory, candidate.findings.memory)
+    memory, machine = (baseline.findings.memory, candidate.findings.memory), candidate.findings.environment
+    estimate = "" if passes else estimate_in_words(*memory, machine.get("architecture"))
     return accepted.remarked(estimate, *context.remarks(found.verdict), earlier.in_words()), change
