@@ -90,8 +90,8 @@ class Sources:
         if done.returncode:
             _check_room(self.folder, done.stderr)
             raise BuildError(
-                f"{revision.text}: its sources cannot be had of the tree (is all of the commit there, by git fsck?): "
-                f"{revision.repository.reason(done.stderr)}"
+                f"{revision.text}: its sources cannot be had of the tree: {revision.repository.reason(done.stderr)}; "
+                "is all of the commit there (git fsck)?"
             )
 
     def _git(self, *words: str, variables: Mapping[str, str] = MappingProxyType({}), held: tuple[int, ...] = ()) -> str:
