@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 from pdrgate.data_paths.contract import Station
 from pdrgate.data_paths.tcp_streams import TcpStreams
-from pdrgate.hosts.host import Completed, Host, Running
+from pdrgate.hosts.host import NOT_FOUND, Completed, Host, Running
 from pdrgate.record.transfer import EndsCpu, Look, Senders, Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.this_process.checkout import how_to_install
-from pdrgate.values.errors import SutError, TestbedError
+from pdrgate.values.errors import SutError, TestbedError, ToolError
 
 PORT = 5201
 _LOOK = 0.1
@@ -48,7 +48,6 @@ _TOLERATED = 1.5
 """Times the window that may be advertised: small ones a kernel keeps to by what packets take of a buffer."""
 _Ticks = tuple[int, int]
 """Idle ones of a CPU, and all."""
-_NOT_FOUND = 127
 _SERVE = """\
 n=0
 for p in /proc/[0-9]*; do
@@ -166,7 +165,7 @@ class Iperf:
         assert self._server is not None
         ended = self._server.stop()
         why = (ended.stderr.strip() or ended.stdout.strip() or "without a word").splitlines()[-1]
-        raise TestbedError(f"iperf3 on {self._host.name} does not listen on port {PORT}: {why}")
+        raise ToolError(f"iperf3 on {self._host.name} does not listen on port {PORT}: {why}")
 
     def _on_wire(self) -> int:
         """Bytes so far that the station's interface has carried in the direction of the data."""
@@ -183,7 +182,7 @@ class Iperf:
         words += completed.stderr
         if told is None:
             said = " ".join(words.split())[:_SAID] or f"exit code {completed.exit_code}"
-            raise TestbedError(f"{self._where} printed no whole JSON: {said}")
+            raise ToolError(f"{self._where} printed no whole JSON: {said}")
         if "error" not in told and (error := _ERROR.search(words)) and not told.get("end"):
             return {**told, "error": error[1].strip()}
         return told
@@ -267,7 +266,7 @@ def read_transfer(
             ),
         )
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise TestbedError(
+        raise ToolError(
             f"iperf3's JSON lacks what a transfer needs ({_brief(error)}); versions 3.9 to 3.18 have it"
         ) from error
 
@@ -340,8 +339,8 @@ def _busy(before: _Ticks | None, after: _Ticks | None) -> float | None:
 
 def _version(host: Host) -> str:
     told = host.run("iperf3", "--version", check=False)
-    if told.exit_code == _NOT_FOUND:
-        raise TestbedError(f"{host.name} has no iperf3; {how_to_install('iperf3')}")
+    if told.exit_code == NOT_FOUND:
+        raise ToolError(f"{host.name} has no iperf3; {how_to_install('iperf3')}")
     return told.stdout.partition("\n")[0].removeprefix("iperf ").partition(" ")[0]
 
 

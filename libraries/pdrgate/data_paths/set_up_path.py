@@ -15,13 +15,13 @@ from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.replacing import replaced
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.data_paths.standing_base import StandingBase
-from pdrgate.hosts.host import Completed, Host
+from pdrgate.hosts.host import NOT_FOUND, Completed, Host
 from pdrgate.hosts.sent_program import sent
 from pdrgate.hosts.shell import last_line
 from pdrgate.traffic import native
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
-from pdrgate.values.errors import SutError, TestbedError
+from pdrgate.values.errors import SutError, TestbedError, ToolError
 
 _TIMEOUT = 120.0
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
@@ -160,7 +160,7 @@ class SetUpPath:
         assert asked is not None
         completed = self._hops[0].run(asked.script)
         if completed.exit_code:
-            raise SutError(_failed(self._hops[0].hop.host, "the replacement", asked.command, completed))
+            raise _failure(self._hops[0].hop.host, "the replacement", asked.command, completed)
         return replaced(completed.stdout, asked.times)
 
     def restore(self) -> list[str]:
@@ -204,11 +204,16 @@ class SetUpPath:
             for line in output[-_SHOWN:]:
                 self._told(f"    {line}")
         if completed.exit_code:
-            raise SutError(_failed(one.hop.host, _step(position), step.command, completed))
+            raise _failure(one.hop.host, _step(position), step.command, completed)
 
 
 def _step(position: int) -> str:
     return f"step {position} of the set-up"
+
+
+def _failure(host: Host, what: str, command: str, completed: Completed) -> TestbedError:
+    kind = ToolError if completed.exit_code == NOT_FOUND else SutError
+    return kind(_failed(host, what, command, completed))
 
 
 def _failed(host: Host, what: str, command: str, completed: Completed) -> str:
@@ -216,7 +221,7 @@ def _failed(host: Host, what: str, command: str, completed: Completed) -> str:
     why = next((line.strip() for line in said.splitlines() if _ERROR.search(line)), last_line(said))
     short = command if len(command) <= 80 else f"{command[:77]}…"
     hint = (
-        "is that program installed, or put on the SUT?" if completed.exit_code == 127
+        "is that program installed, or put on the SUT?" if completed.exit_code == NOT_FOUND
         else "has this kernel what the step needs?"
     )  # fmt: skip
     return f"{what}, `{short}`, failed on {host.name} with exit code {completed.exit_code}{why and f': {why}'}; {hint}"

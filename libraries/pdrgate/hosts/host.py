@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from pdrgate.hosts.shell import ProcessStreams, Shell, ShellError, ShellStreams, last_line
-from pdrgate.values.errors import SutError, TestbedError
+from pdrgate.values.errors import SutError, TestbedError, ToolError
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds a command may take unless the caller says otherwise."""
@@ -52,6 +52,10 @@ class Completed:
     stderr: str
 
 
+NOT_FOUND = 127
+"""A shell's exit code where it has found no such program."""
+
+
 class HostError(SutError):
     """The host could not carry out a command: no shell, a shell that died, a command that did not end in time."""
 
@@ -71,8 +75,17 @@ class CommandError(TestbedError):
         self.host = host
         self.completed = completed
         why = last_line(completed.stderr)
-        hint = "; is it installed there?" if completed.exit_code == 127 else ""
+        hint = "; is it installed there?" if completed.exit_code == NOT_FOUND else ""
         super().__init__(f"{what} on {host} failed with exit code {completed.exit_code}{why and f': {why}'}{hint}")
+
+
+def is_of_a_tool(error: BaseException | None) -> bool:
+    """Whether an error, or what it was raised from, is that a program is missing or useless."""
+    return error is not None and (
+        isinstance(error, ToolError)
+        or (isinstance(error, CommandError) and error.completed.exit_code == NOT_FOUND)
+        or is_of_a_tool(error.__cause__)
+    )
 
 
 class Running(Protocol):

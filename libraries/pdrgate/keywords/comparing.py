@@ -101,7 +101,8 @@ class BuildKeywords:
         saturation and at a light load, and puts them back. Two more of each are booted for what these do not decide, at
         most ``boots`` in all. A guest that dies costs its scenario, and is booted anew for the next. There is no PDR:
         counts do not depend on how fast a guest is, and boots are needed as replicates only. `PDR Should Not Have
-        Regressed` judges. What neither build can be set up for is left out: the test is skipped, with the reason.
+        Regressed` judges. What neither kernel can be set up for is left out: the test is
+        skipped, and the run's headline says so. A program that this machine lacks is an ERROR.
 
         With ``several_cpus`` the packets are also seen on a guest of several CPUs of each build, which stays up as
         well: a packet may touch no more lines that another CPU uses. What is worse there, two more boots must show,
@@ -235,6 +236,7 @@ class BuildKeywords:
         if comparison.unable:
             test.measurement = None
             session.observer.said(f"{test.name}: left out, {comparison.unable}")
+            session.record.leave_out(test.name, comparison.unable)
             raise SkipExecution(comparison.unable)
         if options.spike_in:
             comparison.prove(spike_in(comparison))

@@ -60,6 +60,7 @@ class MeasuringKeywords:
         scenario = self._state.asked
         found = measure_of(measure, scenario)
         if why := found.misfit(scenario):
+            self._state.current.session.record.leave_out(self._state.test.name, why)
             raise SkipExecution(why)
         return found.name
 

@@ -68,6 +68,7 @@ def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
         command="\n".join(_distinct(run.command for run in runs)),
         commit=", ".join(_distinct(run.commit for run in runs)),
         selection=selection,
+        left_out=tuple(dict.fromkeys(one for run in runs for one in run.left_out)),
     )
 
 

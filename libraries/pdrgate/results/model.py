@@ -16,7 +16,7 @@ from pdrgate.record.phase import Phase
 from pdrgate.results.build_differences import BuildDifference
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
-from pdrgate.results.selection import Selection
+from pdrgate.results.selection import LeftOut, Selection
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Verdict
@@ -759,3 +759,5 @@ class RunResult:
     """Whether others had what it needs: it says nothing of any build then."""
     selection: Selection | None = None
     """Which paths were measured because their code differs; None where all that was asked for was."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Paths that were asked for and not measured, with the reason; those of equal code are in ``selection``."""

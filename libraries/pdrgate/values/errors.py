@@ -57,6 +57,10 @@ class SutError(TestbedError):
     """
 
 
+class ToolError(TestbedError):
+    """A program that the testbed needs is missing, or does not do what it is there for: no build's fault."""
+
+
 class HeldError(TestbedError):
     """Others have what was asked for: nothing was measured, and nothing is said of any build."""
 

@@ -24,6 +24,7 @@ from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
+from pdrgate.results.selection import LeftOut
 from pdrgate.results.verdict import Verdict, gravest_verdict
 from pdrgate.stability import read_trials
 from pdrgate.values.errors import DataError, PdrGateError, StorageError
@@ -70,6 +71,7 @@ class RunRecord:
         self._started = time.time()
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
+        self._left_out: list[LeftOut] = []
         self._held = False
         self._result = GrowingResult(folder / RESULT_FILE)
         self._testbed: TestbedResult | None = None
@@ -188,6 +190,11 @@ class RunRecord:
         self._held |= held
         self.write()
 
+    def leave_out(self, path: str, reason: str) -> None:
+        """Note that a path that was asked for is not measured."""
+        self._left_out.append(LeftOut(path, reason))
+        self.write()
+
     def result(self, finished: bool = False) -> RunResult:
         """What is known by now."""
         found = [(one.verdict, one.reason) for one in self._scenarios]
@@ -199,6 +206,7 @@ class RunRecord:
         decisive = decisive_scenario(self._scenarios)
         first = [decisive.reason] if decisive is not None and decisive.verdict is verdict else []
         reasons = [*first, *(reason for each, reason in found if each is verdict)]
+        reasons_left = [one.reason for one in self._left_out[:1]]
         return RunResult(
             schema=SCHEMA,
             pdrgate=__version__,
@@ -209,12 +217,13 @@ class RunRecord:
             testbed=self._testbed or TestbedResult(name="", kind=""),
             environment=in_common(self._scenarios),
             verdict=verdict,
-            reason=reasons[0] if reasons else "nothing was measured",
+            reason=reasons[0] if reasons else ": ".join(["nothing was measured", *reasons_left]),
             scenarios=self.scenarios,
             command=self._command,
             commit=self._commit,
             held=self._held,
             selection=chosen,
+            left_out=tuple(self._left_out),
         )
 
     def write(self, finished: bool = False) -> None:

@@ -10,7 +10,7 @@ from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
-from pdrgate.reports.words.selection_words import selection_headline, selection_lines
+from pdrgate.reports.words.selection_words import left_out_lines, less_than_asked, selection_headline, selection_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import INTERRUPTED, Verdict
 from pdrgate.values.printable import printable
@@ -23,6 +23,8 @@ _KNOWN = 40
 """Characters by which a clause is known again, however it goes on."""
 _BARE = re.compile(r"[^:()]+ [-+]\d+(\.\d+)? %")
 """A measurand and its change, and no more."""
+_CUT = re.compile(r"…(; \d+( of \d+)? left out: |$)")
+"""Where a headline's own words had no room."""
 _NOTICE = "notice: "
 _ALSO = re.compile(r"(another function is|\d+ other functions are) called ")
 """How a notice goes on."""
@@ -47,20 +49,26 @@ _FAULTS = {
 def headline(result: RunResult) -> str:
     """``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT, most of it in dst_release (+91)``.
 
-    Of several scenarios the worst of the gravest is told, after how many of them there are.
+    Of several scenarios the worst of the gravest is told, after how many of them there are. It ends with what was left
+    out.
     """
+    less = less_than_asked(result)
+    return _of_measured(result, HEADLINE_LENGTH - len(less)) + less
+
+
+def _of_measured(result: RunResult, length: int) -> str:
     if selected := selection_headline(result):
-        return fitted(f"{result.verdict}: ", selected)
+        return fitted(f"{result.verdict}: ", selected, length=length)
     decisive = decisive_scenario(result.scenarios)
     if decisive is None or decisive.verdict is not result.verdict or decisive.reason != result.reason:
         # Whoever made the result had more to say than one scenario has, such as on which machine it was.
         first, *parts = _split(result.reason)
-        return fitted(f"{result.verdict}: ", (first, _unbracketed(first)), [f"; {one}" for one in parts])
+        return fitted(f"{result.verdict}: ", (first, _unbracketed(first)), [f"; {one}" for one in parts], length)
     if len(result.scenarios) == 1:
-        return scenario_headline(decisive)
+        return scenario_headline(decisive, length)
     if not is_portfolio(result):
         number = sum(one.verdict is result.verdict for one in result.scenarios)
-        return _of_several(decisive, number, len(result.scenarios), "scenario")
+        return _of_several(decisive, number, len(result.scenarios), "scenario", length)
     lines = path_lines(result)
     number = sum(one.verdict is result.verdict for one in lines)
     if result.verdict is Verdict.PASS and lines[0].change and all(one.verdict.passes for one in lines):
@@ -71,16 +79,17 @@ def headline(result: RunResult) -> str:
             f"{result.verdict}: ",
             f"none of {len(lines)} paths got slower{told}",
             [f"; {one} got faster" for one in faster],
+            length,
         )
     if number:
         decisive = result.scenarios[lines[0].number]
-    return _of_several(decisive, number, len(lines), "path")
+    return _of_several(decisive, number, len(lines), "path", length)
 
 
-def scenario_headline(scenario: ScenarioResult) -> str:
+def scenario_headline(scenario: ScenarioResult, length: int = HEADLINE_LENGTH) -> str:
     """The same of one scenario alone."""
     first, *parts = _parts(scenario)
-    return fitted(f"{scenario.verdict}: ", first, parts)
+    return fitted(f"{scenario.verdict}: ", first, parts, length)
 
 
 def scenario_in_lines(scenario: ScenarioResult) -> str:
@@ -90,8 +99,8 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
 
 
 def lines_below(result: RunResult) -> list[str]:
-    """Sentences that stand below the headline: who is at fault, and which paths were selected."""
-    return [*filter(None, (fault_in_words(result),)), *selection_lines(result)]
+    """Sentences that stand below the headline: who is at fault, and which paths were selected or left out."""
+    return [*filter(None, (fault_in_words(result),)), *left_out_lines(result), *selection_lines(result)]
 
 
 def fault_in_words(result: RunResult) -> str:
@@ -144,21 +153,23 @@ def left_out(told: str, reason: str) -> list[str]:
     return [one for one in _untold(told, reason) if not _BARE.fullmatch(one)]
 
 
-def fitted(begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = ()) -> str:
+def fitted(
+    begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = (), length: int = HEADLINE_LENGTH
+) -> str:
     """As many parts as have room, in their order; the first is cut where it has none, at the end of a word.
 
     Each part is a text, or several ways to say the same, of which the first that fits is taken.
     """
-    told = _room(begin, first) or _line(begin + _ways(first)[-1])
-    if len(told) > HEADLINE_LENGTH:
-        return f"{told[: HEADLINE_LENGTH - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
+    told = _room(begin, first, length) or _line(begin + _ways(first)[-1])
+    if len(told) > length:
+        return f"{told[: length - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
     for part in parts:
-        told = _room(told, part) or told
+        told = _room(told, part, length) or told
     return told
 
 
 def _untold(told: str, reason: str) -> list[str]:
-    whole = not told.endswith("…")
+    whole = not _CUT.search(told)
     return [
         one
         for one in _split(reason)
@@ -184,9 +195,9 @@ def _unnamed(clause: str, scenario: ScenarioResult) -> str:
     return clause
 
 
-def _room(told: str, part: str | Sequence[str]) -> str:
+def _room(told: str, part: str | Sequence[str], length: int) -> str:
     """What was told and a part of it in the first way that fits; empty where none does."""
-    return next((whole for one in _ways(part) if len(whole := _line(told + one)) <= HEADLINE_LENGTH), "")
+    return next((whole for one in _ways(part) if len(whole := _line(told + one)) <= length), "")
 
 
 def _ways(part: str | Sequence[str]) -> Sequence[str]:
@@ -200,13 +211,13 @@ def where(scenario: ScenarioResult) -> str:
     return told if len(told) <= _WHERE else f"{told[: _WHERE - 1]}…"
 
 
-def _of_several(scenario: ScenarioResult, number: int, of: int, what: str) -> str:
+def _of_several(scenario: ScenarioResult, number: int, of: int, what: str, length: int) -> str:
     all_ = "both" if of == 2 else f"all {of}"
     many = f"{number} of {of} {what}s" if number < of else f"{all_} {what}s"
     first, *parts = _parts(scenario, placed=False)
     slower = " got slower" if scenario.verdict is Verdict.REGRESSION and _change(scenario) is not None else ""
     most = " most" if slower and number > 1 else ""
-    return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts)
+    return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts, length)
 
 
 def _parts(scenario: ScenarioResult, *, placed: bool = True) -> Sequence[str | Sequence[str]]:

@@ -16,7 +16,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.guests.guest import GuestError
-from pdrgate.hosts.host import HostError
+from pdrgate.hosts.host import HostError, is_of_a_tool
 from pdrgate.measurands.counted.cost import with_pair_beside
 from pdrgate.record.trial import Trial
 from pdrgate.replication.replicates import Replicates
@@ -107,12 +107,14 @@ class LivingBoots(KnownBuilds):
         )  # fmt: skip
 
     def _set_up(self, suts: Mapping[OfPair, PreparedSut]) -> None:
-        """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""
+        """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError.
+
+        What neither kernel has leaves the scenario out. A program that this machine lacks does not: that is an ERROR.
+        """
         failed = self._failed(suts, self._suts.codes.set_up)
         refused = [one.error for one in failed if isinstance(one.error, BpfRefusedError)]
         if len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
-            self.unable = f"neither build can: {failed[0].error}"
-            self.failure = Judgement(Verdict.ERROR, self.unable)
+            self.unable, self.failure = unable_both([one.error for one in failed])
         elif refused and all(one.side == "candidate" for one in failed):
             self.failure = refused_alone(str(refused[0]))
         elif failed:
@@ -177,6 +179,16 @@ class LivingBoots(KnownBuilds):
         except PdrGateError as error:
             self._session.observer.said(str(error))
             self._suts.lost(side, number)
+
+
+def unable_both(errors: Sequence[TestbedError]) -> tuple[str, Judgement]:
+    """Why a path is left out that no boot of either build can be set up for, and the verdict on that path alone.
+
+    A program that is missing leaves nothing out: the reason is empty then.
+    """
+    tools = [str(one) for one in errors if is_of_a_tool(one)]
+    unable = "" if tools else f"neither build can: {errors[0]}"
+    return unable, Judgement(Verdict.ERROR, tools[0] if tools else unable)
 
 
 def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgement:
