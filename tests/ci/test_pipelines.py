@@ -154,7 +154,8 @@ class Work:
         """Exit code and output of a step whose shell alone is told to end, once what it waits for has begun."""
         with subprocess.Popen(
             (str(self.checkout.root / "ci" / script), *words), cwd=self.folder, text=True, stdout=subprocess.PIPE,
-            env=self.known | {"WAITS": "1", "RESULT": "", "CODE": "0"} | environment, start_new_session=True,
+            env=self.known | {"WAITS": "1", "RESULT": "", "CODE": "0"} | environment,
+            start_new_session=True,
         ) as step:  # fmt: skip
             while not (self.folder / "began").exists():
                 assert step.poll() is None
@@ -164,7 +165,7 @@ class Work:
         return step.returncode, out
 
     def gate(self, **given: Any) -> Done:
-        return self.run(str(self.checkout.root / "ci/gate-from-env"), **given)
+        return self.run(str(self.checkout.root / "ci/gate-from-env"), **{"BASELINE": "none"} | given)
 
     @property
     def options(self) -> list[str]:
@@ -198,7 +199,7 @@ class TestGateFromEnv:
         self, work: Work, script: str, number: signal.Signals
     ) -> None:
         told = {name: str(work.folder / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
-        code, out = work.cancelled(script, number, **told)
+        code, out = work.cancelled(script, number, BASELINE="none", **told)
         assert (code, (work.folder / "put-back").exists()) == (143, True)
         assert "interrupted\n" in out
         assert work.told() == "stopped with exit code 143: interrupted\n"
@@ -220,6 +221,40 @@ class TestGateFromEnv:
         assert (work.folder / "history").read_text() == "h.db"
         for words in asked:
             cli.commands["trend"].make_context("trend", words[1:])
+
+    @pytest.mark.parametrize("given", [{}, {"BPF": "new.o"}, {"TOLERANCE": "3%"}, {"KERNEL": "", "AGAINST": ""}])
+    def test_nothing_to_compare_is_refused(self, work: Work, given: dict[str, str]) -> None:
+        refused = work.gate(**{"BASELINE": ""} | given)
+        assert (refused.returncode, refused.stdout) == (64, "")
+        assert "nothing would be compared: set AGAINST with KERNEL or BPF, or BASELINE" in refused.stderr
+        assert not (work.folder / "options").exists()
+        assert work.told().startswith("wrong parameters: nothing would be compared")
+        assert "nothing would be compared" in work.told("summary.md")
+        assert work.gate(**given).returncode == 0
+        assert not any(one.startswith("--baseline") for one in work.options)
+
+    @pytest.mark.parametrize(("name", "meant"), [
+        ("COST_TOLERENCE", "COST_TOLERANCE"), ("COSTTOLERANCE", "COST_TOLERANCE"), ("cost_tolerance", "COST_TOLERANCE"),
+        ("KERNAL", "KERNEL"), ("AGIANST", "AGAINST"), ("MEASURES", "MEASURE"), ("RODATAS", "RODATA"),
+        ("BASELINES", "BASELINE"), ("PDRGATE_COMIT", "PDRGATE_COMMIT"),
+    ])  # fmt: skip
+    def test_a_variable_that_is_nearly_a_known_one_is_refused(self, work: Work, name: str, meant: str) -> None:
+        refused = work.gate(KERNEL="k.deb", AGAINST="b.deb", **{name: "2%"})
+        assert refused.returncode == 64
+        assert f"there is no variable {name}; did you mean {meant}?" in refused.stderr
+        assert work.told() == f"wrong parameters: there is no variable {name}; did you mean {meant}?\n"
+        assert work.gate(KERNEL="k.deb", AGAINST="b.deb", **{name: ""}).returncode == 0
+
+    def test_what_a_ci_sets_is_no_near_miss(self, work: Work) -> None:
+        """Names that Jenkins, GitHub and GitLab set for each job, and those of pdrgate's other scripts."""
+        names = (
+            "CI CI_COMMIT_SHA CI_JOB_NAME CI_NODE_INDEX GITLAB_CI GITHUB_TOKEN GITHUB_OUTPUT RUNNER_TEMP RUNNER_NAME "
+            "BUILD_ID BUILD_NUMBER BUILD_TAG JOB_NAME NODE_NAME NODE_LABELS WORKSPACE WORKSPACE_TMP EXECUTOR_NUMBER "
+            "STAGE_NAME CHANGE_TARGET CHANGE_ID GIT_COMMIT GIT_BRANCH TAG_NAME HUDSON_URL JENKINS_URL LOGNAME SHELL "
+            "LANG LC_ALL USER TERM MAIL PWD OLDPWD HISTFILE HISTSIZE CELL_TESTBED CELL_SCENARIO PDRGATE PDRGATE_REF "
+            "KERNELS CANDIDATE TARGET TREE SIDE CONFIG RUNS GATES UPSTREAM UPSTREAM_BUILD DATE NAME COMMENT LOGIN"
+        )
+        assert work.gate(**dict.fromkeys(names.split(), "x")).returncode == 0
 
     def test_tries_are_kept_where_it_is_said_and_nowhere_in_the_workspace(self, work: Work) -> None:
         """A change may put a history of its own into any folder of the workspace."""
@@ -687,6 +722,8 @@ class TestGitHub:
         inputs = {name: str(one.get("default")) for name, one in action["inputs"].items()} | given
         place = work.checkout.root / (MERGE_ACTION.parent.relative_to(ROOT) if action is self.MERGE else "")
         inputs["token"] = "s3cret"
+        if not inputs.get("against"):
+            inputs["baseline"] = "none"
         runner = {
             "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(place), "GITHUB_OUTPUT": "outputs",
             "GITHUB_STEP_SUMMARY": "summary", "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "me/linux",

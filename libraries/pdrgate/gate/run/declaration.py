@@ -88,6 +88,8 @@ class Said:
 
 testbed_key, path_key = partial(Said, by=OF_TESTBED), partial(Said, by=OF_PATH)
 """What keys of testbed files and of scenario files say of themselves."""
+for_pipelines = partial(Said, by=OF_PATH | By.PIPELINE)
+"""The same of keys of scenario files that an author of a program needs: each is a variable of pipelines too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,12 @@ from typing import Annotated, Any, Literal, Self
 from pdrgate.builds.program_setup import Attach
 from pdrgate.gate.run.declaration import (
     EVERYBODY,
-    OF_PATH,
     OF_TESTBED,
     PEOPLE,
     By,
     Said,
     declarations,
-    path_key,
+    for_pipelines,
     plain,
     testbed_key,
 )  # fmt: skip
@@ -226,16 +225,15 @@ class RunOptions(Options):
     ] = ""
     program: Annotated[
         str,
-        Said(
+        for_pipelines(
             "the program to measure, where the eBPF objects have several. Where it has another name on each side, "
             "write `--bpf OBJECT:PROGRAM`",
-            OF_PATH | By.PIPELINE,
-            "NAME",
+            form="NAME",
         ),
     ] = ""
     attach: Annotated[
         Attach,
-        path_key(
+        for_pipelines(
             "where the eBPF programs are attached at the SUT's ports: `xdp` (native where it can be had), "
             "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links `tcx-ingress`, `tcx-egress` (Linux 6.6 and later). "
             "It also says of what kind a program is whose section does not",
@@ -245,7 +243,7 @@ class RunOptions(Options):
     ] = "auto"
     replaces: Annotated[
         str,
-        path_key(
+        for_pipelines(
             "the function of a dispatcher that the eBPF programs replace (freplace). The dispatcher is attached at the "
             "ports. `maps` and `rodata` apply to it too. Without `/FUNCTION`, the program's "
             '`SEC("freplace/FUNCTION")` names it',
@@ -255,14 +253,14 @@ class RunOptions(Options):
     ] = ""
     maps: Annotated[
         Path | None,
-        path_key(
+        for_pipelines(
             "what maps of the eBPF programs hold before packets come, in YAML: [maps](#maps-of-ebpf-programs)",
             commands=True,
         ),
     ] = None
     rodata: Annotated[
         tuple[str, ...],
-        path_key(
+        for_pipelines(
             "what a global variable of the eBPF programs is, such as a `volatile const` one, or a YAML file of them; "
             "may be repeated, and is a list in a file",
             form="NAME=VALUE",
@@ -271,7 +269,7 @@ class RunOptions(Options):
     ] = ()
     packets: Annotated[
         Path | None,
-        path_key(
+        for_pipelines(
             "run the eBPF programs on the packets of this capture, each by itself, in place of traffic: [packets in "
             "place of ports](#packets-in-place-of-ports)",
             of=("packets",),

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.catalogue import DATA_PATHS, Call, PathDescription, Receivers, SetUp, TcpStreams  # fmt: skip
-from pdrgate.gate.run.declaration import By, Said, declarations, path_key
+from pdrgate.gate.run.declaration import By, Said, declarations, for_pipelines, path_key
 from pdrgate.record.fate import INSIDE, Fate
 from pdrgate.results.fingerprint import OF_THE_PROGRAM
 from pdrgate.search.goals import Goal
@@ -55,7 +55,7 @@ class Scenario:
 
     data_path: Annotated[
         str,
-        path_key(
+        for_pipelines(
             "what is set up before the steps: `ip-routing`, the kernel's router for both IP versions; `bare-ipv4` and "
             "`bare-ipv6`, nothing; or any other data path",
             default="`ip-routing`",
@@ -74,7 +74,7 @@ class Scenario:
     probe_rate: Annotated[float, path_key("latency probes per second")] = 0.0
     fate: Annotated[
         Fate | Literal[""],
-        path_key(
+        for_pipelines(
             "[what counts as handled](counted.md#what-counts-as-handled)",
             form="NAME",
             default="as the data path says: mostly `forwarded`",
