@@ -151,20 +151,25 @@ _USUAL = RunOptions(testbed=Path())
 
 
 _OF_KINDS = {"xdp": "path-xdp-ipv6", "tc": "path-tc-redirect"}
-"""The path that programs of a kind are measured on."""
+"""The path that programs of a kind are measured on. XDP programs that look at IPv4 alone get IPv4."""
 
 
 def _default_tag(options: RunOptions) -> str:
     """The tests of a run that names none."""
     from pdrgate.builds.bpf_build import bpf_build
+    from pdrgate.builds.program_code import ip_versions
     from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.launch.drawn_order import PORTFOLIO
 
     if options.packets is not None:
         return "bpf-packets"
     if options.bpf:
-        kind = bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces)).kind
+        setup = ProgramSetup(options.attach, replaces=options.replaces)
+        kind = bpf_build(options.bpf, setup=setup).kind
         tag = _OF_KINDS.get(kind)
+        builds = [bpf_build(one, setup=setup) for one in (options.bpf, options.against) if one]
+        if kind == "xdp" and frozenset().union(*map(ip_versions, builds)) == {4}:
+            tag = "path-xdp-ipv4"
         if tag is None:
             raise UsageError(f"no path of pdrgate's own runs a program of the kind {kind}; name one with --scenario")
         return tag

@@ -62,6 +62,10 @@ INTERRUPTED = "interrupted; all trials are kept, continue with --resume"
 """The reason of a scenario that Ctrl-C or SIGTERM has ended, which is an ERROR."""
 
 
+PROGRAMS_DIFFER = "the programs differ, and "
+"""How a clause begins that says of eBPF programs that packets ran nothing of what differs; a headline has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A verdict and its reason: one sentence with the numbers it rests on."""

@@ -30,6 +30,7 @@ from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
+from pdrgate.gate.verdicts.program_remarks import program_remarks
 from pdrgate.measurands import DESCRIPTIONS
 from pdrgate.measurands.self_described import Values
 from pdrgate.record.trial import Trial
@@ -243,10 +244,13 @@ class PairsComparison:
     def _by(self, tolerance: float) -> tuple[Judgement, ComparisonResult | None]:
         """The verdict by a tolerance, and the change: one that was measured is told in any case."""
         check_tolerance(tolerance)
+        sides = {side: self._accounted(side) for side in SIDES}
+        programs = {side: build.program for side, build in self.builds.items()}
         self.context = replace(
-            self.context, sides={side: self._accounted(side) for side in SIDES}, failure=self._failure(),
+            self.context, sides=sides, failure=self._failure(),
             values=self._values(), asked=self.loop.accepts(tolerance),
-            planted=self._is_planted, remedy=self.loop.replication.facts.remedy,
+            programs=program_remarks(programs, sides, self.loop.found.trials), planted=self._is_planted,
+            remedy=self.loop.replication.facts.remedy,
             differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
         return judged_pairs(self.loop.samples(tolerance), self.context)

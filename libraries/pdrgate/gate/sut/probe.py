@@ -71,9 +71,8 @@ def probe_path(
     if trial.aside.returned and (trial.forwarded or 2 * trial.aside.returned > trial.offered):
         return trial
     if trial.forwarded == 0:
-        like = "" if frames.chosen is None else f" like {frames.chosen}"
         raise SutError(
-            f"{path.name} {_DOES[fate]} none of {trial.offered} packets{like} at {PROBE_LOAD:.0f} packets/s "
+            f"{path.name} {_DOES[fate]} none of {trial.offered} {_packets(frames)} at {PROBE_LOAD:.0f} packets/s "
             f"({path.sentence()}); {_instead(counted, generator, frames, testbed)}"
         )
     if fate != "forwarded":
@@ -83,8 +82,9 @@ def probe_path(
     crossings = trial.forwarded * max(1, len(testbed.hops))
     if (routed := _forwarded_by_kernel(after) - _forwarded_by_kernel(before)) > _TOLERATED * crossings:
         raise SutError(
-            f"{path.name}: the kernel's own router forwarded {routed} of {crossings} packets, which the program let "
-            f"pass ({path.sentence()}); does it redirect what the test traffic is made of?"
+            f"{path.name}: the kernel's own router forwarded {routed} of {crossings} {_packets(frames)}, which the "
+            f"program let pass ({path.sentence()}); if it is to let them pass: --set fate=passed; if it is to redirect "
+            "them, does it know such packets?"
         )
     if sent_on is not None:
         told = (path.redirected() or 0) - sent_on
@@ -111,6 +111,12 @@ def lead_in(generator: Generator, frames: Frames, load: float) -> None:
     lost 2 % after an overload and nothing after a smaller load, and held 3 % more than its PDR after a rest.
     """
     generator.trial(_LEADING_SHARE * load, _LEADING_DURATION, frames)
+
+
+def _packets(frames: Frames) -> str:
+    """``IPv6 packets like udp dst=@out dport=53``; an address that was chosen says its version itself."""
+    chosen = "" if frames.chosen is None else f" like {frames.chosen}"
+    return f"IPv{frames.family} packets{chosen}" if not chosen or "@" in chosen else f"packets{chosen}"
 
 
 def _instead(sent: Trial, generator: Generator, frames: Frames, testbed: Testbed) -> str:

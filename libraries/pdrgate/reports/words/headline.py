@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from pdrgate.measurands import described, told_once
 from pdrgate.measurands.slower_paths import decisive_scenario
@@ -12,13 +14,15 @@ from pdrgate.reports.words.measurands import change_told, in_functions, more_tol
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.reports.words.selection_words import left_out_lines, less_than_asked, selection_headline, selection_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
-from pdrgate.results.verdict import INTERRUPTED, Verdict
+from pdrgate.results.verdict import INTERRUPTED, PROGRAMS_DIFFER, Verdict
 from pdrgate.values.printable import printable
 
 HEADLINE_LENGTH = 160
 """Characters of a headline, its verdict included."""
 _WHERE = 48
 """Characters of the name of a path or scenario in it."""
+_NEARLY_ALL = 0.8
+"""Share of the slower paths on which a function grew most, to be called their cause."""
 _KNOWN = 40
 """Characters by which a clause is known again, however it goes on."""
 _BARE = re.compile(r"[^:()]+ [-+]\d+(\.\d+)? %")
@@ -83,7 +87,8 @@ def _of_measured(result: RunResult, length: int) -> str:
         )
     if number:
         decisive = result.scenarios[lines[0].number]
-    return _of_several(decisive, number, len(lines), "path", length)
+    slower = [result.scenarios[one.number] for one in lines if one.verdict is Verdict.REGRESSION is result.verdict]
+    return _of_several(decisive, number, len(lines), "path", length, _cause(slower))
 
 
 def scenario_headline(scenario: ScenarioResult, length: int = HEADLINE_LENGTH) -> str:
@@ -211,11 +216,29 @@ def where(scenario: ScenarioResult) -> str:
     return told if len(told) <= _WHERE else f"{told[: _WHERE - 1]}…"
 
 
-def _of_several(scenario: ScenarioResult, number: int, of: int, what: str, length: int) -> str:
+def _cause(slower: Sequence[ScenarioResult]) -> str:
+    """``sum_of_header +170 on 28 paths``: the function that grew most on nearly all; empty where there is none such."""
+    most = [
+        max(grown, key=lambda one: one.change)
+        for scenario in slower
+        if scenario.comparison is not None
+        and (grown := [one for one in scenario.comparison.functions if one.sure and one.change > 0])
+    ]
+    counted = Counter(one.label for one in most).most_common(1)
+    if not counted or counted[0][1] < max(2, _NEARLY_ALL * len(slower)):
+        return ""
+    name, number = counted[0]
+    return f"{name} {median(one.change for one in most if one.label == name):+z.3g} on {number} paths"
+
+
+def _of_several(scenario: ScenarioResult, number: int, of: int, what: str, length: int, cause: str = "") -> str:
     all_ = "both" if of == 2 else f"all {of}"
     many = f"{number} of {of} {what}s" if number < of else f"{all_} {what}s"
     first, *parts = _parts(scenario, placed=False)
     slower = " got slower" if scenario.verdict is Verdict.REGRESSION and _change(scenario) is not None else ""
+    if cause:
+        worst = [f"; most {where(scenario)}: {one}" for one in _ways(first)]
+        return fitted(f"{scenario.verdict}: {many}{slower}: ", cause, [worst], length)
     most = " most" if slower and number > 1 else ""
     return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts, length)
 
@@ -281,7 +304,9 @@ def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[tuple[str, str]]]
     if noticed < len(found):
         found = [*found[noticed:], *found[:noticed]]
     further = [(part, _pathless(part)) for one in found[1:] for part in re.split(r"(?=, or )", f"; {one}")]
-    return found[0], further if verdict in _TELLS_HOW_ON else []
+    if verdict not in _TELLS_HOW_ON:
+        further = [one for one in further if one[0].startswith(f"; {PROGRAMS_DIFFER}")]
+    return found[0], further
 
 
 def _split(reason: str) -> list[str]:
