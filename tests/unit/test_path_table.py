@@ -124,6 +124,25 @@ def test_of_a_run_that_passes_all_paths_are_shown() -> None:
     assert headline(replace(result, verdict=Verdict.PASS, reason=decisive.reason)) == f"PASS: {told}"
 
 
+def decided(run: RunResult) -> RunResult:
+    """The same with the reason of the scenario that decides."""
+    decisive = decisive_scenario(run.scenarios)
+    assert decisive is not None
+    return replace(run, reason=decisive.reason)
+
+
+def test_a_cause_that_slower_paths_share_is_the_headline() -> None:
+    slower = [
+        path_result(name, Verdict.REGRESSION, 0.01 * many, sum_of_header=160.0 + many, other=many)
+        for many, name in enumerate(("NAT", "A Bridge", "WireGuard"), 2)
+    ]
+    run = made_results.result(*slower, path_result("IPv6 Routing", Verdict.PASS, 0.0))
+    told = "REGRESSION: 3 of 4 paths got slower: sum_of_header +163 on 3 paths; most WireGuard: a packet costs "
+    assert headline(decided(run)).startswith(told)
+    alone = made_results.result(slower[0], path_result("VXLAN", Verdict.REGRESSION, 0.09, other=9.0))
+    assert headline(decided(alone)).startswith("REGRESSION: both paths got slower, VXLAN most: ")
+
+
 def test_ci_servers_have_the_table_as_what_the_suite_printed() -> None:
     told = ElementTree.fromstring(junit(RUN)).findtext("system-out")
     assert told is not None

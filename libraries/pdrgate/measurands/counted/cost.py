@@ -57,12 +57,18 @@ class _MoreInstructions:
 
 
 def cost_change_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
-    """``a packet costs 6.4 % more instructions (+5.9 to +6.9 %), most of it in migrate_enable (+130)``."""
+    """``a packet costs 6.4 % more instructions (+5.9 to +6.9 %), most of it in migrate_enable (+130)``.
+
+    What passes names no function, and no sign where its interval has both.
+    """
     low, high = sorted((change.lower, change.upper))
     more = "more" if change.change >= 0 else "fewer"
     between = f"{100 * low:+z.1f} to {100 * high:+z.1f} %"
     told = f"a packet costs {100 * abs(change.change):.1f} % {more} instructions ({between})"
-    where = PARTS_OF_COST.within(change.candidate - change.baseline, functions)
+    passes = change.verdict is Verdict.PASS
+    if passes and low <= 0.0 <= high:
+        told = f"no change in a packet's instructions ({between})"
+    where = "" if passes else PARTS_OF_COST.within(change.candidate - change.baseline, functions)
     return ", ".join(filter(None, (told, _by_functions(change, functions), where)))
 
 
