@@ -233,6 +233,14 @@ class TestGateFromEnv:
         assert work.gate(**given).returncode == 0
         assert not any(one.startswith("--baseline") for one in work.options)
 
+    @pytest.mark.parametrize(("said", "code"), [("", 3), ("fail", 3), ("pass", 0)])
+    def test_what_is_undecided_passes_or_fails_by_one_variable(self, work: Work, said: str, code: int) -> None:
+        done = work.gate(code=3, verdict="INCONCLUSIVE", UNDECIDED=said)
+        assert done.returncode == code
+        assert work.told().startswith("INCONCLUSIVE: because")
+        assert work.gate(code=1, verdict="REGRESSION", UNDECIDED=said).returncode == 1
+        assert work.gate(UNDECIDED="maybe").returncode == 64
+
     @pytest.mark.parametrize(("name", "meant"), [
         ("COST_TOLERENCE", "COST_TOLERANCE"), ("COSTTOLERANCE", "COST_TOLERANCE"), ("cost_tolerance", "COST_TOLERANCE"),
         ("KERNAL", "KERNEL"), ("AGIANST", "AGAINST"), ("MEASURES", "MEASURE"), ("RODATAS", "RODATA"),

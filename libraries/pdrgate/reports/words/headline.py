@@ -11,6 +11,7 @@ from pdrgate.measurands import described, told_once
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
+from pdrgate.reports.words.next_command import next_command
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.reports.words.selection_words import left_out_lines, less_than_asked, selection_headline, selection_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
@@ -105,7 +106,9 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
 
 def lines_below(result: RunResult) -> list[str]:
     """Sentences that stand below the headline: who is at fault, and which paths were selected or left out."""
-    return [*filter(None, (fault_in_words(result),)), *left_out_lines(result), *selection_lines(result)]
+    command = next_command(result)
+    more = f"to decide it: {command}" if command else ""
+    return [*filter(None, (fault_in_words(result), more)), *left_out_lines(result), *selection_lines(result)]
 
 
 def fault_in_words(result: RunResult) -> str:
