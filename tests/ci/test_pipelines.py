@@ -72,7 +72,7 @@ exit "$CODE"
 _BUILD = """import sys
 from pdrgate.__main__ import begin
 from pdrgate.builds.git_tree import tree_build
-tree_build._check_tools = lambda revision: None
+tree_build._check_tools = lambda revision, configuration: None
 sys.exit(begin())"""
 """The command, for a tree that needs no more than a compiler."""
 _HEADLINE = """import json, sys
@@ -148,14 +148,14 @@ class Work:
 
     @property
     def known(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "SAID": ""}
+        # Most tests name nothing to compare with.
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "SAID": "", "UNCOMPARED": "true"}
 
     def cancelled(self, script: str, number: signal.Signals, *words: str, **environment: str) -> tuple[int, str]:
         """Exit code and output of a step whose shell alone is told to end, once what it waits for has begun."""
         with subprocess.Popen(
             (str(self.checkout.root / "ci" / script), *words), cwd=self.folder, text=True, stdout=subprocess.PIPE,
-            env=self.known | {"WAITS": "1", "RESULT": "", "CODE": "0"} | environment,
-            start_new_session=True,
+            env=self.known | {"WAITS": "1", "RESULT": "", "CODE": "0"} | environment, start_new_session=True,
         ) as step:  # fmt: skip
             while not (self.folder / "began").exists():
                 assert step.poll() is None
@@ -165,7 +165,7 @@ class Work:
         return step.returncode, out
 
     def gate(self, **given: Any) -> Done:
-        return self.run(str(self.checkout.root / "ci/gate-from-env"), **{"BASELINE": "none"} | given)
+        return self.run(str(self.checkout.root / "ci/gate-from-env"), **given)
 
     @property
     def options(self) -> list[str]:
@@ -199,7 +199,7 @@ class TestGateFromEnv:
         self, work: Work, script: str, number: signal.Signals
     ) -> None:
         told = {name: str(work.folder / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
-        code, out = work.cancelled(script, number, BASELINE="none", **told)
+        code, out = work.cancelled(script, number, **told)
         assert (code, (work.folder / "put-back").exists()) == (143, True)
         assert "interrupted\n" in out
         assert work.told() == "stopped with exit code 143: interrupted\n"
@@ -221,48 +221,6 @@ class TestGateFromEnv:
         assert (work.folder / "history").read_text() == "h.db"
         for words in asked:
             cli.commands["trend"].make_context("trend", words[1:])
-
-    @pytest.mark.parametrize("given", [{}, {"BPF": "new.o"}, {"TOLERANCE": "3%"}, {"KERNEL": "", "AGAINST": ""}])
-    def test_nothing_to_compare_is_refused(self, work: Work, given: dict[str, str]) -> None:
-        refused = work.gate(**{"BASELINE": ""} | given)
-        assert (refused.returncode, refused.stdout) == (64, "")
-        assert "nothing would be compared: set AGAINST with KERNEL or BPF, or BASELINE" in refused.stderr
-        assert not (work.folder / "options").exists()
-        assert work.told().startswith("wrong parameters: nothing would be compared")
-        assert "nothing would be compared" in work.told("summary.md")
-        assert work.gate(**given).returncode == 0
-        assert not any(one.startswith("--baseline") for one in work.options)
-
-    @pytest.mark.parametrize(("said", "code"), [("", 3), ("fail", 3), ("pass", 0)])
-    def test_what_is_undecided_passes_or_fails_by_one_variable(self, work: Work, said: str, code: int) -> None:
-        done = work.gate(code=3, verdict="INCONCLUSIVE", UNDECIDED=said)
-        assert done.returncode == code
-        assert work.told().startswith("INCONCLUSIVE: because")
-        assert work.gate(code=1, verdict="REGRESSION", UNDECIDED=said).returncode == 1
-        assert work.gate(UNDECIDED="maybe").returncode == 64
-
-    @pytest.mark.parametrize(("name", "meant"), [
-        ("COST_TOLERENCE", "COST_TOLERANCE"), ("COSTTOLERANCE", "COST_TOLERANCE"), ("cost_tolerance", "COST_TOLERANCE"),
-        ("KERNAL", "KERNEL"), ("AGIANST", "AGAINST"), ("MEASURES", "MEASURE"), ("RODATAS", "RODATA"),
-        ("BASELINES", "BASELINE"), ("PDRGATE_COMIT", "PDRGATE_COMMIT"),
-    ])  # fmt: skip
-    def test_a_variable_that_is_nearly_a_known_one_is_refused(self, work: Work, name: str, meant: str) -> None:
-        refused = work.gate(KERNEL="k.deb", AGAINST="b.deb", **{name: "2%"})
-        assert refused.returncode == 64
-        assert f"there is no variable {name}; did you mean {meant}?" in refused.stderr
-        assert work.told() == f"wrong parameters: there is no variable {name}; did you mean {meant}?\n"
-        assert work.gate(KERNEL="k.deb", AGAINST="b.deb", **{name: ""}).returncode == 0
-
-    def test_what_a_ci_sets_is_no_near_miss(self, work: Work) -> None:
-        """Names that Jenkins, GitHub and GitLab set for each job, and those of pdrgate's other scripts."""
-        names = (
-            "CI CI_COMMIT_SHA CI_JOB_NAME CI_NODE_INDEX GITLAB_CI GITHUB_TOKEN GITHUB_OUTPUT RUNNER_TEMP RUNNER_NAME "
-            "BUILD_ID BUILD_NUMBER BUILD_TAG JOB_NAME NODE_NAME NODE_LABELS WORKSPACE WORKSPACE_TMP EXECUTOR_NUMBER "
-            "STAGE_NAME CHANGE_TARGET CHANGE_ID GIT_COMMIT GIT_BRANCH TAG_NAME HUDSON_URL JENKINS_URL LOGNAME SHELL "
-            "LANG LC_ALL USER TERM MAIL PWD OLDPWD HISTFILE HISTSIZE CELL_TESTBED CELL_SCENARIO PDRGATE PDRGATE_REF "
-            "KERNELS CANDIDATE TARGET TREE SIDE CONFIG RUNS GATES UPSTREAM UPSTREAM_BUILD DATE NAME COMMENT LOGIN"
-        )
-        assert work.gate(**dict.fromkeys(names.split(), "x")).returncode == 0
 
     def test_tries_are_kept_where_it_is_said_and_nowhere_in_the_workspace(self, work: Work) -> None:
         """A change may put a history of its own into any folder of the workspace."""
@@ -355,6 +313,63 @@ class TestGateFromEnv:
         assert work.gate(RESULT=encoded(result(scenario())).decode(), REAL="1").returncode == 0
         assert work.told("summary.md").startswith("**NO_BASELINE:** because\n")
         assert work.told() == "NO_BASELINE: because\n"
+
+    @pytest.mark.parametrize(
+        ("given", "wrong", "right"),
+        [
+            ({"COST_TOLERENCE": "5%"}, "COST_TOLERENCE", "COST_TOLERANCE"),
+            ({"SCENARIOS": "path-nat"}, "SCENARIOS", "SCENARIO"),
+            ({"AGANIST": "old.deb"}, "AGANIST", "AGAINST"),
+            ({"PDRGATE_KERNEL": "new.deb"}, "PDRGATE_KERNEL", "KERNEL"),
+            ({"PACKET": "some.pcap"}, "PACKET", "PACKETS"),
+        ],
+    )
+    def test_a_variable_that_is_nearly_one_is_refused(
+        self, work: Work, given: dict[str, str], wrong: str, right: str
+    ) -> None:
+        done = work.gate(KERNEL="a.deb", AGAINST="b.deb", code=64, verdict="none", **given)
+        assert done.returncode == 64
+        assert work.told() == (
+            f"wrong parameters: ci/gate-from-env: there is no variable {wrong}; did you mean {right}?\n"
+        )
+        assert not (work.folder / "options").exists()
+
+    def test_variables_of_a_machines_own_are_no_misspelled_ones(self, work: Work) -> None:
+        others = ("SHELL", "DATE", "MAP", "WAITS", "KERNELS", "PDRGATE_COMMIT", "CI_COMMIT_SHA", "TARGET", "USER")
+        assert work.gate(**dict.fromkeys(others, "1"), COST_TOLERENCE="").returncode == 0
+
+    @pytest.mark.parametrize(
+        ("given", "compares"),
+        [
+            ({}, False),
+            ({"KERNEL": "", "AGAINST": "", "BASELINE": ""}, False),
+            ({"BPF": "new.o"}, False),
+            ({"BPF": "new.o", "AGAINST": "old.o"}, True),
+            ({"KERNEL": "linux@topic"}, True),
+            ({"BASELINE": "results"}, True),
+            ({"UNCOMPARED": "true"}, True),
+        ],
+    )
+    def test_a_gate_that_would_compare_nothing_is_refused(
+        self, work: Work, given: dict[str, str], compares: bool
+    ) -> None:
+        done = work.gate(**({"UNCOMPARED": "false"} | given), code=0 if compares else 64)
+        assert done.returncode == (0 if compares else 64)
+        assert (work.folder / "options").exists() is compares
+        assert compares or work.told().startswith("wrong parameters: ci/gate-from-env: nothing would be compared: ")
+
+    def test_what_an_ebpf_program_is_measured_with_are_variables_too(self, work: Work) -> None:
+        said = {
+            "FATE": "dropped", "MAPS": "maps.yaml", "ATTACH": "xdp-generic", "PACKETS": "some.pcap",
+            "REPLACES": "d.o:main/f", "DATA_PATH": "bare-ipv4",
+        }  # fmt: skip
+        assert work.gate(BPF="new.o", AGAINST="old.o", RODATA="a=1\nb=$(touch pwned)\n", **said).returncode == 0
+        wanted = {f"--set={name.lower()}={value}" for name, value in said.items()}
+        wanted |= {"--set=rodata=a=1", "--set=rodata=b=$(touch pwned)"}
+        assert wanted < set(work.options)
+        for template in (ACTION, ROOT / "Jenkinsfile"):
+            text = template.read_text()
+            assert all(re.search(rf"\b{name}\b", text) for name in (*said, "RODATA", "UNCOMPARED"))
 
     def test_a_result_that_cannot_be_read_is_a_fault(self, work: Work) -> None:
         assert work.gate(RESULT="{", SAID="the end").returncode == 2
@@ -727,11 +742,10 @@ class TestGitHub:
         self, work: Work, code: int, verdict: str, api: str = "", action: Mapping[str, Any] = CONTENT, **given: str
     ) -> list[subprocess.CompletedProcess[str]]:
         """What an action's shell steps did, one after the other, as a composite action runs them."""
-        inputs = {name: str(one.get("default")) for name, one in action["inputs"].items()} | given
+        inputs = {name: str(one.get("default")) for name, one in action["inputs"].items()}
+        inputs |= {"uncompared": "true"} | given
         place = work.checkout.root / (MERGE_ACTION.parent.relative_to(ROOT) if action is self.MERGE else "")
         inputs["token"] = "s3cret"
-        if not inputs.get("against"):
-            inputs["baseline"] = "none"
         runner = {
             "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(place), "GITHUB_OUTPUT": "outputs",
             "GITHUB_STEP_SUMMARY": "summary", "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "me/linux",

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 from fake_testbed import CONFIG, QUICK, FakeTestbed, Watcher
-from robot.api import SkipExecution
 from simulated_sut import Behaviour, Ceiling, IdealCurve, SimulatedSut
 
 from pdrgate.gate.comparisons.pairs.compared_builds import Build
-from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.session import Session
 from pdrgate.history.results import read_result
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.judging import JudgingKeywords
-from pdrgate.keywords.measuring import MeasuringKeywords
 from pdrgate.keywords.state import OpenTestbed, RunningTest, State
 from pdrgate.results.model import Side
-from pdrgate.results.selection import LeftOut
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
 from pdrgate.values.errors import TestbedError
@@ -58,36 +53,6 @@ def compare(state: State, candidate: float | None, tolerance: float | None) -> N
     speeds = {"old": 1e6, "new": candidate}
     asked = None if tolerance is None else Ratio(tolerance)
     BuildKeywords(state)._compare(speeds.__getitem__, build, ("old", "new"), 24, asked, None)
-
-
-class Unable:
-    """What neither build can be set up for."""
-
-    unable = "neither build can: Unknown device type"
-    judgement = shape = None
-
-    def measure(self) -> None: ...
-
-
-def test_what_neither_build_can_is_skipped_and_stands_in_the_result(state: State) -> None:
-    def build(side: Side, speed: float) -> Build:
-        return Build(side, f"linux-{side}", lambda journal: pytest.fail("nothing boots"))
-
-    with pytest.raises(SkipExecution, match="Unknown device type"):
-        BuildKeywords(state)._compare(
-            float, build, ("1", "2"), 24, None, None, lambda builds, plan: cast("PairsComparison", Unable())
-        )
-    assert state.record is not None
-    told = read_result(state.record.folder)
-    assert told.left_out == (LeftOut("test", Unable.unable),)
-    assert (told.verdict, told.reason) == (Verdict.ERROR, f"nothing was measured: {Unable.unable}")
-
-
-def test_a_path_that_has_none_of_what_is_measured_stands_in_the_result(state: State) -> None:
-    with pytest.raises(SkipExecution):
-        MeasuringKeywords(state).measure_of_path("transfer")
-    assert state.record is not None
-    assert [one.path for one in read_result(state.record.folder).left_out] == ["test"]
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 
 from pdrgate.builds.bpf_build import BpfBuildError, BpfRefusedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
-from pdrgate.gate.comparisons.living_boots.living_boots import unable_alone, unable_both
+from pdrgate.gate.comparisons.living_boots.living_boots import unable_alone
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
 from pdrgate.guests.guest import GuestError
-from pdrgate.hosts.host import CommandError, Completed, HostError
+from pdrgate.hosts.host import HostError
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.values.errors import SutError, TestbedError, ToolError
+from pdrgate.values.errors import SutError, TestbedError
 
 LABELS: dict[Side, str] = {"baseline": "old.o", "candidate": "new.o"}
 LINE = "new.o: guest refuses its program filter (xdp): the verifier says: R1 invalid mem access"
@@ -68,31 +68,6 @@ def test_what_the_candidate_alone_does_not_do_is_a_regression() -> None:
     assert found == Judgement(
         Verdict.REGRESSION, "the candidate cannot, and the baseline can: ip-routing forwards none of 1000 packets"
     )
-
-
-def of_127(what: str) -> CommandError:
-    return CommandError("guest", what, Completed((what,), 127, "", f"{what}: not found"))
-
-
-def raised_from(error: TestbedError, cause: TestbedError) -> TestbedError:
-    error.__cause__ = cause
-    return error
-
-
-LACKS = "step 1 of the set-up, `ip link add netkit`, failed: Unknown device type"
-
-
-@pytest.mark.parametrize("error", [
-    ToolError("guest has no iperf3; apt-get install iperf3"), of_127("`nft -f rules`"),
-    raised_from(TestbedError("guest takes no VLAN"), of_127("`ip link add`")),
-])  # fmt: skip
-def test_a_program_that_is_missing_leaves_no_path_out(error: TestbedError) -> None:
-    assert unable_both([SutError(LACKS), error]) == ("", Judgement(Verdict.ERROR, str(error)))
-
-
-def test_what_neither_kernel_has_leaves_the_path_out() -> None:
-    why = f"neither build can: {LACKS}"
-    assert unable_both([SutError(LACKS)] * 2) == (why, Judgement(Verdict.ERROR, why))
 
 
 @pytest.mark.parametrize(

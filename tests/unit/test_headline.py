@@ -14,12 +14,10 @@ from made_results import compared, result, scenario
 
 from pdrgate.measurands import DESCRIPTIONS, Rule, agree_at_the_knee, described
 from pdrgate.measurands.memory.shared_lines import InterprocessorInterrupts, LockWaits, Wakeups
-from pdrgate.reports.ci.exports.openmetrics import open_metrics
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.console.ending import show_verdict
 from pdrgate.reports.console.screen import Screen
 from pdrgate.reports.pages.blocks import measurands_html
-from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.words.headline import (
     HEADLINE_LENGTH,
     headline,
@@ -30,7 +28,6 @@ from pdrgate.reports.words.headline import (
 )
 from pdrgate.reports.words.measurands import change_told, measurand_rows, tolerance_told
 from pdrgate.results.model import ChangeResult, Evidence, FunctionChange, PartChange, ScenarioResult
-from pdrgate.results.selection import LeftOut
 from pdrgate.results.verdict import Verdict
 
 NAMES = st.text(min_size=1, max_size=300)
@@ -95,33 +92,6 @@ def test_no_headline_is_longer(word: Verdict, reason: str, title: str, others: l
     for run in (result(one, reason=reason), result(one, *others, reason=reason), result(reason=reason, verdict=word)):
         told = headline(run)
         assert len(told) <= HEADLINE_LENGTH and told.startswith(f"{run.verdict}:")
-
-
-LACK = "neither build can: step 1 of its set-up, `ip link add type netkit`, failed: Unknown device type; has it?"
-
-
-@given(st.sampled_from(Verdict), NAMES, st.lists(regressions(), max_size=3))
-def test_what_was_left_out_stands_in_the_headline_whatever_else_there_is(
-    word: Verdict, reason: str, others: list[ScenarioResult]
-) -> None:
-    one = dataclasses.replace(scenario(str(word)), reason=reason)
-    of = f" of {len(others) + 3}"
-    left = (LeftOut("Netkit", LACK), LeftOut("TCP", "cost of a packet is of an open loop"))
-    told = headline(result(one, *others, reason=reason, left_out=left))
-    assert len(told) <= HEADLINE_LENGTH and told.startswith(f"{one.verdict}:")
-    assert told.endswith(f"; 2{of} left out: Unknown device type, …")
-
-
-def test_each_report_names_what_was_left_out_and_why() -> None:
-    run = result(compared(), reason="not slower", left_out=(LeftOut("Netkit", LACK), LeftOut("Netkit Twice", LACK)))
-    line = f"left out: Netkit, Netkit Twice: {LACK}"
-    assert headline(run).endswith("; 2 of 3 left out: Unknown device type")
-    told = io.StringIO()
-    show_verdict(run, Screen(told, live=False))
-    assert line in told.getvalue()
-    assert "left out: Netkit, Netkit Twice" in run_markdown(run)
-    assert "left out: Netkit, Netkit Twice" in summary_page(run, {})
-    assert " 2\n" in next(part for part in open_metrics(run).split("# TYPE ") if part.startswith("pdrgate_left_out"))
 
 
 def test_brackets_give_way_to_what_is_to_be_done() -> None:

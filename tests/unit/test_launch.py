@@ -25,7 +25,6 @@ from pdrgate.cli.gate import _asked, _of_testbed
 from pdrgate.gate.run.declaration import By, declarations
 from pdrgate.gate.run.options import RunOptions, origin_of_run
 from pdrgate.gate.run.run_record import RunRecord
-from pdrgate.gate.run.run_settings import keys
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
 from pdrgate.launch import check, default_testbed, followed, listed, run_gate, running
@@ -197,37 +196,6 @@ def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptio
     context = cli.commands["gate"].make_context("gate", words)
     assert front == "./ci/gate"
     assert _asked(**said(context)) == asked
-
-
-PIPELINE = {name: one for name, one in {**declarations(RunOptions), **keys()}.items() if By.PIPELINE in one.said.by}
-CHOOSE = {"testbed", "bpf", "measure", "scenarios", "packets"}
-"""What says itself which paths are measured, or what is measured on them."""
-SAMPLES = {
-    "tolerance": "3%", "cost_tolerance": "3%", "budget": "5 min", "wait": "1 h", "shard": "1/2", "profile": "standard",
-    "paths": "affected", "spike_in": "true", "attach": "tc-ingress", "fate": "dropped", "kernel": "k", "against": "b",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", sorted(set(PIPELINE) - CHOOSE))
-def test_no_variable_of_a_template_changes_what_is_measured(name: str) -> None:
-    """A tolerance of 3 % once made one path of 72. What has no meaning there is refused, and the run with it."""
-    one, value = PIPELINE[name], SAMPLES.get(name, "x")
-    words = (
-        [] if name in ("kernel", "against") else [f"--set={name}={value}" if one.is_key else f"{one.option}={value}"]
-    )
-    words = [one.option] if one.flag else words
-    common = ("--testbed=resources/testbeds/local-vm.yaml", "--kernel=k", "--against=b")
-    try:
-        found = _asked(**said(cli.commands["gate"].make_context("gate", [*common, *words])))
-    except UsageError as error:
-        assert name in REFUSED, error
-    else:
-        assert (found.measure, found.scenarios) == ("cost", ("portfolio",))
-        assert name not in REFUSED
-
-
-REFUSED = {"tolerance", "spike_in", "data_path", "fate", "traffic", "program", "attach", "maps", "rodata", "replaces"}
-"""Those that no kernel's cost on all paths has."""
 
 
 def test_a_folder_without_options_tells_no_command(tmp_path: Path) -> None:

@@ -15,10 +15,7 @@ from made_results import compared, result, scenario, written
 from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
 from pdrgate.reports.ci.junit import junit
-from pdrgate.reports.words.headline import headline
-from pdrgate.results.merging import RunPart, merged
 from pdrgate.results.model import ScenarioResult, TestbedResult
-from pdrgate.results.selection import LeftOut
 from pdrgate.results.verdict import Verdict
 
 HOSTILE = "<script>alert(1)</script> \"'ядро"
@@ -70,13 +67,6 @@ def test_what_passes_everywhere_passes(tmp_path: Path, capsys: pytest.CaptureFix
     runs = [str(run(tmp_path / name, name, compared())) for name in ("a", "b", "c")]
     assert main(["merge", *runs, "--into", str(tmp_path / "merged")]) == 0
     assert capsys.readouterr().out.startswith("PASS: IPv6 routing on a: because; and 2 more pass\n")
-
-
-def test_what_machines_left_out_is_left_out_of_the_whole(tmp_path: Path) -> None:
-    less = LeftOut("Netkit", "neither build can: Unknown device type")
-    parts = [RunPart(name, name, result(compared(), left_out=(less,) * number)) for number, name in enumerate("ab")]
-    assert merged("merged", parts).left_out == (less,)
-    assert headline(merged("merged", parts)).endswith("; 1 of 3 left out: Unknown device type")
 
 
 def test_what_is_too_large_to_be_read_again_is_said(
@@ -168,7 +158,7 @@ def test_a_run_that_says_better_of_itself_than_its_scenarios_is_refused(tmp_path
 @pytest.mark.parametrize("verdict", ["REGRESSION", "UNSTABLE", "INCONCLUSIVE", "NO_BASELINE", "IMPROVEMENT"])
 def test_what_a_gate_writes_is_not_refused(tmp_path: Path, verdict: str) -> None:
     folder = written(tmp_path / "a", compared(verdict))
-    assert main(["merge", str(folder), "--into", str(tmp_path / "merged")]) == Verdict(verdict).exit_status
+    assert main(["merge", str(folder), "--into", str(tmp_path / "merged")]) == Verdict(verdict).exit_code
 
 
 def test_results_of_another_commit_or_another_build_are_refused(

@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from pdrgate.hosts.shell import ProcessStreams, Shell, ShellError, ShellStreams, last_line
-from pdrgate.values.errors import SutError, TestbedError, ToolError
+from pdrgate.values.errors import SutError, TestbedError
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds a command may take unless the caller says otherwise."""
+NOT_FOUND = 127
+"""Exit code of a command whose program is not there."""
 
 _OPEN_TIMEOUT = 10.0
 _PUT_TIMEOUT = 120.0
@@ -52,10 +54,6 @@ class Completed:
     stderr: str
 
 
-NOT_FOUND = 127
-"""A shell's exit code where it has found no such program."""
-
-
 class HostError(SutError):
     """The host could not carry out a command: no shell, a shell that died, a command that did not end in time."""
 
@@ -77,15 +75,6 @@ class CommandError(TestbedError):
         why = last_line(completed.stderr)
         hint = "; is it installed there?" if completed.exit_code == NOT_FOUND else ""
         super().__init__(f"{what} on {host} failed with exit code {completed.exit_code}{why and f': {why}'}{hint}")
-
-
-def is_of_a_tool(error: BaseException | None) -> bool:
-    """Whether an error, or what it was raised from, is that a program is missing or useless."""
-    return error is not None and (
-        isinstance(error, ToolError)
-        or (isinstance(error, CommandError) and error.completed.exit_code == NOT_FOUND)
-        or is_of_a_tool(error.__cause__)
-    )
 
 
 class Running(Protocol):

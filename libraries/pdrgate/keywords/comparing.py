@@ -25,7 +25,7 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import spike_in
-from pdrgate.gate.run.options import FEWEST_BOOTS, MOST_BOOTS
+from pdrgate.gate.run.options import FEWEST_BOOTS
 from pdrgate.gate.run.session import Session
 from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario
@@ -36,8 +36,6 @@ from pdrgate.values.units import Duration, Ratio
 
 _Found = TypeVar("_Found")
 
-_LIVING_BOOTS = 12
-"""Boots of each build that stay up, at most, where nobody asks for another number."""
 _DRAWING = "drawing what it rests on"
 """Said behind the verdict, of which a run ends seconds later."""
 
@@ -50,7 +48,10 @@ class BuildKeywords:
         self._named_build = cache(named_build)
         """Each build is looked for once, which takes apt a second."""
         self._identities: dict[tuple[Path, Path | None, int], str] = {}
-        """By image, modules and its time: to look at thousands of modules for each path takes long."""
+        """Digest of each build, by image, modules and the image's time.
+
+        To look at thousands of modules for each path takes long.
+        """
 
     @keyword
     def compare_kernel_builds(
@@ -68,9 +69,10 @@ class BuildKeywords:
         the running kernel's. Guests of both builds are up at once, and measured side by side. On a rack a build is
         installed beside the SUT's kernels, started once, and removed after the boot's trials, see docs/bare-metal.md.
 
-        The comparison may end from the fourth pair on: as soon as an unchanged build can be told from one that is worse
-        by twice the ``tolerance``, in PDR, saturation throughput and, by a tolerance of its own, the cost of a packet.
-        No boot begins after ``budget``. Without ``boots``, ``tolerance`` or ``budget`` it is that of `Open Testbed`.
+        The comparison may end from the fourth pair on. It ends as soon as the pairs distinguish an unchanged build from
+        one that is worse by twice the ``tolerance``, in PDR, in saturation throughput and, by a tolerance of its own,
+        in the cost of a packet. No boot begins after ``budget``. Without ``boots``, ``tolerance`` or ``budget`` it is
+        that of `Open Testbed`.
 
         The option ``spike_in`` of `Open Testbed` shows of a comparison that passes that it could have failed: the
         baseline, slowed down by twice the ``tolerance``, is compared with itself. That must be a REGRESSION; else the
@@ -93,7 +95,7 @@ class BuildKeywords:
         self,
         candidate: str,
         baseline: str,
-        boots: int | None = None,
+        boots: int = 12,
         budget: Duration | None = None,
         several_cpus: bool = False,
     ) -> None:
@@ -101,10 +103,9 @@ class BuildKeywords:
 
         The first test boots two guests of each build; each test sets them up for its scenario, all at once, counts at
         saturation and at a light load, and puts them back. Two more of each are booted for what these do not decide, at
-        most ``boots`` in all (12, or what `Open Testbed` was asked for). A guest that dies costs its scenario, and is
-        booted anew for the next. There is no PDR: counts do not depend on how fast a guest is, and boots are needed as
-        replicates only. `PDR Should Not Have Regressed` judges. What neither kernel can be set up for is left out: the
-        test is skipped, and the run's headline says so. A program that this machine lacks is an ERROR.
+        most ``boots`` in all. A guest that dies costs its scenario, and is booted anew for the next. There is no PDR:
+        counts do not depend on how fast a guest is, and boots are needed as replicates only. `PDR Should Not Have
+        Regressed` judges. What neither build can be set up for is left out: the test is skipped, with the reason.
 
         With ``several_cpus`` the packets are also seen on a guest of several CPUs of each build, which stays up as
         well: a packet may touch no more lines that another CPU uses. What is worse there, two more boots must show,
@@ -113,8 +114,6 @@ class BuildKeywords:
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """
         session = self._state.current.session
-        if boots is None and session.options.boots == MOST_BOOTS:
-            boots = _LIVING_BOOTS
 
         def comparison(builds: Mapping[Side, Build], plan: Plan) -> PairsComparison:
             living = self._state.living.get(session)

@@ -17,15 +17,6 @@ _WORSE = (Verdict.REGRESSION, Verdict.CRASH)
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A path that was asked for and not measured, though its code may differ."""
-
-    path: str
-    """The name of its test."""
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class SelectedPath:
     """A path, and what of its code differs."""
 

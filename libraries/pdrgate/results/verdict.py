@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNDECIDED, EXIT_UNTESTABLE
+from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE
 
 
 class Verdict(StrEnum):
@@ -32,13 +32,8 @@ class Verdict(StrEnum):
         return EXIT_FAULT if self in (Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.ERROR) else EXIT_FAIL
 
     @property
-    def exit_status(self) -> int:
-        """The exit code of a command that ends with this verdict: as `exit_code`, but for 3 where it is undecided."""
-        return EXIT_UNDECIDED if self is Verdict.INCONCLUSIVE else self.exit_code
-
-    @property
     def bisect_code(self) -> int:
-        """The exit code for ``git bisect run``: 0 good, 1 bad, 125 cannot be told."""
+        """The exit code for ``git bisect run``: 0 good, 1 bad, 125 untestable."""
         if self in (Verdict.PASS, Verdict.IMPROVEMENT):
             return EXIT_PASS
         return EXIT_FAIL if self is Verdict.REGRESSION else EXIT_UNTESTABLE
@@ -82,7 +77,7 @@ class Judgement:
         return f"{self.verdict}: {self.reason}"
 
     def remarked(self, *clauses: str) -> Judgement:
-        """The same with these clauses after its reason; empty ones are left out."""
+        """A copy of the judgement with clauses after its reason; empty clauses are left out."""
         return Judgement(self.verdict, "; ".join(filter(None, (self.reason, *clauses))))
 
 

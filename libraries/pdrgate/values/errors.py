@@ -1,8 +1,7 @@
 """The error family: every message is one line that says what, where, and what to do next.
 
 The exit codes are a contract with other programs: 0 the gate passes, 1 it fails because of the SUT,
-2 the testbed, a boot, a file or a tool failed, 3 what was measured does not decide, 64 the command line is wrong (BSD
-``EX_USAGE``).
+2 the testbed, a boot, a file or a tool failed, 64 the command line is wrong (BSD ``EX_USAGE``).
 """
 
 import contextlib
@@ -14,7 +13,6 @@ from pdrgate.values.printable import printable
 EXIT_PASS = 0
 EXIT_FAIL = 1
 EXIT_FAULT = 2
-EXIT_UNDECIDED = 3
 EXIT_USAGE = 64
 
 EXIT_UNTESTABLE = 125
@@ -52,15 +50,15 @@ class TestbedError(PdrGateError):
     __test__ = False  # the name begins like a test class; pytest must not collect it
 
 
+class ToolError(TestbedError):
+    """A program that the measurement takes is not installed, or does not do what it is for: no build is to blame."""
+
+
 class SutError(TestbedError):
     """The system under test did not come up, died, does not answer, or was refused.
 
     Its build is to blame, unless the build beside it fails the same way.
     """
-
-
-class ToolError(TestbedError):
-    """A program that the testbed needs is missing, or does not do what it is there for: no build's fault."""
 
 
 class HeldError(TestbedError):

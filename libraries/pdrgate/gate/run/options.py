@@ -18,12 +18,13 @@ from typing import Annotated, Any, Literal, Self
 from pdrgate.builds.program_setup import Attach
 from pdrgate.gate.run.declaration import (
     EVERYBODY,
+    OF_PATH,
     OF_TESTBED,
     PEOPLE,
     By,
     Said,
     declarations,
-    for_pipelines,
+    path_key,
     plain,
     testbed_key,
 )  # fmt: skip
@@ -39,7 +40,7 @@ from pdrgate.values.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
 _LARGEST_OPTIONS = 1 << 20
-"""Bytes of it."""
+"""Largest options file that is read, bytes."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 _EVERYWHERE = EVERYBODY | By.TESTBED
 NO_WAIT, LONG_SOAK = Duration(0), Duration(3600)
@@ -54,8 +55,6 @@ _IN_PAIRS = ("pdr", "transfer", "overload")
 _OFFERED = ("pdr", "overload", "soak")
 """What is searched by offering loads."""
 
-MOST_BOOTS = 48
-"""Boots of each build, where nobody asks for another number."""
 FEWEST_BOOTS = 3
 """A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
 
@@ -83,8 +82,11 @@ class Options:
             default=f"{COST_TOLERANCE.text} in emulated guests",
         ),
     ] = None
-    """None: the least is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
-    `pdrgate.testbeds.protocol.Counting`; elsewhere instructions are told and not judged."""
+    """Tolerance of the cost of a packet; None: the usual one.
+
+    The usual one is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
+    `pdrgate.testbeds.protocol.Counting`. Elsewhere instructions are report-only.
+    """
     changes: Annotated[
         tuple[str, ...],
         Said(
@@ -106,8 +108,8 @@ class Options:
         ),
     ] = None
     boots: Annotated[
-        int, testbed_key("boots of each build, at most; 3 to 500", range=(FEWEST_BOOTS, 500), of=(*_IN_PAIRS, "cost"))
-    ] = MOST_BOOTS
+        int, testbed_key("boots of each build, at most; 3 to 500", range=(FEWEST_BOOTS, 500), of=_IN_PAIRS)
+    ] = 48
     budget: Annotated[
         Duration | None,
         Said(
@@ -227,54 +229,62 @@ class RunOptions(Options):
     ] = ""
     program: Annotated[
         str,
-        for_pipelines(
+        Said(
             "the program to measure, where the eBPF objects have several. Where it has another name on each side, "
             "write `--bpf OBJECT:PROGRAM`",
-            form="NAME",
+            OF_PATH | By.PIPELINE,
+            "NAME",
         ),
     ] = ""
     attach: Annotated[
         Attach,
-        for_pipelines(
+        path_key(
             "where the eBPF programs are attached at the SUT's ports: `xdp` (native where it can be had), "
-            "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links `tcx-ingress`, `tcx-egress` (Linux 6.6 and later). "
+            "`xdp-generic`, `tc-ingress`, `tc-egress`, or by links `tcx-ingress`, `tcx-egress` (Linux 6.6 and later); "
+            "or at which hook of netfilter: `nf-prerouting`, `nf-input`, `nf-forward`, `nf-output`, `nf-postrouting` "
+            "(Linux 6.4 and later). "
             "It also says of what kind a program is whose section does not",
             form="WHERE",
             default="as the data path has it",
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = "auto"
     replaces: Annotated[
         str,
-        for_pipelines(
+        path_key(
             "the function of a dispatcher that the eBPF programs replace (freplace). The dispatcher is attached at the "
             "ports. `maps` and `rodata` apply to it too. Without `/FUNCTION`, the program's "
             '`SEC("freplace/FUNCTION")` names it',
             form="OBJECT:PROGRAM/FUNCTION",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = ""
     maps: Annotated[
         Path | None,
-        for_pipelines(
+        path_key(
             "what maps of the eBPF programs hold before packets come, in YAML: [maps](#maps-of-ebpf-programs)",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = None
     rodata: Annotated[
         tuple[str, ...],
-        for_pipelines(
+        path_key(
             "what a global variable of the eBPF programs is, such as a `volatile const` one, or a YAML file of them; "
             "may be repeated, and is a list in a file",
             form="NAME=VALUE",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = ()
     packets: Annotated[
         Path | None,
-        for_pipelines(
+        path_key(
             "run the eBPF programs on the packets of this capture, each by itself, in place of traffic: [packets in "
             "place of ports](#packets-in-place-of-ports)",
             of=("packets",),
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = None
     soak: Annotated[

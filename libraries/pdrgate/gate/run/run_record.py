@@ -23,8 +23,7 @@ from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.results.common_environment import in_common
-from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
-from pdrgate.results.selection import LeftOut
+from pdrgate.results.model import SCHEMA, LeftOutPath, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import Verdict, gravest_verdict
 from pdrgate.stability import read_trials
 from pdrgate.values.errors import DataError, PdrGateError, StorageError
@@ -71,12 +70,12 @@ class RunRecord:
         self._started = time.time()
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[LeftOutPath] = []
         self._held = False
         self._result = GrowingResult(folder / RESULT_FILE)
         self._testbed: TestbedResult | None = None
         self.put_aside = None if resume else _put_aside(folder)
-        """Where another run's trials were put, or what else it left; None where there was nothing."""
+        """Folder into which another run's trials, or what else it left, were put; None where there was nothing."""
         self._pairs: PairsFile | None = None
         self._measure_into(TRIALS_FILE, PAIRS_FILE)
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
@@ -106,7 +105,7 @@ class RunRecord:
 
     @property
     def spike_in(self) -> Self:
-        """The same for what is measured with a planted slowdown: its trials have a file of their own.
+        """Record of what is measured with a planted slowdown: its trials and pairs have files of their own.
 
         Raises as the record itself does, when it is first asked for.
         """
@@ -118,7 +117,7 @@ class RunRecord:
 
     @functools.cached_property
     def steps(self) -> Self:
-        """The same for builds that are measured beside those that the run is about. Raises as the record itself."""
+        """Record of builds that are measured beside those that the run is about. Raises as the record itself does."""
         other = copy.copy(self)
         other.trials = TrialFile(self.folder / STEPS_TRIALS)
         other.earlier = EarlierTrials()
@@ -126,7 +125,10 @@ class RunRecord:
 
     @functools.cached_property
     def several_cpus(self) -> Self:
-        """The same for guests of several CPUs that are measured once beside the pairs. Raises as the record itself."""
+        """Record of guests of several CPUs that are measured once beside the pairs.
+
+        Raises as the record itself does.
+        """
         other = copy.copy(self)
         other.trials = TrialFile(self.folder / SEVERAL_CPUS_TRIALS)
         other.earlier = EarlierTrials()
@@ -134,7 +136,7 @@ class RunRecord:
 
     @property
     def run(self) -> str:
-        """What tells the run from all others, also from those that lay in its folder before."""
+        """Name of the run that no other run has, not even one that lay in its folder before."""
         number = _free_number(self.folder)
         return f"{self.folder.resolve()}{f' ({number})' if number > 1 else ''}"
 
@@ -191,8 +193,8 @@ class RunRecord:
         self.write()
 
     def leave_out(self, path: str, reason: str) -> None:
-        """Note that a path that was asked for is not measured."""
-        self._left_out.append(LeftOut(path, reason))
+        """Note that a path cannot be measured with either build."""
+        self._left_out.append(LeftOutPath(path=path, reason=reason))
         self.write()
 
     def result(self, finished: bool = False) -> RunResult:
@@ -206,7 +208,6 @@ class RunRecord:
         decisive = decisive_scenario(self._scenarios)
         first = [decisive.reason] if decisive is not None and decisive.verdict is verdict else []
         reasons = [*first, *(reason for each, reason in found if each is verdict)]
-        reasons_left = [one.reason for one in self._left_out[:1]]
         return RunResult(
             schema=SCHEMA,
             pdrgate=__version__,
@@ -217,13 +218,13 @@ class RunRecord:
             testbed=self._testbed or TestbedResult(name="", kind=""),
             environment=in_common(self._scenarios),
             verdict=verdict,
-            reason=reasons[0] if reasons else ": ".join(["nothing was measured", *reasons_left]),
+            reason=reasons[0] if reasons else "nothing was measured",
+            left_out=tuple(self._left_out),
             scenarios=self.scenarios,
             command=self._command,
             commit=self._commit,
             held=self._held,
             selection=chosen,
-            left_out=tuple(self._left_out),
         )
 
     def write(self, finished: bool = False) -> None:
@@ -243,7 +244,7 @@ class RunRecord:
         path = self.folder / trials
         self.trials = TrialFile(path)
         self.earlier = EarlierTrials(read_trials(path) if self.resumed and path.stat().st_size else ())
-        """Those of the run that is resumed."""
+        """Trials of the run that is resumed; none in a new run."""
         self._pairs_file = self.folder / pairs
         self._pairs = None
 
@@ -257,7 +258,7 @@ def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:
         patience: seconds to wait for another program that writes to it.
     """
     if not (folder / RESULT_FILE).exists():
-        return ""  # that there is no result is told, and why
+        return ""  # that there is no result, and why, is reported elsewhere
     from pdrgate.history.database.connection import Database  # SQLAlchemy: most runs do without
     from pdrgate.history.database.importing import add
 

@@ -1,4 +1,4 @@
-"""Sentences on the paths that a run left out: they run the same code in both builds, or could not be measured."""
+"""Sentences on the paths that a run left out because they run the same code in both builds."""
 
 from __future__ import annotations
 
@@ -12,28 +12,7 @@ from pdrgate.values.printable import printable
 
 _NAMED = 6
 """Names in a sentence."""
-_WHY = 40
-"""Characters of a reason in a headline."""
 _COLUMNS = (Column("path", heads=True, wraps=True), Column("what its packets run that differs", wraps=True))
-
-
-def less_than_asked(result: RunResult) -> str:
-    """``; 2 of 72 left out: Unknown device type``: the end of a headline; empty where all was measured."""
-    found = result.left_out
-    if not found:
-        return ""
-    of = "" if result.selection is not None else f" of {len(found) + len(result.scenarios)}"
-    why = " ".join(printable(found[0].reason).partition("; ")[0].rpartition(": ")[2].split())
-    more = ", …" if len({one.reason for one in found}) > 1 else ""
-    brief = why if len(why) <= _WHY else f"{why[: _WHY - 1].rsplit(' ', 1)[0].rstrip(' ,;:`')}…"
-    return f"; {len(found)}{of} left out: {brief}{more}"
-
-
-def left_out_lines(result: RunResult) -> Iterator[str]:
-    """A sentence for each reason why paths were left out, with their names."""
-    for reason in dict.fromkeys(one.reason for one in result.left_out):
-        names = [one.path for one in result.left_out if one.reason == reason]
-        yield printable(f"left out: {', '.join(names)}: {reason}")
 
 
 def selection_headline(result: RunResult) -> str:

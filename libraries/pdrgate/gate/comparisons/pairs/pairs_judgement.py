@@ -116,7 +116,7 @@ class PairsContext:
 
 
 def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgement, ComparisonResult | None]:
-    """The verdict, and the change: one that was measured is told in any case."""
+    """The verdict, and the change, which is reported also where the verdict does not rest on it."""
     earlier, standing = samples.earlier, samples.standing(ended=True)
     if not standing.changes:
         few = f"{samples.pairs} pair{'s' * (samples.pairs != 1)} of boots; a comparison needs two"

@@ -37,7 +37,6 @@ def open_metrics(result: RunResult) -> str:
     of_run = {"testbed": result.testbed.name, "profile": result.profile}
     about = "When the run began, seconds since the epoch"
     add("run_started", about, result.started, of_run | {"run": result.run}, "seconds")
-    add("left_out", "Paths that were asked for and not measured", len(result.left_out), of_run)
     for build in builds(result):
         labels = of_run | {"scenario": build.scenario, "side": build.side, "build": build.name, "kernel": build.kernel}
         for one in build.measurands:
