@@ -222,6 +222,14 @@ class TestGateFromEnv:
         for words in asked:
             cli.commands["trend"].make_context("trend", words[1:])
 
+    @pytest.mark.parametrize(("said", "code"), [("", 3), ("fail", 3), ("pass", 0)])
+    def test_what_is_undecided_passes_or_fails_by_one_variable(self, work: Work, said: str, code: int) -> None:
+        done = work.gate(code=3, verdict="INCONCLUSIVE", UNDECIDED=said)
+        assert done.returncode == code
+        assert work.told().startswith("INCONCLUSIVE: because")
+        assert work.gate(code=1, verdict="REGRESSION", UNDECIDED=said).returncode == 1
+        assert work.gate(UNDECIDED="maybe").returncode == 64
+
     def test_tries_are_kept_where_it_is_said_and_nowhere_in_the_workspace(self, work: Work) -> None:
         """A change may put a history of its own into any folder of the workspace."""
         (work.folder / "results").mkdir()

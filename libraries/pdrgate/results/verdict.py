@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE
+from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNDECIDED, EXIT_UNTESTABLE
 
 
 class Verdict(StrEnum):
@@ -30,6 +30,11 @@ class Verdict(StrEnum):
         if self in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE):
             return EXIT_PASS
         return EXIT_FAULT if self in (Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.ERROR) else EXIT_FAIL
+
+    @property
+    def exit_status(self) -> int:
+        """The exit code of a command that ends with this verdict: as `exit_code`, but for 3 where it is undecided."""
+        return EXIT_UNDECIDED if self is Verdict.INCONCLUSIVE else self.exit_code
 
     @property
     def bisect_code(self) -> int:

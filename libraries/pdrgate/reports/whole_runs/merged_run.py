@@ -42,7 +42,7 @@ class Merged:
     @property
     def exit_code(self) -> int:
         """The exit code that one gate of all of it would have."""
-        code = self.result.verdict.exit_code
+        code = self.result.verdict.exit_status
         return EXIT_FAIL if code == EXIT_PASS and self.failed_besides else code
 
 
