@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -109,6 +110,28 @@ def places(found: Trial) -> dict[str, int]:
 )
 def test_what_a_driver_counts_for_the_device_and_by_ring_is_lost_once(driver: dict[str, int]) -> None:
     assert places(trial({"eth1/driver": driver}, 1000)) == {"by the XDP program of eth1 ()": 1000}
+
+
+@pytest.mark.parametrize(
+    "driver",
+    [
+        {"rx_discards_phy": 400, "rx_prio0_discards": 300, "rx_prio3_discards": 100},
+        {"rx_prio0_discards": 400, "rx_prio0_buf_discard": 400, "rx_discards_phy": 400},
+        {"port.rx_dropped": 400, "rx_dropped": 400, "veb.rx_discards": 400},
+        {"rx_dropped.nic": 400, "rx_dropped": 250},
+        {"rx_out_of_buffer": 400, "dev_out_of_buffer": 400, "rx_vport_out_of_buffer": 400},
+        {"port_rx_nodesc_drops": 400, "rx_nodesc_drops": 400},
+        {"[0]:_rx_discards": 300, "[1]:_rx_discards": 100, "rx_total_discard_pkts": 400, "rx_stat_discard": 400},
+        {"rx_discard_packets_cos0": 390, "rx_discard_packets_cos1": 10, "rx_discard_bytes_cos0": 590_460},
+        {"hw_rx_ucast_drop_packets": 390, "hw_rx_mcast_drop_packets": 10, "hw_rx_drop_bytes": 999, "rx_drop": 400},
+        {"RxBG0FramesDropped": 300, "RxBG1FramesDropped": 100, "rx_dropped_octets": 10_000},
+    ],
+    ids=lambda driver: next(iter(driver)),
+)
+def test_a_loss_is_the_cards_once_whomever_it_is_counted_for(driver: dict[str, int]) -> None:
+    counted = {counter.name: value for counter, value in driver_losses("eth1", driver).items()}
+    found = places(trial({"eth1/driver": counted, "drops": {"NETFILTER_DROP nft_do_chain": 600}}, 1000))
+    assert sorted(found.values()) == [400, 600]
 
 
 def test_what_only_the_driver_tells_is_told_once_and_no_more_than_was_lost() -> None:
@@ -240,3 +263,14 @@ def test_a_counter_that_was_set_back_is_told_and_is_no_negative_number_of_packet
 def test_what_was_reported(case: str, wanted: dict[str, int]) -> None:
     told = nested(driver_losses("eth1", parse_driver((CASES / case / "ethtool-S.txt").read_text())))["eth1/driver"]
     assert {name: value for name, value in told.items() if value} == wanted
+
+
+@pytest.mark.skipif(not (CASES / "nic-views-twice").is_dir(), reason="the reported cases are not here")
+def test_losses_that_were_reported_twice() -> None:
+    gains = json.loads((CASES / "nic-views-twice/changes-mlx5.json").read_text())
+    assert sorted(places(trial(gains, 1000)).values()) == [400, 600]
+    for card in ("bnxt", "ionic"):
+        text = (CASES / f"dropped-bytes/ethtool-S-{card}.txt").read_text()
+        counted = {counter.name: value for counter, value in driver_losses("eth1", parse_driver(text)).items()}
+        found = places(trial({"eth1/driver": counted, "drops": {"NETFILTER_DROP nft_do_chain": 990}}, 1000))
+        assert sorted(found.values()) == [10, 990]

@@ -22,11 +22,22 @@ _FAILED = ("fail", "failed", "failure", "err", "error")
 """Words that mean lost packets beside ``alloc``: the card had no buffer for them."""
 _NO_PACKETS = (
     "irq", "intr", "interrupt", "cmpl", "completion", "fdir", "atr", "timestamp", "tstamp", "hwtstamp", "cache",
-    "beacon", "event",
+    "beacon", "event", "byte", "byt", "kbyte", "octet", "oct", "bit", "cell",
 )  # fmt: skip
-"""Words of what is no packet, or of one that is not lost: interrupts, filters that matched none, time stamps."""
-_FILLING = ("queue", "rxq", "txq", "total", "pkt", "packet", "frame", "count", "cnt", "num")
-"""Words that make no difference: a driver sums the ``rx_discards`` of its rings as ``rx_total_discard_pkts``."""
+"""Words of what is no packet, or of one that is not lost: interrupts, filters that matched none, time stamps, bytes."""
+_FILLING = ("queue", "rxq", "txq", "pkt", "packet", "frame", "count", "cnt", "num")
+"""Words that make no difference."""
+_CAST = ("ucast", "mcast", "bcast", "unicast", "multicast", "broadcast", "uc", "mc", "bc")
+_VIEW = (
+    *_CAST, "total", "stat", "phy", "port", "pport", "mac", "wire", "nic", "dev", "device", "hw", "global", "veb",
+    "switch", "vport", "vsi", "vnic", "lif", "pf", "vf", "func", "function",
+    "prio", "priority", "pri", "pfc", "cos", "tc", "bg", "class",
+)  # fmt: skip
+"""Words of whom a statistic is counted for: all rings, the port, a function, a priority, a kind of address."""
+_ALIKE = {"dropped": "drop", "discard": "drop", "discarded": "drop", "buf": "buffer", "buff": "buffer"}
+"""Words of one meaning. A card may call the same packets dropped for its port, and discarded by priority."""
+_WHY = ("buffer", "cong", "congestion")
+"""Words that say why packets were dropped, where a name says that they were."""
 
 _WORD = re.compile(r"[a-z]+")
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -49,18 +60,38 @@ def of_the_cloud(name: str) -> bool:
 
 
 def by_kind(statistics: Mapping[str, int]) -> dict[str, int]:
-    """Statistics by what they count: the words of their names, without their rings.
+    """Statistics by what they count: the words of their names, without those of whom it is counted for.
 
-    A driver may count the same for the device and once more by ring (``rx_xdp_drop``, ``rx0_xdp_drop``): the larger
-    sum is taken.
+    A driver may count the same for the device and once more by ring (``rx_xdp_drop``, ``rx0_xdp_drop``), and a card for
+    the port and by priority (``rx_discards_phy``, ``rx_prio0_discards``). Each of these views is summed, and the
+    largest sum is taken. The kind is called as in the shortest of its names.
     """
-    device: dict[str, int] = {}
-    rings: dict[str, int] = {}
+    views: dict[frozenset[str], dict[frozenset[str], int]] = {}
+    kinds: dict[frozenset[str], str] = {}
     for name, value in statistics.items():
-        kind = "_".join(_words(name))
-        of = rings if any(letter.isdecimal() for letter in name) else device
-        of[kind] = of.get(kind, 0) + value
-    return {kind: max(device.get(kind, 0), rings.get(kind, 0)) for kind in sorted({*device, *rings})}
+        words = _words(name)
+        what = tuple(word for word in words if word not in _VIEW)
+        key = _meaning(what)
+        kinds[key] = min(kinds.get(key, "_".join(what)), "_".join(what), key=lambda kind: (len(kind), kind))
+        sums, view = views.setdefault(key, {}), _view(name, words)
+        sums[view] = sums.get(view, 0) + value
+    return {kinds[key]: max(views[key].values()) for key in sorted(kinds, key=lambda key: kinds[key])}
+
+
+def _meaning(words: tuple[str, ...]) -> frozenset[str]:
+    """What a name means, whatever its words are; one without a direction is on receipt."""
+    alike = frozenset(_ALIKE.get(word, word) for word in words)
+    why = frozenset(_WHY) if "drop" in alike else frozenset()
+    return alike - why - {"rx"}
+
+
+def _view(name: str, words: tuple[str, ...]) -> frozenset[str]:
+    """Whom a statistic is counted for; one of several rings or priorities, and one kind of address, are parts."""
+    whose = {"cast" if word in _CAST else _ALIKE.get(word, word) for word in words if word in (*_VIEW, *_WHY, *_ALIKE)}
+    whose.discard("drop")
+    if any(map(str.isdecimal, name)):
+        whose.add("one of several")
+    return frozenset(whose)
 
 
 def _words(name: str) -> tuple[str, ...]:
