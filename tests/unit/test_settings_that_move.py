@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fake_host
 import pytest
+from fake_host import machine
 
+from pdrgate.knobs import KnobSet
 from pdrgate.knobs.firewall import FirewallRules
+from pdrgate.knobs.rss import flow_hash
+from pdrgate.values.errors import TestbedError
 
 CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"
 
@@ -49,3 +54,43 @@ def test_rules_that_nobody_touched_are_the_same_rules(before: str, after: str, s
 def test_listings_of_rules_as_they_were_reported() -> None:
     before, after = (CASES / "nft-moving-state/two-listings.txt").read_text().split("---\n")
     assert FirewallRules("none").holds(after, before)
+
+
+# --- The fields of a hash ---
+
+
+@pytest.mark.parametrize("had", ["sdl", "sde", "sdfnl", "vsd"])
+def test_fields_that_newer_ethtools_know_go_back(had: str) -> None:
+    host, knobs = machine(), KnobSet()
+    host.devices["eth0"].hashes["udp6"] = had
+    knob = flow_hash("eth0", {"udp6": "sdfn"})
+    assert not knob.holds(knob.read(host), knob.value)
+    knobs.apply(host, knob)
+    assert host.devices["eth0"].hashes["udp6"] == "sdfn"
+    knobs.restore()
+    assert sorted(host.devices["eth0"].hashes["udp6"]) == sorted(had)
+
+
+def test_a_field_that_is_not_known_is_refused_before_anything_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = machine()
+    before = host.state()
+    monkeypatch.setitem(fake_host._HASH_LABELS, "s", "Outer IP SA")
+    with pytest.raises(TestbedError, match="has the field 'Outer IP SA', which pdrgate does not know"):
+        KnobSet().apply(host, flow_hash("eth0", {"udp6": "sd"}))
+    assert host.state() == before
+
+
+@pytest.mark.parametrize("kind", ["symmetric-xor", "symmetric-or-xor"])
+def test_a_symmetric_hash_takes_both_sides_or_none(kind: str) -> None:
+    host = machine()
+    others = "".join(f"    {one}: off\n" for one in ("symmetric-xor", "symmetric-or-xor") if one != kind)
+    host.devices["eth0"].transformation = f"RSS input transformation:\n    {kind}: on\n{others}"
+    for fields in ("s", "sdf", "sdl", "n"):
+        lacks = flow_hash("eth0", {"udp4": fields}).lacking(host)
+        assert lacks is not None
+        assert lacks.startswith(f"eth0 on fake has the RSS input transformation {kind}, which takes both addresses")
+        assert lacks.endswith("ethtool -X eth0 xfrm none")
+    for fields in ("sd", "nf", "sdfn"):
+        assert flow_hash("eth0", {"udp4": fields}).lacking(host) is None
+    host.devices["eth0"].transformation = host.devices["eth0"].transformation.replace(": on", ": off")
+    assert flow_hash("eth0", {"udp4": "s"}).lacking(host) is None

@@ -17,8 +17,11 @@ DEFAULT = "default"
 _FIELDS = {
     "L2DA": "m", "VLAN tag": "v", "L3 proto": "t", "IP SA": "s", "IP DA": "d",
     "L4 bytes 0 & 1 [TCP/UDP src port]": "f", "L4 bytes 2 & 3 [TCP/UDP dst port]": "n",
+    "GTP TEID": "e", "IPv6 Flow Label": "l",
 }  # fmt: skip
 """Fields of a hash as ethtool shows them, with the letters by which it takes them."""
+_PAIRS = ("ds", "fn", "dfns")
+"""The fields that a symmetric hash may have, their letters sorted."""
 _NO_FIELDS, _DISCARD = "none", "r"
 """State without hashed fields, and the letter by which ethtool takes it."""
 
@@ -154,7 +157,23 @@ class FlowHash(DeviceKnob):
             if shown.exit_code != 0:
                 reason = (shown.stderr.strip().splitlines() or ["ethtool does not say why"])[-1]
                 return f"{self.device} on {host.name} has no RSS hash of {flow} ({reason})"
-        return None
+            self._letters(host, shown.stdout)
+        return self._one_sided(host)
+
+    def _one_sided(self, host: Host) -> str | None:
+        """Why the kernel refuses the fields while the device's hash is symmetric; None if it does not."""
+        one_sided = [
+            f"{flow}={fields}" for flow, fields in parse_state(self.value).items()
+            if "".join(sorted(fields)) not in _PAIRS
+        ]  # fmt: skip
+        symmetric = re.search(r"^\s*(symmetric\S*): on$", self._ethtool(host, "-x").stdout, re.M) if one_sided else None
+        if symmetric is None:
+            return None
+        return (
+            f"{self.device} on {host.name} has the RSS input transformation {symmetric[1]}, which takes both addresses "
+            f"or both ports, and not {one_sided[0]}; take sd, fn or sdfn, or switch it off: ethtool -X {self.device} "
+            "xfrm none"
+        )
 
     def read(self, host: Host) -> str:
         found = {}
@@ -162,7 +181,7 @@ class FlowHash(DeviceKnob):
             shown = self._ethtool(host, "-n", "rx-flow-hash", flow)
             if shown.exit_code != 0:
                 raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
-            found[flow] = _letters(shown.stdout)
+            found[flow] = self._letters(host, shown.stdout)
         return state_text(found)
 
     def holds(self, actual: str, wanted: str) -> bool:
@@ -172,6 +191,17 @@ class FlowHash(DeviceKnob):
     def halfway(self, actual: str, old: str, wanted: str) -> bool:
         have, was, new = parse_state(actual), parse_state(old), parse_state(wanted)
         return all(sorted(fields) in (sorted(was.get(f, "")), sorted(new.get(f, ""))) for f, fields in have.items())
+
+    def _letters(self, host: Host, text: str) -> str:
+        """The fields that ethtool shows, by its letters. Raises TestbedError for one that could not be put back."""
+        labels = [line.strip() for line in text.splitlines()[1:] if line.strip() not in ("", "None")]
+        for label in labels:
+            if label not in _FIELDS:
+                raise TestbedError(
+                    f"the RSS hash of {self.device} on {host.name} has the field {label!r}, which pdrgate does not "
+                    "know and could not put back; take the field out with ethtool -N, or leave flow_hash alone"
+                )
+        return "".join(letter for label, letter in _FIELDS.items() if label in labels) or _NO_FIELDS
 
     def _set(self, host: Host, wanted: str) -> None:
         have = parse_state(self.read(host))
@@ -186,9 +216,3 @@ class FlowHash(DeviceKnob):
 def flow_hash(device: str, fields: Mapping[str, str]) -> FlowHash:
     """The hashed fields by kind of traffic: ``{"udp4": "sdfn"}``."""
     return FlowHash(device, state_text(fields))
-
-
-def _letters(text: str) -> str:
-    return "".join(letter for label, letter in _FIELDS.items() if re.search(f"^{re.escape(label)}$", text, re.M)) or (
-        _NO_FIELDS
-    )
