@@ -26,7 +26,6 @@ from pdrgate.knobs import (
     sysctl,
 )
 from pdrgate.knobs.cpu import Governor, Smt, Turbo, idle_latency
-from pdrgate.knobs.cpu_shares import last_number
 from pdrgate.knobs.ethtool import channels, coalescing, pause_frames
 from pdrgate.knobs.file_knob import mtu
 from pdrgate.knobs.firewall import FirewallRules
@@ -356,17 +355,6 @@ def test_interrupts_are_those_of_the_device_and_shared_out_by_queue(host: FakeHo
     KnobSet().apply(host, InterruptAffinity("eth0", in_turn([3, 1])))
     now = {number: host.files[f"/proc/irq/{number}/smp_affinity_list"] for number in (1, 24, 26, 27, 28, 29, 30, 99)}
     assert now == {1: "0-3", 24: "0-3", 26: "1,3", 27: "3", 28: "3", 29: "1", 30: "1", 99: "0-3"}
-
-
-@pytest.mark.parametrize(
-    ("name", "queue"),
-    [
-        ("virtio2-input.1", 1), ("virtio2-config", None), ("i40e-ens1f0-TxRx-12", 12),
-        ("mlx5_comp3@pci:0000:3b:00.0", 3), ("eth0-rx-2", 2), ("ens5-Tx-Rx-7", 7), ("ice-0000:01:00.0:misc", None),
-    ],
-)  # fmt: skip
-def test_the_queue_of_an_interrupt(name: str, queue: int | None) -> None:
-    assert last_number(name) == queue
 
 
 def test_a_device_with_one_line_interrupt(host: FakeHost) -> None:

@@ -10,6 +10,7 @@ from fake_host import machine
 
 from pdrgate.knobs import KnobSet
 from pdrgate.knobs.firewall import FirewallRules
+from pdrgate.knobs.interrupt_names import served_queues
 from pdrgate.knobs.rss import flow_hash
 from pdrgate.values.errors import TestbedError
 
@@ -94,3 +95,39 @@ def test_a_symmetric_hash_takes_both_sides_or_none(kind: str) -> None:
         assert flow_hash("eth0", {"udp4": fields}).lacking(host) is None
     host.devices["eth0"].transformation = host.devices["eth0"].transformation.replace(": on", ": off")
     assert flow_hash("eth0", {"udp4": "s"}).lacking(host) is None
+
+
+# --- Interrupts ---
+
+
+@pytest.mark.parametrize(
+    ("name", "queue"),
+    [
+        ("virtio2-input.1", 1), ("virtio2-config", None), ("i40e-eth1-TxRx-12", 12), ("eth1-rx-2", 2), ("eth1", None),
+        ("mlx5_comp3@pci:0000:3b:00.0", 3), ("mlx5_async0@pci:0000:3b:00.0", None), ("eth1-Tx-Rx-7", 7),
+        ("ice-0000:01:00.0:misc", None), ("ena-mgmnt@pci:0000:00:05.0", None), ("mana_hwc@pci:7870:00:00.0", None),
+        ("mana_q3@pci:7870:00:00.0", 3), ("hclge-misc-0000:7d:00.0", None), ("hns3-0000:7d:00.0-eth1-TxRx-5", 5),
+        ("i40e-0000:02:00.0:fdir-TxRx-0", None), ("idpf-eth1-Mailbox-0", None), ("eth1-event-4", None),
+        ("ionic-0000:04:00.0-adminq-0", None), ("hinic_rxq3", 3), ("eth1-fp-3", 3), ("enp1s0f1", None),
+    ],
+)  # fmt: skip
+def test_the_queue_of_an_interrupt(name: str, queue: int | None) -> None:
+    device = "enp1s0f1" if name == "enp1s0f1" else "eth1"
+    assert served_queues({30: name, 31: "another-9"}, device)[30] == queue
+
+
+def test_a_device_of_one_interrupt_has_one_queue() -> None:
+    assert served_queues({30: "enp1s0f3"}, "enp1s0f3") == {30: 0}
+
+
+def test_half_of_the_blocks_of_gve_send() -> None:
+    names = {30 + block: f"gve-ntfy-blk{block}@pci:0000:00:04.0" for block in range(4)} | {34: "gve-mgmnt@pci:0000:4.0"}
+    assert served_queues(names, "eth1") == {30: 0, 31: 1, 32: 0, 33: 1, 34: None}
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the reported cases are not here")
+@pytest.mark.parametrize(("card", "queues"), [("ena", [None, 0, 1]), ("gve", [0, 1, 2, 0, 1, 2, None])])
+def test_interrupts_as_they_were_reported(card: str, queues: list[int | None]) -> None:
+    lines = (CASES / f"irq-no-queue/interrupts-{card}.txt").read_text().splitlines()[1:]
+    names = {int(line.split(":")[0]): line.split()[-1] for line in lines}
+    assert list(served_queues(names, "eth1").values()) == queues

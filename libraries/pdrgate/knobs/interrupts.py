@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.cpu_shares import absent_cpus, is_share, last_number, shares, shares_in_words
+from pdrgate.knobs.cpu_shares import absent_cpus, is_share, shares, shares_in_words
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.file_set_knob import FileSetKnob
+from pdrgate.knobs.interrupt_names import served_queues
 from pdrgate.knobs.states import parse_state
 
 
@@ -44,8 +45,7 @@ class InterruptAffinity(DeviceKnob, FileSetKnob):
 
     def _paths(self, host: Host) -> dict[str, str]:
         found = {}
-        for number, name in device_interrupts(host, self.device).items():
-            queue = last_number(name)
+        for number, queue in served_queues(device_interrupts(host, self.device), self.device).items():
             part = str(number) if queue is None else f"{number}/{queue}"
             found[part] = f"/proc/irq/{number}/smp_affinity_list"
         return found
