@@ -30,6 +30,8 @@ USER, TOKEN = "JENKINS_USER_ID", "JENKINS_API_TOKEN"
 """Environment variables; Jenkins' own command line client reads the same."""
 
 _BUILD = re.compile(r"\d+|last[A-Za-z]*Build")
+_PART = re.compile(r"[^=,]+=[^=,]*(?:,[^=,]+=[^=,]*)*|[\w.-]+\$[\w.-]+|default")
+"""A part of a job with builds of its own: a configuration of a matrix by its axes, or a module of Maven's."""
 _LARGEST = 64 << 20
 """Bytes of an answer. A result has a few megabytes at most; what is larger is none, and must not fill the memory."""
 _MOST_PATIENCE = 86400.0
@@ -46,7 +48,7 @@ class Job:
     server: str
     """The server's root, with a slash at its end."""
     path: str
-    """``job/folder/job/name/``, quoted as in the address that was given."""
+    """``job/folder/job/name/``, quoted as in the address that was given; behind it the part that a build is of."""
     build: str | None = None
 
     @classmethod
@@ -77,10 +79,17 @@ class Job:
             rest = rest[2:]
         if not names:
             raise UsageError(f"{redacted(url)!r} names no job: its path has no /job/NAME/")
-        build = rest[0] if rest and _BUILD.fullmatch(rest[0]) else None
+        part, build = "", None
+        for one in rest[:2]:  # the number may stand before or behind the part of the job that it is of
+            if build is None and _BUILD.fullmatch(one):
+                build = one
+            elif not part and _PART.fullmatch(unquote(one)):
+                part = f"{one}/"
+            else:
+                break
         base = "/".join(["", *root, ""])
         return cls(
-            urlunsplit((parts.scheme, parts.netloc, base, "", "")), "".join(f"job/{name}/" for name in names), build
+            urlunsplit((parts.scheme, parts.netloc, base, "", "")), "".join(f"job/{name}/" for name in names) + part, build
         )
 
     @property
