@@ -19,7 +19,11 @@ _UNWRITABLE_TYPES = frozenset({"btrfs", "zfs", "zfs_member", "bcachefs", "f2fs"}
 _UNWRITABLE_DEVICES = ("/dev/mapper/", "/dev/dm-", "/dev/md")
 _DEFAULTS = "/etc/default/grub"
 _SAVED, _SELECTED = "${saved_entry}", "${next_entry}"
-_WORD = r"""(?:'([^']*)'|"([^"]*)"|(\S+))"""
+_WORD = r"""((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)"""
+"""A word as a shell reads it: ``'Lab'\\''s GNU/Linux'``."""
+_QUOTED = re.compile(r"""'(?P<plain>[^']*)'|"(?P<text>(?:[^"\\]|\\.)*)"|\\(?P<one>.)""")
+_BETWEEN = re.compile(r"(?<!>)>(?!>)")
+"""What separates the names of a menu and its entry; within a name it is doubled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class MenuEntry:
     @property
     def path(self) -> str:
         """The entry's name for grub-reboot."""
-        return ">".join(id_ for id_, _ in self.names)
+        return ">".join(id_.replace(">", ">>") for id_, _ in self.names)
 
     @property
     def for_rescue(self) -> bool:
@@ -45,7 +49,7 @@ class MenuEntry:
 
     def is_named(self, path: str) -> bool:
         """Whether GRUB takes it for ``path``, which may be made of ids, titles and numbers."""
-        words = path.split(">")
+        words = [word.replace(">>", ">") for word in _BETWEEN.split(path)]
         if all(word.isdecimal() for word in words):
             return tuple(map(int, words)) == self.numbers
         return len(words) == len(self.names) and all(
@@ -240,4 +244,11 @@ def _names(text: str) -> tuple[str, str]:
 
 
 def _quoted(match: re.Match[str] | None) -> str:
-    return next((group for group in match.groups() if group is not None), "") if match else ""
+    """The text that a word means."""
+    return _QUOTED.sub(_unquoted, match[1]) if match else ""
+
+
+def _unquoted(part: re.Match[str]) -> str:
+    if part["text"] is not None:
+        return re.sub(r'\\(["\\$`])', r"\1", part["text"])
+    return part["plain"] if part["plain"] is not None else part["one"]

@@ -89,7 +89,9 @@ class Job:
                 break
         base = "/".join(["", *root, ""])
         return cls(
-            urlunsplit((parts.scheme, parts.netloc, base, "", "")), "".join(f"job/{name}/" for name in names) + part, build
+            urlunsplit((parts.scheme, parts.netloc, base, "", "")),
+            "".join(f"job/{name}/" for name in names) + part,
+            build,
         )
 
     @property
