@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pdrgate.crashes.console_line import LONGEST, ConsoleLine, console_lines
-from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of
+from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of, is_detail, speaks_for_a_trace
 from pdrgate.crashes.unspecific import identifies
 
 MOST_REPORTS = 1000
@@ -43,6 +43,8 @@ _END = re.compile(
 _LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P<name>[^{}]{1,200})\)\{[^}]{1,16}\}")
 """A lock in lockdep's words. Locks that a task only holds have a number before them."""
 _INSTANCE = re.compile(r"#\d{1,6}(?:/\d{1,4})?$|/\d{1,4}$")
+_PANICKED = re.compile(r".{0,40}panicked at .{1,200}:$")
+"""A sentence of Rust that goes on in the next line."""
 _TRACE_WITHOUT_HEAD = ("KMSAN", "KCSAN", "KFENCE")
 _HEX = re.compile(r"[0-9a-fx]+")
 
@@ -80,7 +82,10 @@ class Crash:
 
     def sentence(self) -> str:
         """The fault in one line."""
-        at = self.rip or next((frame for frame in self.trace if frame.partition("+")[0] in self.where), "")
+        rip = self.rip or ""
+        if not self.rip or self.rip.startswith("rust_helper_"):
+            rip = next((frame for frame in self.trace if frame.partition("+")[0] in self.where), rip)
+        at = rip
         via = [name for name in self.where if name != at.partition("+")[0]][:3]
         words = (f" of {', '.join(self.locks)}" if self.locks else "") + (f" at {at}" if at else "")
         return f"{self.line}{words}" + (f" < {' < '.join(via)}" if via else "")
@@ -98,6 +103,8 @@ class FaultReader:
         """The open report of each task or CPU."""
         self._stamped = False
         """Whether the kernel's time has been seen. A program's output has none."""
+        self._said: dict[str, str] = {}
+        """The last sentence of each task or CPU that began no report."""
 
     @property
     def faults(self) -> tuple[Crash, ...]:
@@ -133,8 +140,22 @@ class FaultReader:
             head = head_of(line.text.strip())
             if head is not None and not self._is_a_programs(line, head):
                 self._begin(line, head)
-            elif (report := self._report_of(line)) is not None:
+                self._said.pop(line.caller, None)
+                continue
+            report = self._report_of(line)
+            if _TRACE.match(line.text) and (report is None or report.ended) and line.caller in self._said:
+                report = self._begun(line.caller, Head("taint-warning", "report"), self._said.pop(line.caller))
+            if report is not None:
                 report.add(line.text)
+            self._keep_sentence(line)
+
+    def _keep_sentence(self, line: ConsoleLine) -> None:
+        """Keep what a trace may follow that has no head of its own."""
+        if is_detail(line.text) or line.stamped < self._stamped:
+            return
+        self._said.pop(line.caller, None)
+        if speaks_for_a_trace(line.text) and len(self._said) < MOST_REPORTS:
+            self._said[line.caller] = line.text.strip()
 
     def _is_a_programs(self, line: ConsoleLine, head: Head) -> bool:
         return self._stamped and not line.stamped and (head.kind, head.role) == ("taint-warning", "report")
@@ -146,13 +167,17 @@ class FaultReader:
         if before is not None and before.goes_on(head):
             before.take(head)
             return
-        report = _Report(head, line.text.strip().removeprefix("[ ").removesuffix(" ]")[:_LONGEST_SENTENCE])
-        self._open[line.caller] = report
+        self._begun(line.caller, head, line.text.strip().removeprefix("[ ").removesuffix(" ]"))
+
+    def _begun(self, caller: str, head: Head, sentence: str) -> _Report:
+        report = _Report(head, sentence[:_LONGEST_SENTENCE])
+        self._open[caller] = report
         if len(self._reports) < MOST_REPORTS or head.kind not in self._kinds:
             self._kinds.add(head.kind)
             self._reports.append(report)
         if len(self._open) > MOST_REPORTS:
             self._open.pop(next(iter(self._open)))
+        return report
 
     def _report_of(self, line: ConsoleLine) -> _Report | None:
         """The open report of the task or CPU that says the line. A CPU that another one asks for its trace has
@@ -201,6 +226,8 @@ class _Report:
     def add(self, text: str) -> None:
         """A line after its head."""
         self.lines += 1
+        if self.lines == 1 and _PANICKED.match(self.line):
+            self.line = f"{self.line} {text.strip()}"[:_LONGEST_SENTENCE]
         if self.ended or (self.lines > _WHOLE and not self.inside):
             return
         if self.pc is None and (not self.inside or self.kind in ("panic", "oops", "lockup")):

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pdrgate.crashes.console_line import LONGEST, shown_line, without_stamp
+from pdrgate.crashes.grammar import is_detail
 from pdrgate.hosts.host import Host
 
 _MARK = "=== pdrgate "
@@ -75,6 +76,8 @@ def taint_words(taint: int) -> tuple[str, ...]:
 def parse_warnings(log: str) -> tuple[str, ...]:
     """The kernel's own warnings and graver messages of ``dmesg -r``, without level and time.
 
+    Lines that only give details of a sentence before them, such as registers and traces, are left out.
+
     What programs wrote to /dev/kmsg is there, too, and has another facility, in the level's higher bits.
     """
     found = []
@@ -82,7 +85,8 @@ def parse_warnings(log: str) -> tuple[str, ...]:
         level = _LEVEL.match(line)
         if not level or int(level[1]) > WARNING:
             continue
-        text = without_stamp(shown_line(line[:LONGEST])).strip()
-        if text and not _SLOW_MACHINE.fullmatch(text):
+        said = without_stamp(shown_line(line[:LONGEST]))
+        text = said.strip()
+        if not (found and is_detail(said)) and text and not _SLOW_MACHINE.fullmatch(text):
             found.append(text)
     return tuple(found)

@@ -117,7 +117,16 @@ _CHECK = (
     r"debug_print_object",
     r"kobject_add_internal",
 )
-_UNSPECIFIC = re.compile("|".join((*_REPORT, *_TRAP, *_WATCHDOG, *_SANITIZER, *_LOCKDEP, *_LOCK, *_WAIT, *_CHECK)))
+_CORE = r"4core(?:9panicking|6result|6option|5slice|3str|4cell|3num|5array|4char|5alloc|4time|5ascii)"
+"""The parts of Rust's core that panic for others, as they stand in mangled names."""
+_RUST = (
+    rf"R(?:(?!Cs).)*Cs[0-9A-Za-z]*_{_CORE}.*",
+    rf"ZN{_CORE}.*",
+    r"(?:R(?:(?!Cs).)*Cs[0-9A-Za-z]*_\d+_*rustc\d+)?rust_(?:begin_unwind|panic\w*|build_error|helper_\w+)",
+)
+_UNSPECIFIC = re.compile(
+    "|".join((*_RUST, *_REPORT, *_TRAP, *_WATCHDOG, *_SANITIZER, *_LOCKDEP, *_LOCK, *_WAIT, *_CHECK))
+)
 _PART = re.compile(r"\.(?:constprop|isra|part|cold|llvm)\b")
 """Marks of the compiler on a function that it split or specialised."""
 _LONGEST = 128
