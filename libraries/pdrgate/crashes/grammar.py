@@ -70,8 +70,8 @@ _PANICKED = re.compile(r"rust_kernel: panicked at ")
 """Rust's own sentence, before the `BUG` that it ends in."""
 _DETAIL = re.compile(
     r"\s|<|\? |skb |dev name=|sk family=|shinfo\(|csum\(|hash\(|mac=\(|[^:]{0,40}: ?[0-9a-f]{8}: |CPU: \d"
-    r"|Hardware name: |Workqueue: |Modules linked in|Tainted: |Call [Tt]race:|Backtrace:|stack backtrace:|---\[|-{8,12}\[ cut"
-    r"|Code: |(?:[RE]IP|R?SP|RAX|RDX|RBP|R\d\d|FS|CS|CR\d|DR\d|PKRU|EFLAGS|[xpsl][cpr\d]\d? ?) ?: "
+    r"|Hardware name: |Workqueue: |Modules linked in|Tainted: |Call [Tt]race:|Backtrace:|stack backtrace:|---\["
+    r"|-{8,12}\[ cut|Code: |(?:[RE]IP|R?SP|RAX|RDX|RBP|R\d\d|FS|CS|CR\d|DR\d|PKRU|EFLAGS|[xpsl][cpr\d]\d? ?) ?: "
     rf"|{_FRAME}"
 )
 """Lines that kernels print after their sentence: who ran, registers, a packet, a trace."""

@@ -8,6 +8,7 @@ configuration, no hooks and no filters but git's own.
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +16,19 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pdrgate.builds.git_tree.revision import Revision
-from pdrgate.builds.git_tree.tree_git import CLEAN_GIT
+from pdrgate.builds.git_tree.tree_git import CLEAN_GIT, reason_of
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT
 from pdrgate.this_process.child_environment import child_environment
 from pdrgate.values.errors import StorageError
 
-_SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.file.allow=always")
+_SETTINGS = (
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.file.allow=always",
+    "core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "core.fileMode=true", "core.ignoreCase=false",
+    "core.attributesFile=/dev/null", "core.sparseCheckout=false",
+)  # fmt: skip
+_ATTRIBUTES = "* -text !eol -ident -filter -working-tree-encoding\n"
+"""What comes before all other attributes, the tree's own among them: files are checked out as they were committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,13 @@ class Sources:
         if self._run("rev-parse", "--verify", "--quiet", kept).returncode:
             self._fetch(revision, kept)
         index = self.folder / "index"
+        attributes = self._repository / "info/attributes"
+        if not attributes.exists() or attributes.read_text() != _ATTRIBUTES:
+            shutil.rmtree(self.checked_out)
+            self.checked_out.mkdir()
+            index.unlink(missing_ok=True)
+            attributes.parent.mkdir(exist_ok=True)
+            attributes.write_text(_ATTRIBUTES)
         # We have the lock: whoever left it is dead.
         index.with_name("index.lock").unlink(missing_ok=True)
         self._git(
@@ -79,19 +93,16 @@ class Sources:
             str(revision.tree), f"+{revision.commit}:{kept}",
         )  # fmt: skip
         if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["no reason is given"]
             _check_room(self.folder, done.stderr)
-            raise BuildError(
-                f"{revision.text}: its sources cannot be had of the tree: {lines[-1]}; is all of the commit there (git "
-                "fsck), and not left with a remote (a partial clone)?"
-            )
+            remedy = revision.repository.partial() or "; is all of the commit there (git fsck)?"
+            reason = reason_of(done.stderr)
+            raise BuildError(f"{revision.text}: its sources cannot be had of the tree: {reason}{remedy}")
 
     def _git(self, *words: str, variables: Mapping[str, str] = MappingProxyType({}), held: tuple[int, ...] = ()) -> str:
         done = self._run(*words, variables=variables, held=held)
         if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["no reason is given"]
             _check_room(self.folder, done.stderr)
-            raise BuildError(f"{self.folder}: `git {shlex.join(words[:2])}` failed: {lines[-1]}")
+            raise BuildError(f"{self.folder}: `git {shlex.join(words[:2])}` failed: {reason_of(done.stderr)}")
         return done.stdout.strip()
 
     def _run(
