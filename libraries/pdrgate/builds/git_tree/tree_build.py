@@ -16,7 +16,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,6 +40,14 @@ class DoesNotCompileError(BuildError):
 
 _TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc", "perl": "perl"}
 _HEADERS = {"libelf.h": "libelf-dev", "openssl/opensslv.h": "libssl-dev"}
+_TOOLS_OF_OPTIONS = {
+    "DEBUG_INFO_BTF": ("pahole", "pahole or dwarves"), "KERNEL_LZ4": ("lz4", "lz4"), "KERNEL_ZSTD": ("zstd", "zstd"),
+    "KERNEL_XZ": ("xz", "xz-utils"), "KERNEL_LZMA": ("xz", "xz-utils"), "KERNEL_LZO": ("lzop", "lzop"),
+    "KERNEL_BZIP2": ("bzip2", "bzip2"), "MODULE_COMPRESS_ZSTD": ("zstd", "zstd"),
+    "MODULE_COMPRESS_XZ": ("xz", "xz-utils"), "MODULE_SIG": ("openssl", "openssl"),
+}  # fmt: skip
+"""Programs that a kernel with an option takes, and their packages."""
+_MOST_TOLD = 40
 _KEPT = 16
 """Builds that stay in the cache, each of about 60 MB, though more were not used for a day."""
 _LINES = 5
@@ -48,6 +56,8 @@ _DAY = 86_400.0
 _FIRST_ERROR = re.compile(
     r"^(?:\S+:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|\S+: error: .*)", re.M
 )
+_BEFORE_ERROR = re.compile(r"^(?! |make)\S.*(?=\n(?:(?! |make)\S.*\n)*make\S*: \*\*\* .*\] Error \d+$)", re.M)
+"""The first of the words that a program said right before make reports that it failed."""
 _LAST_RESORT = re.compile(r"^(?:make\S*: \*\*\* .*|.*\berror\b.*)", re.M | re.I)
 _PARTS = {
     "vmlinuz": ("arch/x86/boot/bzImage", BZIMAGE), "System.map": ("System.map", TEXT), "config": (".config", TEXT),
@@ -70,9 +80,13 @@ def built(
         MissingToolError: what compiles it is not installed.
         StorageError: the cache cannot be written.
     """
-    configuration = kernel_configuration(config)
+    report = report or (lambda _: None)
+    configuration, lost = kernel_configuration(config).without_lost_files(
+        lambda file: revision.repository.asked("cat-file", "-e", f"{revision.commit}:{file}") is not None
+    )
     confined = confines(f"{revision.tree}: to compile a kernel")
     _check_tools(revision)
+    _check_tools_of_options(config, configuration)
     top = _own_folder(cache or cache_folder(), confined)
     place, kept = top / _line(revision), top / "builds" / _key(revision, configuration)
     if not kept.exists():
@@ -80,11 +94,30 @@ def built(
             folder.mkdir(exist_ok=True)
         with _alone(place, report) as lock:
             if not kept.exists():
-                _TreeBuild(place, lock, revision, configuration, report or (lambda _: None)).make(kept)
+                _TreeBuild(place, lock, revision, configuration, report).make(kept)
                 _forget(kept.parent, _KEPT)
                 _forget(top, _LINES)
     os.utime(kept)
+    if config is not None:
+        _report_differences(config, configuration, kept, lost, report)
     return kept
+
+
+def _report_differences(
+    config: Path, configuration: KernelConfiguration, kept: Path, lost: Sequence[str], report: Report
+) -> None:
+    """Report where the kernel is not what a .config asks for."""
+    if lost:
+        report(f"  {config}: names files that the tree does not have, so they are left out: {', '.join(lost)}")
+    if configuration.asked.get("CONFIG_CC_IS_CLANG") == "y":
+        report(f"  {config}: was made for clang, and the kernel is compiled with gcc")
+    made = next((kept / "boot").glob("config-*")).read_text(errors="replace")
+    if dropped := configuration.dropped(made):
+        more = f" and {len(dropped) - _MOST_TOLD} more" if len(dropped) > _MOST_TOLD else ""
+        report(
+            f"  {config}: asks for options that the kernel does not have so, as their conditions are not met: "
+            f"{', '.join(dropped[:_MOST_TOLD])}{more}"
+        )
 
 
 def put_into(folder: Path, build: Path) -> None:
@@ -161,7 +194,7 @@ class _TreeBuild:
         text = making.said()
         if "No space left on device" in text:
             raise StorageError(f"{self._place}: No space left on device for compiling; make room there")
-        found = _FIRST_ERROR.search(text) or _LAST_RESORT.search(text)
+        found = _FIRST_ERROR.search(text) or _BEFORE_ERROR.search(text) or _LAST_RESORT.search(text)
         error = re.sub(r"\S*/source/", "", found[0]) if found else "make failed without a word"
         return f"{self._revision.name}: does not compile: {error.strip()}; all that make said is in {making.log}"
 
@@ -191,6 +224,16 @@ def _check_tools(revision: Revision) -> None:
             f"{revision.tree}: to compile a kernel, install what is missing: "
             f"{'./ci/bootstrap --compile, or: ' if FROM_CHECKOUT else ''}apt-get install {' '.join(lacking)}"
         )
+
+
+def _check_tools_of_options(config: Path | None, configuration: KernelConfiguration) -> None:
+    """Raise MissingToolError for a program that an option takes: without it the kernel lacks the option, or fails."""
+    for option, (tool, package) in _TOOLS_OF_OPTIONS.items():
+        if configuration.asked.get(f"CONFIG_{option}") == "y" and shutil.which(tool) is None:
+            raise MissingToolError(
+                f"{config or 'the .config'}: CONFIG_{option}=y takes {tool}, which is missing: install the package "
+                f"{package}, or take the option out"
+            )
 
 
 def _own_folder(cache: Path, confined: bool) -> Path:
