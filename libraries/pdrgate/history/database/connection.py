@@ -24,6 +24,8 @@ LOCK_PATIENCE = 30.0
 _ANSWER = 10
 """Seconds for a server to take a connection."""
 _WRITES = "pdrgate_writes"
+_WITHOUT_SHARED_MEMORY = (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR)
+"""What SQLite says of a write-ahead log on NFS, CIFS or 9p, which share no memory; a rollback journal works there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,11 @@ def _prepare_sqlite(patience: float, connection: sqlite3.Connection, _: Any) -> 
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in _WITHOUT_SHARED_MEMORY:
+                # One that has a write-ahead log already can be read without shared memory by one process alone.
+                for setting in ("locking_mode = EXCLUSIVE", "journal_mode = TRUNCATE", "locking_mode = NORMAL"):
+                    connection.execute(f"PRAGMA {setting}")
+                return
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
                 raise
             time.sleep(0.01)
@@ -160,9 +167,17 @@ def _remedy(error: Exception) -> tuple[type[StorageError | DataError], str]:
     return StorageError, reason
 
 
+_NETWORK = (
+    "does it lie on a network file system (NFS, CIFS, 9p), which locks files in its own ways? take a local file, "
+    "or PostgreSQL"
+)
 _REMEDIES: tuple[tuple[str, type[StorageError | DataError], str], ...] = (
     ("database is locked", StorageError, "another program is writing to it: try again when that has ended"),
     ("lock timeout", StorageError, "another program is writing to it: try again when that has ended"),
+    ("locking protocol", StorageError, _NETWORK),
+    ("disk I/O error", StorageError, _NETWORK),
+    ("Stale file handle", StorageError, _NETWORK),
+    ("Input/output error", StorageError, _NETWORK),
     ("disk is full", StorageError, "make room there"),
     ("No space left", StorageError, "make room there"),
     ("Permission denied", StorageError, "take another file, or mend its permissions"),
@@ -172,6 +187,23 @@ _REMEDIES: tuple[tuple[str, type[StorageError | DataError], str], ...] = (
     ("malformed", DataError, "it is damaged: make a new one of the results with 'pdrgate history import'"),
     ("too large", DataError, "a number of it is beyond 63 bits"),
     ("out of range", DataError, "a number of it is beyond 63 bits"),
+    ("authentication failed", StorageError, "see PGUSER, PGPASSWORD or ~/.pgpass, and the server's pg_hba.conf"),
+    ("permission denied", StorageError, "its owner grants this user rights to the tables, or name another database"),
+    (
+        "too many clients",
+        StorageError,
+        "the server takes no more connections: try again later, or raise max_connections",
+    ),
+    ("too many connections", StorageError, "the server takes no more connections: try again later"),
+    ("read-only transaction", StorageError, "it is a standby, or read-only: name the primary server"),
+    ("starting up", StorageError, "the server is not ready yet: try again in a moment"),
+    ("shutting down", StorageError, "the server ends: try again when it is up"),
+    ("statement timeout", StorageError, "the server gave up: try again, or raise its statement_timeout"),
+    ("deadlock detected", StorageError, "another program is writing to it: try again when that has ended"),
+    ("Too many open files", StorageError, "close other programs, or raise the limit with ulimit -n"),
+    ("Disk quota exceeded", StorageError, "make room there, or have the quota raised"),
+    ("Read-only file system", StorageError, "take a file where it can be written"),
+    ("SSL", StorageError, "see sslmode and sslrootcert of the URL"),
     ("connection", StorageError, "see whether the server is up and the URL is right"),
 )
 """Each entry has a part of the database's reason, the kind of error that it is, and what to do."""
