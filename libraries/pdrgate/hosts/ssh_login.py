@@ -213,7 +213,8 @@ class _RefuseUnknown(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]  # it
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         wanted = self._target.host_key
         if wanted is None:
-            raise HostKeyError(_unknown(self._target, hostname, key))
+            known = _by_authority if _has_authority(self._target, hostname) else _unknown
+            raise HostKeyError(known(self._target, hostname, key))
         if wanted.rstrip("=") != key_fingerprint(key):
             raise HostKeyError(_changed(self._target, key, None))
 
@@ -283,6 +284,17 @@ def _names(patterns: Iterable[str], name: str) -> bool:
     return matches
 
 
+def _has_authority(target: SshTarget, name: str) -> bool:
+    """Whether a line of known_hosts gives an authority for the host, which signs its keys."""
+    for path in _known_hosts(target):
+        for words in map(str.split, path.read_text(errors="replace").splitlines()):
+            if len(words) > 3 and words[0] == "@cert-authority":
+                patterns = words[1].split(",")
+                if _names(patterns, name.lower()) or _names(patterns, target.address.lower()):
+                    return True
+    return False
+
+
 def parse_host_key(text: str) -> tuple[str, paramiko.PKey]:
     """Type and key of a line such as ``ssh-ed25519 AAAA…``. Raises HostKeyError if it is no such line."""
     try:
@@ -317,6 +329,17 @@ def _unknown(target: SshTarget, hostname: str, key: paramiko.PKey) -> str:
         f"{key_fingerprint(key)}, and {where} {verb} none for {hostname}; compare it on the host "
         "(ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub), "
         "then give it in the testbed file as host_key, or add it to known_hosts"
+    )
+
+
+def _by_authority(target: SshTarget, hostname: str, key: paramiko.PKey) -> str:
+    files = " and ".join(map(str, _known_hosts(target)))
+    return (
+        f"{target.alias} ({target.where}) is known by its authority only: {files} "
+        f"has a line @cert-authority for {hostname}, and certificates of host keys are not read here; it shows "
+        f"{key.get_name()} {key_fingerprint(key)}; compare it on the host "
+        "(ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub), then give it in the testbed file as host_key, or add a line of "
+        "the key to known_hosts"
     )
 
 
