@@ -8,8 +8,10 @@ and UDP have the kernel's own counters. All counters grow from boot; only differ
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,12 +159,27 @@ def driver_losses(interface: str, values: Mapping[str, int]) -> dict[Counter, in
 
 
 def parse_qdiscs(text: str) -> list[dict[str, Any]]:
-    """``tc -s -j qdisc show``; empty of a tc that knows no JSON."""
+    """``tc -s -j qdisc show``, without entries that are no JSON; empty of a tc that knows none.
+
+    Some versions of tc print the options of one kind of qdisc as no JSON. Each entry begins a line, or follows ``},{``.
+    """
     try:
-        qdiscs: list[dict[str, Any]] = json.loads(text or "[]")
+        listed = json.loads(text or "[]")
     except ValueError:
-        return []
-    return qdiscs
+        listed = []
+        decoder, starts = json.JSONDecoder(), [match.start() for match in re.finditer(r'\{\s*"kind"', text)]
+        for start in starts:
+            with contextlib.suppress(ValueError):
+                listed.append(decoder.raw_decode(text, start)[0])
+    return (
+        [
+            one
+            for one in listed
+            if isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("kind", "dev", "handle"))
+        ]
+        if isinstance(listed, list)
+        else []
+    )
 
 
 def qdisc_drops(interfaces: Collection[str], qdiscs: Sequence[Mapping[str, Any]]) -> dict[Counter, int]:

@@ -149,6 +149,11 @@ def link_address(host: Host, interface: str, key: str) -> str:
             f"{key}: {host.name} has no interface {interface}, but {', '.join(known)}; name one of these"
         ) from error
     link = links[0]
+    if (name := link.get("ifname", interface)) != interface:
+        raise TestbedError(
+            f"{key}: {interface} on {host.name} is {name} now, and {interface} only an alternative name of it, which "
+            f"/proc, /sys and ethtool do not all know; name {name}"
+        )
     if "UP" not in link.get("flags", ()):
         raise TestbedError(f"{key}: {interface} on {host.name} is down; bring it up: ip link set {interface} up")
     if "LOWER_UP" not in link["flags"]:
