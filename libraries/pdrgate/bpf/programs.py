@@ -1,7 +1,7 @@
 """Loading eBPF programs on a host, with a loader of our own on libbpf, and reading what their maps hold.
 
-A program is pinned only until it is attached: from then on the interface keeps it, and it ends with it. Links of tcx
-are pinned as long as the program is to be at the interface. Pins are in a bpffs of their own, which libbpf takes for
+A program is pinned only until it is attached: from then on the interface keeps it, and it ends with it. Links
+are pinned as long as the program is to be at its hook. Pins are in a bpffs of their own, which libbpf takes for
 /sys/fs/bpf: maps that an object has pinned by name are neither those of another build nor the host's, and are gone with
 it.
 """
@@ -43,7 +43,7 @@ mount --bind "$1" /sys/fs/bpf || exit 125
 shift
 exec "$@"
 """
-_END_LINKS = 'for pin in "$1"/tcx-*; do [ ! -e "$pin" ] || bpftool link detach pinned "$pin" || exit; done'
+_END_LINKS = 'for pin in "$1"/tcx-* "$1"/link-*; do [ ! -e "$pin" ] || bpftool link detach pinned "$pin" || exit; done'
 _NOT_STARTED = (125, 126, 127)
 """Exit codes of what never came to load anything."""
 _NOT_ATTACHED = 3
@@ -133,20 +133,6 @@ class LoadedProgram:
         self.host.run("bpftool", "map", "update", "id", str(self.maps[name].number), *words)
 
 
-@dataclass(frozen=True, slots=True)
-class TcxPorts:
-    """The ports that a program is attached to by links of tcx, as long as it is pinned."""
-
-    direction: Literal["ingress", "egress"]
-    numbers: tuple[int, ...]
-    """Their interfaces' numbers."""
-
-    @property
-    def orders(self) -> str:
-        """The lines that the loader reads."""
-        return "".join(f"tcx {self.direction} {number}\n" for number in self.numbers)
-
-
 @contextlib.contextmanager
 def loaded(
     host: Host,
@@ -155,7 +141,7 @@ def loaded(
     names: Mapping[str, str] = SUT_NAMES,
     *,
     alike: bool = False,
-    tcx: TcxPorts | None = None,
+    links: Sequence[str] = (),
 ) -> Iterator[LoadedProgram]:
     """Load a build's program and fill its maps. Within the context it is pinned, and can be attached.
 
@@ -166,7 +152,7 @@ def loaded(
             decides.
         names: names of the SUT with their values, for maps that hold them.
         alike: whether elements of hashes lie alike in each load, which attackers could make use of.
-        tcx: where links attach it, within the context.
+        links: orders of links that attach it within the context, such as ``tcx ingress 2`` (see bpf_load.c).
 
     Raises:
         TestbedError: no link attaches it, or a link does not end.
@@ -175,12 +161,12 @@ def loaded(
     """
     mark = secrets.token_hex(4)
     folder, bpffs = f"/tmp/pdrgate-{mark}", f"/tmp/pdrgate-{mark}.bpf"
-    with _bpffs(host, bpffs), _links(host, bpffs) if tcx else contextlib.nullcontext():
+    with _bpffs(host, bpffs), _links(host, bpffs) if links else contextlib.nullcontext():
         try:
             host.run("mkdir", "-m", "700", folder)
             loader = sent(host, native.build().bpf_load, folder, "the loader of eBPF programs")
             host.put(f"{folder}/object", build.read())
-            asked = orders(build, names) + ("unseeded\n" if alike else "") + (tcx.orders if tcx else "")
+            asked = orders(build, names) + ("unseeded\n" if alike else "") + "".join(f"{link}\n" for link in links)
             host.put(f"{folder}/orders", asked.encode())
             words = [loader, f"{folder}/object", build.program, "/sys/fs/bpf", kind, f"{folder}/orders"]
             if (outer := build.dispatcher) is not None:
@@ -234,19 +220,26 @@ def _reported(host: Host, build: BpfBuild, pin: str, answer: Mapping[str, Any]) 
 def _bpffs(host: Host, folder: str) -> Iterator[None]:
     """A bpffs of one's own. Raises CommandError."""
     host.run("sh", "-c", 'mkdir -m 700 "$1" && mount -t bpf bpf "$1"', "sh", folder)
-    try:
+    with _ended_by(host, 'umount "$1" || umount -l "$1"; rmdir "$1"', folder, check=False):
         yield
-    finally:
-        host.run("sh", "-c", 'umount "$1" || umount -l "$1"; rmdir "$1"', "sh", folder, check=False)
+
+
+def _links(host: Host, folder: str) -> contextlib.AbstractContextManager[None]:
+    """End the links in a folder when the context ends. Otherwise they would end some time after they are unpinned."""
+    return _ended_by(host, _END_LINKS, folder)
 
 
 @contextlib.contextmanager
-def _links(host: Host, folder: str) -> Iterator[None]:
-    """End the links in a folder when the context ends. Otherwise they would end some time after they are unpinned."""
+def _ended_by(host: Host, script: str, folder: str, *, check: bool = True) -> Iterator[None]:
+    """Run a script when the context ends. Nothing runs where nobody ended it: its host, a guest, ended before."""
     try:
         yield
-    finally:
-        host.run("sh", "-c", _END_LINKS, "sh", folder)
+    except GeneratorExit:
+        raise
+    except BaseException:
+        host.run("sh", "-c", script, "sh", folder, check=check)
+        raise
+    host.run("sh", "-c", script, "sh", folder, check=check)
 
 
 def counts(host: Host, number: int) -> list[int]:

@@ -17,6 +17,7 @@ from typing import Literal
 
 from pdrgate.builds.elf_file import BPF, EXECUTABLE, GLOBAL_FUNCTION, WEAK_FUNCTION, ElfFile
 from pdrgate.builds.handed_over import BuildError, content
+from pdrgate.builds.program_hooks import hook_of
 from pdrgate.builds.program_purposes import measured_otherwise
 from pdrgate.builds.program_setup import ATTACHES, ProgramSetup
 from pdrgate.this_process.cache import cache_folder
@@ -25,7 +26,8 @@ from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
 from pdrgate.values.errors import SutError, TestbedError
 
 ProgramKind = Literal[
-    "xdp", "tc", "tp_btf", "socket", "cgroup_skb", "sk_lookup", "flow_dissector", "lwt", "netfilter"
+    "xdp", "tc", "tp_btf", "socket", "cgroup_skb", "cgroup", "sock_ops", "sk_lookup", "flow_dissector", "lwt",
+    "netfilter",
 ]  # fmt: skip
 
 SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
@@ -48,6 +50,8 @@ _RUN_ON_PACKETS: Mapping[str, ProgramKind] = {
 }  # fmt: skip
 """Kinds that no port takes and that BPF_PROG_RUN runs on a packet, by a section, or by its part before the slash."""
 
+_NOT_ON_PACKETS = ("tp_btf", "cgroup", "sock_ops")
+"""Kinds that BPF_PROG_RUN runs on no packet."""
 _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
 """XDP programs that no interface takes."""
 
@@ -72,14 +76,16 @@ class Program:
         """The kind by the program's section; None if nothing here runs such programs."""
         if self.section in _NO_PORT_PROGRAMS:
             return None
-        return _SECTIONS.get(self.section.removeprefix("?").partition("/")[0])
+        section = self.section.removeprefix("?")
+        hook = hook_of(section)
+        return hook.kind if hook is not None else _SECTIONS.get(section.partition("/")[0])
 
     @property
     def kind_on_packets(self) -> ProgramKind | None:
         """The kind as which BPF_PROG_RUN runs it on a packet; None if it does not."""
         section = self.section.removeprefix("?")
         found = _RUN_ON_PACKETS.get(section) or _RUN_ON_PACKETS.get(section.partition("/")[0]) or self.kind
-        return None if found == "tp_btf" else found
+        return None if found in _NOT_ON_PACKETS else found
 
     @property
     def replaces(self) -> str | None:
@@ -158,6 +164,8 @@ class BpfBuild:
     @property
     def load_as(self) -> str:
         """Purpose to load it for, by libbpf's name; empty if its section has it."""
+        if self.kind == "netfilter":
+            return self.kind  # a section that older versions of libbpf do not know
         chosen = next((one for one in self.programs if one.name == self.program), None)
         if chosen is not None and chosen.kind is not None:
             return ""
@@ -288,7 +296,11 @@ def _chosen(
             )
         return named[0], found
     possible = [(one, known) for one in programs if one.by_default and (known := kinds[one]) is not None]
-    fitting = [(one, known) for one, known in possible if known == kind] or possible
+    fitting = (
+        [(one, known) for one, known in possible if known == kind]
+        or [(one, known) for one, known in possible if known in ("xdp", "tc")]
+        or possible
+    )
     if not fitting and on_packets:
         raise BpfBuildError(f"{path}: has no program that BPF_PROG_RUN runs on packets, but {has}; name another")
     if not fitting and (otherwise := measured_otherwise([one.section for one in programs])):

@@ -14,13 +14,13 @@ from typing import BinaryIO, Protocol
 
 from pdrgate.builds.handed_over import CHUNK
 from pdrgate.this_process.child_environment import child_environment
-from pdrgate.values.errors import TestbedError
+from pdrgate.values.errors import ToolError
 
 _MEMORY = 256 << 20
 """Bytes that unpacking may take: kernels are packed with dictionaries of up to 128 MiB."""
 
 
-class MissingToolError(TestbedError):
+class MissingToolError(ToolError):
     """The program that unpacks such a file is not installed."""
 
 

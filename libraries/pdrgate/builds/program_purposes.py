@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 _ON_PACKETS = (
-    "socket", "cgroup_skb", "cgroup/skb", "sk_lookup", "flow_dissector", "lwt_in", "lwt_out", "lwt_xmit",
-    "lwt_seg6local", "netfilter", "xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap",
+    "socket", "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local", "xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap",
+    "xdp.frags/devmap",
 )  # fmt: skip
 """Sections whose programs BPF_PROG_RUN runs on a packet."""
 _ELSEWHERE = (
     "fentry", "fexit", "fmod_ret", "kprobe", "kretprobe", "ksyscall", "kretsyscall", "uprobe", "uretprobe",
     "usdt", "tp", "tracepoint", "raw_tp", "raw_tracepoint", "tp_btf", "perf_event", "iter", "lsm", "lsm_cgroup",
-    "struct_ops", "cgroup", "sockops", "sk_skb", "sk_msg", "sk_reuseport", "syscall",
+    "struct_ops", "cgroup", "sk_skb", "sk_msg", "sk_reuseport", "syscall",
 )  # fmt: skip
 """First parts of sections whose programs something else in the kernel calls."""
 _INSTEAD = ("freplace",)

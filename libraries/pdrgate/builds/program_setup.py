@@ -20,11 +20,15 @@ from pdrgate.values.errors import UsageError
 
 Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
 """Value in a file: a text, or a list or a mapping of values."""
-Attach = Literal["auto", "xdp", "xdp-generic", "tc-ingress", "tc-egress", "tcx-ingress", "tcx-egress"]
-ATTACHES: Mapping[Attach, Literal["xdp", "tc"]] = {
-    "xdp": "xdp", "xdp-generic": "xdp", "tc-ingress": "tc", "tc-egress": "tc", "tcx-ingress": "tc", "tcx-egress": "tc"
+Attach = Literal[
+    "auto", "xdp", "xdp-generic", "tc-ingress", "tc-egress", "tcx-ingress", "tcx-egress", "nf-prerouting", "nf-input",
+    "nf-forward", "nf-output", "nf-postrouting",
+]  # fmt: skip
+ATTACHES: Mapping[Attach, Literal["xdp", "tc", "netfilter"]] = {
+    "xdp": "xdp", "xdp-generic": "xdp", "tc-ingress": "tc", "tc-egress": "tc", "tcx-ingress": "tc", "tcx-egress": "tc",
+    **dict.fromkeys(("nf-prerouting", "nf-input", "nf-forward", "nf-output", "nf-postrouting"), "netfilter"),
 }  # fmt: skip
-"""Places where a program can be attached at the SUT's ports, with its kind there."""
+"""Places where a program can be attached, at the SUT's ports or at hooks of netfilter, with its kind there."""
 
 _LARGEST = 64 << 20
 _LONG_FORM = frozenset({"entries", "from", "max_entries"})

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pdrgate.crashes.console_line import LONGEST, ConsoleLine, console_lines
-from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of, is_detail, speaks_for_a_trace
+from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of
 from pdrgate.crashes.unspecific import identifies
 
 MOST_REPORTS = 1000
@@ -40,11 +40,15 @@ _END = re.compile(
     r"\s{0,8}(?:</TASK>|---\[ end|Code: |RIP[: ]|RSP: |R10: |Modules linked in|Kernel Offset|Allocated by|Freed by"
     r"|Uninit was)"
 )
+_DUMP = re.compile(r"\s|CPU: \d|Hardware name: |skb |dev name=|sk family=|[0-9a-f]{8,16}: |$")
+"""Begin of a line that may stand between a sentence and its trace."""
+_ASKED_FOR = re.compile(r"(?:NMI|stack) backtrace|Sending NMI|task:|sysrq: ")
+"""Begin of a line that heads a trace which is part of a report, or which somebody has asked for."""
 _LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P<name>[^{}]{1,200})\)\{[^}]{1,16}\}")
 """A lock in lockdep's words. Locks that a task only holds have a number before them."""
+_PANICKED = re.compile(r"(?:\w{1,40}: )?panicked at .*:$")
+"""A panic of Rust code, whose reason is in the next line."""
 _INSTANCE = re.compile(r"#\d{1,6}(?:/\d{1,4})?$|/\d{1,4}$")
-_PANICKED = re.compile(r".{0,40}panicked at .{1,200}:$")
-"""A sentence of Rust that goes on in the next line."""
 _TRACE_WITHOUT_HEAD = ("KMSAN", "KCSAN", "KFENCE")
 _HEX = re.compile(r"[0-9a-fx]+")
 
@@ -82,10 +86,8 @@ class Crash:
 
     def sentence(self) -> str:
         """The fault in one line."""
-        rip = self.rip or ""
-        if not self.rip or self.rip.startswith("rust_helper_"):
-            rip = next((frame for frame in self.trace if frame.partition("+")[0] in self.where), rip)
-        at = rip
+        frames = ((self.rip,) if self.rip else ()) + self.trace
+        at = next((frame for frame in frames if frame.partition("+")[0] in self.where), self.rip or "")
         via = [name for name in self.where if name != at.partition("+")[0]][:3]
         words = (f" of {', '.join(self.locks)}" if self.locks else "") + (f" at {at}" if at else "")
         return f"{self.line}{words}" + (f" < {' < '.join(via)}" if via else "")
@@ -101,10 +103,10 @@ class FaultReader:
         self._kinds: set[FaultKind] = set()
         self._open: dict[str, _Report] = {}
         """The open report of each task or CPU."""
+        self._sentences: dict[str, str] = {}
+        """The last sentence of each task or CPU, which is the head of a trace that follows without a report."""
         self._stamped = False
         """Whether the kernel's time has been seen. A program's output has none."""
-        self._said: dict[str, str] = {}
-        """The last sentence of each task or CPU that began no report."""
 
     @property
     def faults(self) -> tuple[Crash, ...]:
@@ -140,22 +142,25 @@ class FaultReader:
             head = head_of(line.text.strip())
             if head is not None and not self._is_a_programs(line, head):
                 self._begin(line, head)
-                self._said.pop(line.caller, None)
-                continue
-            report = self._report_of(line)
-            if _TRACE.match(line.text) and (report is None or report.ended) and line.caller in self._said:
-                report = self._begun(line.caller, Head("taint-warning", "report"), self._said.pop(line.caller))
-            if report is not None:
-                report.add(line.text)
-            self._keep_sentence(line)
+                self._sentences.pop(line.caller, None)
+            else:
+                self._go_on(line)
 
-    def _keep_sentence(self, line: ConsoleLine) -> None:
-        """Keep what a trace may follow that has no head of its own."""
-        if is_detail(line.text) or line.stamped < self._stamped:
-            return
-        self._said.pop(line.caller, None)
-        if speaks_for_a_trace(line.text) and len(self._said) < MOST_REPORTS:
-            self._said[line.caller] = line.text.strip()
+    def _go_on(self, line: ConsoleLine) -> None:
+        """A line that is no head: one of a report, or a sentence that may turn out to be one by the trace after it."""
+        report = self._report_of(line)
+        if (report is None or report.ended) and _TRACE.match(line.text) and line.caller in self._sentences:
+            self._begin(replace(line, text=self._sentences.pop(line.caller)), Head("taint-warning", "report"))
+            report = self._open[line.caller]
+        if report is not None:
+            report.add(line.text)
+        if (report is None or report.ended) and line.stamped and not _DUMP.match(line.text):
+            if _ASKED_FOR.match(line.text) or _END.match(line.text):
+                self._sentences.pop(line.caller, None)
+            else:
+                self._sentences[line.caller] = line.text
+            if len(self._sentences) > MOST_REPORTS:
+                self._sentences.pop(next(iter(self._sentences)))
 
     def _is_a_programs(self, line: ConsoleLine, head: Head) -> bool:
         return self._stamped and not line.stamped and (head.kind, head.role) == ("taint-warning", "report")
@@ -167,17 +172,13 @@ class FaultReader:
         if before is not None and before.goes_on(head):
             before.take(head)
             return
-        self._begun(line.caller, head, line.text.strip().removeprefix("[ ").removesuffix(" ]"))
-
-    def _begun(self, caller: str, head: Head, sentence: str) -> _Report:
-        report = _Report(head, sentence[:_LONGEST_SENTENCE])
-        self._open[caller] = report
+        report = _Report(head, line.text.strip().removeprefix("[ ").removesuffix(" ]")[:_LONGEST_SENTENCE])
+        self._open[line.caller] = report
         if len(self._reports) < MOST_REPORTS or head.kind not in self._kinds:
             self._kinds.add(head.kind)
             self._reports.append(report)
         if len(self._open) > MOST_REPORTS:
             self._open.pop(next(iter(self._open)))
-        return report
 
     def _report_of(self, line: ConsoleLine) -> _Report | None:
         """The open report of the task or CPU that says the line. A CPU that another one asks for its trace has

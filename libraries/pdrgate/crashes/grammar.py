@@ -64,24 +64,12 @@ _PLACE = re.compile(r"(?:\[[^\]]{0,200}\] )?(?:CPU: \d{1,6} PID: \d{1,10} )?(?:a
 _CHECKS = re.compile(
     r"(?:[\w.-]{1,40} (?:[\w.:-]{1,40} )?)?(?:[\w.-]{1,40}: )?NETDEV WATCHDOG: |list_(?:add|del) corruption\b"
     r"|refcount_t: |(?:traps: )?Missing ENDBR: |usercopy: Kernel memory |ODEBUG: \S"
-    r"|(?:\w{1,40}: )?detected (?:buffer overflow|field-spanning)"
+    r"|(?:\w{1,40}: )?detected (?:buffer overflow|field-spanning)|(?:\w{1,40}: )?panicked at \S"
 )
-_PANICKED = re.compile(r"rust_kernel: panicked at ")
-"""Rust's own sentence, before the `BUG` that it ends in."""
-_DETAIL = re.compile(
-    r"\s|<|\? |skb |dev name=|sk family=|shinfo\(|csum\(|hash\(|mac=\(|[^:]{0,40}: ?[0-9a-f]{8}: |CPU: \d"
-    r"|Hardware name: |Workqueue: |Modules linked in|Tainted: |Call [Tt]race:|Backtrace:|stack backtrace:|---\["
-    r"|-{8,12}\[ cut|Code: |(?:[RE]IP|R?SP|RAX|RDX|RBP|R\d\d|FS|CS|CR\d|DR\d|PKRU|EFLAGS|[xpsl][cpr\d]\d? ?) ?: "
-    rf"|{_FRAME}"
-)
-"""Lines that kernels print after their sentence: who ran, registers, a packet, a trace."""
-_OF_OTHERS = re.compile(
-    r"NMI backtrace|Sending NMI|task:|Task dump|sysrq|Showing |rcu|INFO: |Mem-Info|Kernel panic|Rebooting|\w+ +[A-Z] "
-)
-"""Sentences before traces that belong to another report, or that somebody asked for."""
 _REPORTS = re.compile(
     r"unregister_netdevice: waiting for |kmemleak: \d{1,9} new suspected |irq \d{1,6}: nobody cared"
-    r"|[^:]{1,40}: (?:page )?allocation failure|[^:]{1,40}: vmalloc error"
+    r"|[^:]{1,40}: (?:page )?allocation failure|[^:]{1,40}: vmalloc error|.{1,100}?: hw csum failure$"
+    r"|unchecked MSR access error: |sysfs: cannot create duplicate filename |genirq: Flags mismatch irq "
 )
 _GRAVE = re.compile(
     r"unable to handle|[Kk]ernel NULL pointer|Bad page|Bad rss-counter|KASAN|KFENCE|scheduling while atomic"
@@ -119,16 +107,6 @@ def head_of(text: str) -> Head | None:
     return Head("oops", "report")
 
 
-def is_detail(text: str) -> bool:
-    """Whether a line only gives details of a sentence before it."""
-    return not text or _DETAIL.match(text) is not None
-
-
-def speaks_for_a_trace(text: str) -> bool:
-    """Whether a sentence without a known word is that of the trace behind it."""
-    return _OF_OTHERS.match(text) is None
-
-
 def _complaint(said: str, place: str | None) -> Head | None:
     """The head of a line by the text after `WARNING:` or `INFO:`; None if the line is prose."""
     if _PLACE.match(said):
@@ -151,8 +129,6 @@ def _wordless(text: str) -> Head | None:
         return Head("oom", "report")
     if _KILLED.match(text):
         return Head("oom", "more")
-    if _PANICKED.match(text):
-        return Head("oops", "check")
     if _CHECKS.match(text):
         named = FRAME.search(text)
         return Head("taint-warning", "check", named[0] if named else None)

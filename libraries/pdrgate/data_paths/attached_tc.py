@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any, Literal
 
-from pdrgate.bpf.programs import LoadedProgram, TcxPorts, loaded
+from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.builds.program_setup import ATTACHES
+from pdrgate.data_paths.attached_links import AttachedLinks
 from pdrgate.data_paths.attached_programs import Sent, interface_number, is_ours, sut_names
 from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.values.errors import TestbedError
 
 WAYS = "pdrgate_ports"
-"""The map that tells a tc program where packets go: an ifindex to ifindex, destination and source MAC (16 bytes)."""
+"""Name of the map in which a tc program finds where packets go: an ifindex to ifindex, destination and source MAC (16
+bytes)."""
 _IS_WAYS = ("hash", 4, 16)
 _FILTER = ("prio", "1", "handle", "1")
 
@@ -36,7 +37,7 @@ class AttachedTc:
     def apply(self) -> None:
         with loaded(self._hop.host, self._build, "classifier", sut_names(self._hop)) as program:
             self._leave = program.leave
-            _tell_ways(program, self._hop)
+            _fill_ways(program, self._hop)
             for port in self._ports:
                 self._attach(program, port.interface)
             self._sent.add(program)
@@ -45,14 +46,14 @@ class AttachedTc:
         """`_attach` has done so."""
 
     def undo(self) -> Sequence[str]:
-        told = []
+        sentences = []
         while self._at:
             try:
                 self._hop.host.run("tc", "qdisc", "delete", "dev", self._at.pop(), "clsact")
             except TestbedError as error:
-                told.append(str(error))
+                sentences.append(str(error))
         self._leave()
-        return told
+        return sentences
 
     def _attach(self, program: LoadedProgram, interface: str) -> None:
         host = program.host
@@ -71,45 +72,19 @@ class AttachedTc:
             )
 
 
-class AttachedTcx:
-    """Links of tcx have the program at ports of a hop, for what comes in there or for what leaves."""
+def attached_tc(hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> AttachedTc | AttachedLinks:
+    """The step that has a build's program at ports of a hop, as its set-up says: by filters, or by links of tcx."""
+    if not build.setup.attach.startswith("tcx-"):
+        return AttachedTc(hop, ports, build, sent)
 
-    def __init__(self, hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> None:
-        self._hop = hop
-        self._ports = tuple(ports)
-        self._build = build
-        self._sent = sent
-        self._undo = ExitStack()
+    def links() -> Sequence[str]:
+        return [f"tcx {_direction(build)} {interface_number(hop.host, port)}" for port in ports]
 
-    def apply(self) -> None:
-        host = self._hop.host
-        numbers = tuple(interface_number(host, port) for port in self._ports)
-        tcx = TcxPorts(_direction(self._build), numbers)
-        # Links last until what loaded the program ends.
-        program = self._undo.enter_context(loaded(host, self._build, "classifier", sut_names(self._hop), tcx=tcx))
-        self._undo.callback(program.leave)
-        _tell_ways(program, self._hop)
-        self._sent.add(program)
-
-    def read_back(self) -> None:
-        """The loader has done so."""
-
-    def undo(self) -> Sequence[str]:
-        try:
-            self._undo.close()
-        except TestbedError as error:
-            return (str(error),)
-        return ()
-
-
-def attached_tc(hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> AttachedTc | AttachedTcx:
-    """The step that has a build's program at ports of a hop, as its set-up says."""
-    step = AttachedTcx if build.setup.attach.startswith("tcx-") else AttachedTc
-    return step(hop, ports, build, sent)
+    return AttachedLinks(hop, build, "classifier", sent, links, lambda program: _fill_ways(program, hop))
 
 
 def tc_hook(build: BpfBuild | None) -> str:
-    """Where a build's tc program is attached, in words: ``tc ingress``."""
+    """Hook that a build's tc program is attached to, in words: ``tc ingress``."""
     asked = "auto" if build is None else build.setup.attach
     return (asked if ATTACHES.get(asked) == "tc" else "tc-ingress").replace("-", " ")
 
@@ -118,8 +93,9 @@ def _direction(build: BpfBuild) -> Literal["ingress", "egress"]:
     return "egress" if tc_hook(build).endswith(" egress") else "ingress"
 
 
-def _tell_ways(program: LoadedProgram, hop: Hop) -> None:
-    """Tell a program that asks where packets go."""
+def _fill_ways(program: LoadedProgram, hop: Hop) -> None:
+    """Fill the map `WAYS` of a program that has it: for each port, the other port and the MACs of a frame that leaves
+    there."""
     if not is_ours(program.maps, WAYS, _IS_WAYS):
         return
     for port, other in (hop.ports, hop.ports[::-1]):

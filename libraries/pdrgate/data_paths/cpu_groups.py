@@ -24,7 +24,7 @@ class CpuGroups:
     def __init__(self, host: Host, processes: Sequence[int], weights: Sequence[int]) -> None:
         self._host = host
         self._folders: list[str] = []
-        root = _root(host)
+        root = cgroup_root(host)
         if "cpu" not in host.read(f"{root}/cgroup.controllers").split():
             raise TestbedError(
                 f"{host.name} gives cgroups v2 no weights of CPUs: that is version 1's there, or lacks in its kernel; "
@@ -54,8 +54,8 @@ class CpuGroups:
             self._folders.pop()
 
 
-def _root(host: Host) -> str:
-    """The folder where cgroups v2 are mounted; mounts them where nothing is."""
+def cgroup_root(host: Host) -> str:
+    """The folder where a host has cgroups v2 mounted; mounts them where nothing is. Raises TestbedError."""
     for line in host.read("/proc/mounts").splitlines():
         _, folder, kind, *_ = line.split()
         if kind == "cgroup2":

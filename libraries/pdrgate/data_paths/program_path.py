@@ -1,7 +1,7 @@
 """What data paths by eBPF programs have in common, and programs in the way of any other path.
 
 Where a program forwards, the kernel's own routing lies below it. So a program may ask the FIB, and what it lets pass is
-forwarded all the same. Whether the programs carry the traffic is therefore told by counters only: their own, and the
+forwarded all the same. Therefore only counters show whether the programs carry the traffic: their own counters, and the
 kernel's, which must not count.
 """
 
@@ -11,7 +11,9 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
+from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
 from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import DataPath, Hop
@@ -58,8 +60,8 @@ class ProgramPath(SteppedPath):
     def load_cost(self) -> Mapping[str, int]:
         return self._sent.load_cost
 
-    def explain(self, packet: bytes) -> str:
-        return verdict_on(self._hops[0], self._program, packet) if self._program and self._hops else ""
+    def explain(self, packet: bytes) -> PacketOutcome | None:
+        return verdict_on(self._hops[0], self._program, packet) if self._program and self._hops else None
 
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
         build = self._program or own_build(self._own)
@@ -75,13 +77,17 @@ class ProgramPath(SteppedPath):
 
 
 class ProgramBefore:
-    """A program of the user's own at the ports of every hop, and another path beneath it: what it lets pass is right.
+    """A program of the user's own at every hop, and another path beneath it: what it lets pass is right.
 
     Satisfies `DataPath`, as the path beneath does.
+
+    Args:
+        disposable: whether the hops end with the path, so that a program may see all their processes.
     """
 
-    def __init__(self, path: DataPath, build: BpfBuild, fate: Fate = "forwarded") -> None:
+    def __init__(self, path: DataPath, build: BpfBuild, fate: Fate = "forwarded", *, disposable: bool = False) -> None:
         self._path = path
+        self._disposable = disposable
         self._fate = fate
         self._build = build
         self._sent = Sent()
@@ -131,37 +137,47 @@ class ProgramBefore:
     def load_cost(self) -> Mapping[str, int]:
         return self._sent.load_cost
 
-    def explain(self, packet: bytes) -> str:
-        return verdict_on(self._hops[0], self._build, packet) if self._hops else ""
+    def explain(self, packet: bytes) -> PacketOutcome | None:
+        at_ports = self._build.kind in ("xdp", "tc")
+        return verdict_on(self._hops[0], self._build, packet) if self._hops and at_ports else None
 
     def apply(self, hops: Sequence[Hop]) -> None:
         self._hops = tuple(hops)
         self._path.apply(hops)
-        steps: list[Step] = (
-            [AttachedXdp(hops, self._build, "auto", self._sent, self._fate)]
-            if self._build.kind == "xdp"
-            else [attached_tc(hop, ports, self._build, self._sent) for hop, ports in program_ports(hops, self._fate)]
-        )
-        for step in steps:
+        for step in self._programs(hops):
             self._steps.append(step)
             step.apply()
 
     def restore(self) -> list[str]:
-        told: list[str] = []
+        sentences: list[str] = []
         while self._steps:
             try:
-                told += self._steps.pop().undo()
+                sentences += self._steps.pop().undo()
             except TestbedError as error:
-                told.append(str(error))
-        return told + self._path.restore()
+                sentences.append(str(error))
+        return sentences + self._path.restore()
+
+    def _programs(self, hops: Sequence[Hop]) -> Sequence[Step]:
+        if self._build.kind == "xdp":
+            return [AttachedXdp(hops, self._build, "auto", self._sent, self._fate)]
+        if self._build.kind == "tc":
+            return [attached_tc(hop, ports, self._build, self._sent) for hop, ports in program_ports(hops, self._fate)]
+        if system_hook(self._build).place == "cgroup" and not self._disposable:
+            raise TestbedError(
+                f"a program in {self._build.section} sees all processes of {hops[0].host.name}, which are not only "
+                "pdrgate's; measure it in a guest: --testbed resources/testbeds/steady-guest.yaml"
+            )
+        return [attached_to_hook(hop, self._build, self.family, self._sent) for hop in hops]
 
     def _hook(self, *, why: bool = False) -> str:
         first = self._steps[0] if self._steps else None
         if isinstance(first, AttachedXdp):
             return first.sentence if why else first.words
-        return "XDP" if self._build.kind == "xdp" else tc_hook(self._build)
+        if self._build.kind == "xdp":
+            return "XDP"
+        return tc_hook(self._build) if self._build.kind == "tc" else hook_words(self._build)
 
 
 def set_up_with(build: BpfBuild | None) -> dict[str, str]:
-    """What tells results apart by what a program was set up with; nothing where that is nothing."""
+    """Entry that distinguishes results by what a program was set up with; empty where that is nothing."""
     return {"program_setup": build.setup_digest[:16]} if build is not None and build.setup_digest else {}

@@ -22,7 +22,7 @@ from pdrgate.builds.named_build import GUEST_MODULES
 from pdrgate.this_process.checkout import how_to_install
 from pdrgate.this_process.child_environment import child_environment
 from pdrgate.traffic import native
-from pdrgate.values.errors import TestbedError
+from pdrgate.values.errors import ToolError
 
 MORE_MODULES = (
     "ipv6",
@@ -123,7 +123,7 @@ def initramfs(build: KernelBuild) -> bytes:
 
     Raises:
         BuildError: the build lacks a module that a guest needs, or has those of another kernel.
-        TestbedError: a program that the guest needs is not installed here.
+        ToolError: a program that the guest needs is not installed here.
     """
     files = files_from_start(build)
     files["init"] = ArchiveEntry(stat.S_IFREG | 0o755, INIT.encode())
@@ -199,7 +199,7 @@ def _programs() -> dict[str, ArchiveEntry]:
     for name, package in _PROGRAMS.items():
         found = shutil.which(name, path=PROGRAMS_PATH)
         if found is None:
-            raise TestbedError(f"a guest needs {name}, which is not installed; {how_to_install(package)}")
+            raise ToolError(f"a guest needs {name}, which is not installed; {how_to_install(package)}")
         files |= program_files(name, Path(found))
     for name in _MORE_PROGRAMS:
         if (found := shutil.which(name, path=PROGRAMS_PATH)) is not None:

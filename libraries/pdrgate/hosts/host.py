@@ -22,6 +22,8 @@ from pdrgate.values.errors import SutError, TestbedError
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds a command may take unless the caller says otherwise."""
+NOT_FOUND = 127
+"""Exit code of a command whose program is not there."""
 
 _OPEN_TIMEOUT = 10.0
 _PUT_TIMEOUT = 120.0
@@ -71,7 +73,7 @@ class CommandError(TestbedError):
         self.host = host
         self.completed = completed
         why = last_line(completed.stderr)
-        hint = "; is it installed there?" if completed.exit_code == 127 else ""
+        hint = "; is it installed there?" if completed.exit_code == NOT_FOUND else ""
         super().__init__(f"{what} on {host} failed with exit code {completed.exit_code}{why and f': {why}'}{hint}")
 
 

@@ -21,7 +21,7 @@ from pdrgate.reports.console.trial_lines import status_line, trial_line
 from pdrgate.reports.pages.evidence import Fold, evidence_html, fold_html, picture_html, scenario_html, trials_fold
 from pdrgate.reports.pages.overview import overview
 from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures, search_pictures
-from pdrgate.reports.whole_runs.remake import PLOTS_FOLDER
+from pdrgate.reports.pages.summary import PLOTS_FOLDER
 from pdrgate.results.model import RunResult, ScenarioResult
 
 

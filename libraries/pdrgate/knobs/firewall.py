@@ -16,12 +16,12 @@ from pdrgate.values.errors import TestbedError
 
 NO_RULES = "none"
 _LEGACY = ("/proc/net/ip_tables_names", "/proc/net/ip6_tables_names", "/proc/net/arp_tables_names")
-_PASSING = re.compile(r"packets \d+ bytes \d+| expires \w+|(?<=\blast) used \w+|(?<=bytes) used \d+ \w+")
-"""Texts that change by themselves in a ruleset that nobody touches: counters, times, and what of a quota is used."""
-_QUOTED = re.compile(r'"[^"\n]*"')
-_SET = re.compile(r"^\s*(?:set|map|meter) \S+ \{\n(?:(?!\s*\}\n).*\n)*", re.MULTILINE)
-_FILLED_BY_PACKETS = re.compile(r"^\s*flags .*\bdynamic\b", re.MULTILINE)
-_ELEMENTS = re.compile(r"\s*elements = \{([^{}]*)\}")
+_PASSING = re.compile(
+    r'("[^"\n]*")|packets \d+ bytes \d+| expires \w+| used (?:never|\d+ \w*bytes|(?:\d+[wdhms]+)+)(?!\S)'
+)
+"""Texts that change by themselves in a ruleset that nobody touches; what is in quotes does not."""
+_LEARNED = re.compile(r"(\b(?:set|map) \S+ \{[^{}]*\bflags [\w,]*(?:dynamic|timeout)[^{}]*?)\s+elements = \{[^}]*\}")
+"""Elements that packets add to a set, and that leave it when their time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +87,7 @@ class FirewallRules(SetKnob):
 
 
 def _lasting(rules: str) -> str:
-    """The rules without what changes by itself; texts in quotation marks stay as they are."""
-    quoted = _QUOTED.findall(rules)
-    bare = _SET.sub(lambda one: _lasting_elements(one[0]), _QUOTED.sub('"', rules))
-    return "\n".join((_PASSING.sub("", bare).strip(), *quoted))
-
-
-def _lasting_elements(text: str) -> str:
-    """A set without the elements that packets put there, and those that leave it by themselves."""
-    by_packets = _FILLED_BY_PACKETS.search(text) is not None
-
-    def lasting(elements: re.Match[str]) -> str:
-        kept = [one.strip() for one in elements[1].split(",") if not by_packets and " expires " not in one]
-        return f"\nelements = {', '.join(kept)}" if kept else ""
-
-    return _ELEMENTS.sub(lasting, text)
+    return _PASSING.sub(r"\1", _LEARNED.sub(r"\1", rules)).strip()
 
 
 def _size(rules: str) -> str:

@@ -16,12 +16,13 @@ DEFAULT = "default"
 
 _FIELDS = {
     "L2DA": "m", "VLAN tag": "v", "L3 proto": "t", "IP SA": "s", "IP DA": "d",
-    "L4 bytes 0 & 1 [TCP/UDP src port]": "f", "L4 bytes 2 & 3 [TCP/UDP dst port]": "n",
-    "GTP TEID": "e", "IPv6 Flow Label": "l",
+    "L4 bytes 0 & 1 [TCP/UDP src port]": "f", "L4 bytes 2 & 3 [TCP/UDP dst port]": "n", "GTP TEID": "e",
+    "IPv6 Flow Label": "l",
 }  # fmt: skip
 """Fields of a hash as ethtool shows them, with the letters by which it takes them."""
-_PAIRS = ("ds", "fn", "dfns")
-"""The fields that a symmetric hash may have, their letters sorted."""
+_FIELDLESS = ("None", "All matching flows discarded on RX")
+_MIRRORED = ("sd", "fn")
+"""Pairs of fields that a symmetric hash takes together. It takes no others."""
 _NO_FIELDS, _DISCARD = "none", "r"
 """State without hashed fields, and the letter by which ethtool takes it."""
 
@@ -157,23 +158,29 @@ class FlowHash(DeviceKnob):
             if shown.exit_code != 0:
                 reason = (shown.stderr.strip().splitlines() or ["ethtool does not say why"])[-1]
                 return f"{self.device} on {host.name} has no RSS hash of {flow} ({reason})"
-            self._letters(host, shown.stdout)
-        return self._one_sided(host)
+            self._letters(host, flow, shown.stdout)
+        return self._kept_symmetric(host)
 
-    def _one_sided(self, host: Host) -> str | None:
-        """Why the kernel refuses the fields while the device's hash is symmetric; None if it does not."""
-        one_sided = [
-            f"{flow}={fields}" for flow, fields in parse_state(self.value).items()
-            if "".join(sorted(fields)) not in _PAIRS
-        ]  # fmt: skip
-        symmetric = re.search(r"^\s*(symmetric\S*): on$", self._ethtool(host, "-x").stdout, re.M) if one_sided else None
-        if symmetric is None:
+    def _kept_symmetric(self, host: Host) -> str | None:
+        """Why the device refuses a hash that is not the same in both directions; None if it does not."""
+        uneven = [f"{flow}={fields}" for flow, fields in parse_state(self.value).items() if not _is_symmetric(fields)]
+        shown = self._ethtool(host, "-x").stdout if uneven else ""
+        if (on := re.search(r"^\s*(symmetric[\w-]*): on$", shown, re.MULTILINE)) is None:
             return None
         return (
-            f"{self.device} on {host.name} has the RSS input transformation {symmetric[1]}, which takes both addresses "
-            f"or both ports, and not {one_sided[0]}; take sd, fn or sdfn, or switch it off: ethtool -X {self.device} "
-            "xfrm none"
+            f"{self.device} on {host.name} hashes with {on[1]} and so takes no {uneven[0]}, but sd, fn or sdfn; switch "
+            f"that off with ethtool -X {self.device} xfrm none"
         )
+
+    def _letters(self, host: Host, flow: str, shown: str) -> str:
+        """The hashed fields. Raises TestbedError for a field without a known letter: it could not be put back."""
+        lines = [line for line in map(str.strip, shown.splitlines()) if line and not line.endswith(":")]
+        if unknown := [line for line in lines if line not in (*_FIELDS, *_FIELDLESS)]:
+            raise TestbedError(
+                f"{self.device} on {host.name} hashes {unknown[0]!r} of {flow}, which could not be put back; take that "
+                f"field out with ethtool -N {self.device} rx-flow-hash {flow}, or leave flow_hash out"
+            )
+        return "".join(letter for label, letter in _FIELDS.items() if label in lines) or _NO_FIELDS
 
     def read(self, host: Host) -> str:
         found = {}
@@ -181,7 +188,7 @@ class FlowHash(DeviceKnob):
             shown = self._ethtool(host, "-n", "rx-flow-hash", flow)
             if shown.exit_code != 0:
                 raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
-            found[flow] = self._letters(host, shown.stdout)
+            found[flow] = self._letters(host, flow, shown.stdout)
         return state_text(found)
 
     def holds(self, actual: str, wanted: str) -> bool:
@@ -191,17 +198,6 @@ class FlowHash(DeviceKnob):
     def halfway(self, actual: str, old: str, wanted: str) -> bool:
         have, was, new = parse_state(actual), parse_state(old), parse_state(wanted)
         return all(sorted(fields) in (sorted(was.get(f, "")), sorted(new.get(f, ""))) for f, fields in have.items())
-
-    def _letters(self, host: Host, text: str) -> str:
-        """The fields that ethtool shows, by its letters. Raises TestbedError for one that could not be put back."""
-        labels = [line.strip() for line in text.splitlines()[1:] if line.strip() not in ("", "None")]
-        for label in labels:
-            if label not in _FIELDS:
-                raise TestbedError(
-                    f"the RSS hash of {self.device} on {host.name} has the field {label!r}, which pdrgate does not "
-                    "know and could not put back; take the field out with ethtool -N, or leave flow_hash alone"
-                )
-        return "".join(letter for label, letter in _FIELDS.items() if label in labels) or _NO_FIELDS
 
     def _set(self, host: Host, wanted: str) -> None:
         have = parse_state(self.read(host))
@@ -216,3 +212,8 @@ class FlowHash(DeviceKnob):
 def flow_hash(device: str, fields: Mapping[str, str]) -> FlowHash:
     """The hashed fields by kind of traffic: ``{"udp4": "sdfn"}``."""
     return FlowHash(device, state_text(fields))
+
+
+def _is_symmetric(fields: str) -> bool:
+    pairs = [pair for pair in _MIRRORED if set(pair) <= set(fields)]
+    return fields == _NO_FIELDS or set(fields) == set("".join(pairs))

@@ -22,22 +22,21 @@ _FAILED = ("fail", "failed", "failure", "err", "error")
 """Words that mean lost packets beside ``alloc``: the card had no buffer for them."""
 _NO_PACKETS = (
     "irq", "intr", "interrupt", "cmpl", "completion", "fdir", "atr", "timestamp", "tstamp", "hwtstamp", "cache",
-    "beacon", "event", "byte", "byt", "kbyte", "octet", "oct", "bit", "cell",
+    "beacon", "event", "byte", "kbyte", "octet", "oct", "bit",
 )  # fmt: skip
-"""Words of what is no packet, or of one that is not lost: interrupts, filters that matched none, time stamps, bytes."""
-_FILLING = ("queue", "rxq", "txq", "pkt", "packet", "frame", "count", "cnt", "num")
-"""Words that make no difference."""
-_CAST = ("ucast", "mcast", "bcast", "unicast", "multicast", "broadcast", "uc", "mc", "bc")
-_VIEW = (
-    *_CAST, "total", "stat", "phy", "port", "pport", "mac", "wire", "nic", "dev", "device", "hw", "global", "veb",
-    "switch", "vport", "vsi", "vnic", "lif", "pf", "vf", "func", "function",
-    "prio", "priority", "pri", "pfc", "cos", "tc", "bg", "class",
+"""Words of what is no packet, or of one that is not lost: bytes, interrupts, filters that matched none, time stamps."""
+_CLASSES = ("prio", "priority", "cos", "tc", "pcp", "class")
+_CASTS = ("ucast", "mcast", "bcast", "unicast", "multicast", "broadcast", "uc", "mc", "bc")
+_VIEWS = (
+    *_CLASSES, "phy", "port", "mac", "wire", "stat", "nic", "dev", "device", "netdev", "adapter", "hw", "vport", "pf",
+    "vf", "func", "function", "lif", "vsi", "veb", "ring", "ch", "rvec",
 )  # fmt: skip
-"""Words of whom a statistic is counted for: all rings, the port, a function, a priority, a kind of address."""
-_ALIKE = {"dropped": "drop", "discard": "drop", "discarded": "drop", "buf": "buffer", "buff": "buffer"}
-"""Words of one meaning. A card may call the same packets dropped for its port, and discarded by priority."""
-_WHY = ("buffer", "cong", "congestion")
-"""Words that say why packets were dropped, where a name says that they were."""
+"""Words of where a card has counted: for the port, by priority, for the device or for a function of it."""
+_EACH = "#"
+"""Mark of a sum over rings, priorities or casts."""
+_SAME = {"dropped": "drop", "discarded": "discard"}
+_FILLING = ("queue", "rxq", "txq", "total", "pkt", "packet", "frame", "count", "cnt", "num")
+"""Words that make no difference: a driver sums the ``rx_discards`` of its rings as ``rx_total_discard_pkts``."""
 
 _WORD = re.compile(r"[a-z]+")
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -60,38 +59,29 @@ def of_the_cloud(name: str) -> bool:
 
 
 def by_kind(statistics: Mapping[str, int]) -> dict[str, int]:
-    """Statistics by what they count: the words of their names, without those of whom it is counted for.
+    """Statistics by what they count: the words of their names, without their rings.
 
-    A driver may count the same for the device and once more by ring (``rx_xdp_drop``, ``rx0_xdp_drop``), and a card for
-    the port and by priority (``rx_discards_phy``, ``rx_prio0_discards``). Each of these views is summed, and the
-    largest sum is taken. The kind is called as in the shortest of its names.
+    A driver may count the same for the device and once more by ring (``rx_xdp_drop``, ``rx0_xdp_drop``), by priority
+    or for the port (``rx_prio0_discards``, ``rx_discards_phy``): the largest sum is taken, under the name that it has.
     """
-    views: dict[frozenset[str], dict[frozenset[str], int]] = {}
-    kinds: dict[frozenset[str], str] = {}
+    sums: dict[frozenset[str], dict[tuple[str, ...], int]] = {}
     for name, value in statistics.items():
         words = _words(name)
-        what = tuple(word for word in words if word not in _VIEW)
-        key = _meaning(what)
-        kinds[key] = min(kinds.get(key, "_".join(what)), "_".join(what), key=lambda kind: (len(kind), kind))
-        sums, view = views.setdefault(key, {}), _view(name, words)
-        sums[view] = sums.get(view, 0) + value
-    return {kinds[key]: max(views[key].values()) for key in sorted(kinds, key=lambda key: kinds[key])}
-
-
-def _meaning(words: tuple[str, ...]) -> frozenset[str]:
-    """What a name means, whatever its words are; one without a direction is on receipt."""
-    alike = frozenset(_ALIKE.get(word, word) for word in words)
-    why = frozenset(_WHY) if "drop" in alike else frozenset()
-    return alike - why - {"rx"}
-
-
-def _view(name: str, words: tuple[str, ...]) -> frozenset[str]:
-    """Whom a statistic is counted for; one of several rings or priorities, and one kind of address, are parts."""
-    whose = {"cast" if word in _CAST else _ALIKE.get(word, word) for word in words if word in (*_VIEW, *_WHY, *_ALIKE)}
-    whose.discard("drop")
-    if any(map(str.isdecimal, name)):
-        whose.add("one of several")
-    return frozenset(whose)
+        what = frozenset(_SAME.get(word, word) for word in words if word not in (*_VIEWS, *_CASTS))
+        summed = any(letter.isdecimal() for letter in name) or any(word in _CASTS for word in words)
+        view = (*(word for word in words if word not in _CASTS), *[_EACH] * summed)
+        by_view = sums.setdefault(what, {})
+        by_view[view] = by_view.get(view, 0) + value
+    for what in [one for one, by_view in sums.items() if all(set(view) & set(_CLASSES) for view in by_view)]:
+        # A reason that only priorities have (rx_prio0_buf_discard) is part of what all of them lost.
+        whole = next((other for other in sums if other < what), what)
+        if whole != what:
+            sums[whole] |= {view: max(packets, sums[whole].get(view, 0)) for view, packets in sums.pop(what).items()}
+    found: dict[str, int] = {}
+    for by_view in sums.values():
+        view, packets = max(sorted(by_view.items(), key=lambda one: len(one[0])), key=lambda one: one[1])
+        found["_".join(word for word in view if word != _EACH)] = packets
+    return dict(sorted(found.items()))
 
 
 def _words(name: str) -> tuple[str, ...]:

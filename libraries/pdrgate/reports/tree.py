@@ -51,6 +51,8 @@ class Cell:
     """What follows the text where a cell has room for a sentence."""
     short: str = ""
     """The text for a narrow screen, where it is another one."""
+    link: str = ""
+    """Address of a page with more, where a medium has links; of cells that name their rows."""
 
     @property
     def marked(self) -> str:

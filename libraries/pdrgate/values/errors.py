@@ -50,6 +50,10 @@ class TestbedError(PdrGateError):
     __test__ = False  # the name begins like a test class; pytest must not collect it
 
 
+class ToolError(TestbedError):
+    """A program that the measurement takes is not installed, or does not do what it is for: no build is to blame."""
+
+
 class SutError(TestbedError):
     """The system under test did not come up, died, does not answer, or was refused.
 

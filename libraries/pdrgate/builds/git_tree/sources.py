@@ -2,13 +2,12 @@
 
 The commit is fetched from its tree, whose git runs confined. It comes as a pack, of which our git computes the digest
 of each object: so the checkout matches the commit's digest, whatever the tree's files hold. Our repository has no
-configuration, no hooks and no filters but git's own.
+configuration, no hooks and no filters: a checkout has the commit's bytes, its links and its modes.
 """
 
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pdrgate.builds.git_tree.revision import Revision
-from pdrgate.builds.git_tree.tree_git import CLEAN_GIT, reason_of
+from pdrgate.builds.git_tree.tree_git import CLEAN_GIT
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT
 from pdrgate.this_process.child_environment import child_environment
@@ -25,10 +24,10 @@ from pdrgate.values.errors import StorageError
 _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.file.allow=always",
     "core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "core.fileMode=true", "core.ignoreCase=false",
-    "core.attributesFile=/dev/null", "core.sparseCheckout=false",
+    "core.attributesFile=/dev/null",
 )  # fmt: skip
-_ATTRIBUTES = "* -text !eol -ident -filter -working-tree-encoding\n"
-"""What comes before all other attributes, the tree's own among them: files are checked out as they were committed."""
+_AS_COMMITTED = "* -text -eol -ident -filter -working-tree-encoding\n"
+"""Attributes that come before those of a tree, a user and a machine: files have the bytes of the commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +56,13 @@ class Sources:
         self.checked_out.mkdir(exist_ok=True)
         if not self._repository.exists():
             self._git("init", "--quiet", "--bare", "--template=")
+        attributes = self._repository / "info/attributes"
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text(_AS_COMMITTED)
         kept = f"refs/kept/{revision.commit}"
         if self._run("rev-parse", "--verify", "--quiet", kept).returncode:
             self._fetch(revision, kept)
         index = self.folder / "index"
-        attributes = self._repository / "info/attributes"
-        if not attributes.exists() or attributes.read_text() != _ATTRIBUTES:
-            shutil.rmtree(self.checked_out)
-            self.checked_out.mkdir()
-            index.unlink(missing_ok=True)
-            attributes.parent.mkdir(exist_ok=True)
-            attributes.write_text(_ATTRIBUTES)
         # We have the lock: whoever left it is dead.
         index.with_name("index.lock").unlink(missing_ok=True)
         self._git(
@@ -94,15 +89,17 @@ class Sources:
         )  # fmt: skip
         if done.returncode:
             _check_room(self.folder, done.stderr)
-            remedy = revision.repository.partial() or "; is all of the commit there (git fsck)?"
-            reason = reason_of(done.stderr)
-            raise BuildError(f"{revision.text}: its sources cannot be had of the tree: {reason}{remedy}")
+            raise BuildError(
+                f"{revision.text}: its sources cannot be had of the tree (is all of the commit there, by git fsck?): "
+                f"{revision.repository.reason(done.stderr)}"
+            )
 
     def _git(self, *words: str, variables: Mapping[str, str] = MappingProxyType({}), held: tuple[int, ...] = ()) -> str:
         done = self._run(*words, variables=variables, held=held)
         if done.returncode:
+            lines = done.stderr.strip().splitlines() or ["no reason is given"]
             _check_room(self.folder, done.stderr)
-            raise BuildError(f"{self.folder}: `git {shlex.join(words[:2])}` failed: {reason_of(done.stderr)}")
+            raise BuildError(f"{self.folder}: `git {shlex.join(words[:2])}` failed: {lines[-1]}")
         return done.stdout.strip()
 
     def _run(

@@ -16,7 +16,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,14 +40,6 @@ class DoesNotCompileError(BuildError):
 
 _TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc", "perl": "perl"}
 _HEADERS = {"libelf.h": "libelf-dev", "openssl/opensslv.h": "libssl-dev"}
-_TOOLS_OF_OPTIONS = {
-    "DEBUG_INFO_BTF": ("pahole", "pahole or dwarves"), "KERNEL_LZ4": ("lz4", "lz4"), "KERNEL_ZSTD": ("zstd", "zstd"),
-    "KERNEL_XZ": ("xz", "xz-utils"), "KERNEL_LZMA": ("xz", "xz-utils"), "KERNEL_LZO": ("lzop", "lzop"),
-    "KERNEL_BZIP2": ("bzip2", "bzip2"), "MODULE_COMPRESS_ZSTD": ("zstd", "zstd"),
-    "MODULE_COMPRESS_XZ": ("xz", "xz-utils"), "MODULE_SIG": ("openssl", "openssl"),
-}  # fmt: skip
-"""Programs that a kernel with an option takes, and their packages."""
-_MOST_TOLD = 40
 _KEPT = 16
 """Builds that stay in the cache, each of about 60 MB, though more were not used for a day."""
 _LINES = 5
@@ -56,9 +48,9 @@ _DAY = 86_400.0
 _FIRST_ERROR = re.compile(
     r"^(?:\S+:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|\S+: error: .*)", re.M
 )
-_BEFORE_ERROR = re.compile(r"^(?! |make)\S.*(?=\n(?:(?! |make)\S.*\n)*make\S*: \*\*\* .*\] Error \d+$)", re.M)
-"""The first of the words that a program said right before make reports that it failed."""
-_LAST_RESORT = re.compile(r"^(?:make\S*: \*\*\* .*|.*\berror\b.*)", re.M | re.I)
+_LAST_RESORT = re.compile(r"^.*\berror\b.*", re.M | re.I)
+_STEP = re.compile(r"  [A-Z][\w+ ]{0,14} |make\S*: |.*\bwarning: ")
+"""What make says of a step that it begins, or of itself; and warnings."""
 _PARTS = {
     "vmlinuz": ("arch/x86/boot/bzImage", BZIMAGE), "System.map": ("System.map", TEXT), "config": (".config", TEXT),
 }  # fmt: skip
@@ -80,13 +72,9 @@ def built(
         MissingToolError: what compiles it is not installed.
         StorageError: the cache cannot be written.
     """
-    report = report or (lambda _: None)
-    configuration, lost = kernel_configuration(config).without_lost_files(
-        lambda file: revision.repository.asked("cat-file", "-e", f"{revision.commit}:{file}") is not None
-    )
+    configuration = kernel_configuration(config)
     confined = confines(f"{revision.tree}: to compile a kernel")
-    _check_tools(revision)
-    _check_tools_of_options(config, configuration)
+    _check_tools(revision, configuration)
     top = _own_folder(cache or cache_folder(), confined)
     place, kept = top / _line(revision), top / "builds" / _key(revision, configuration)
     if not kept.exists():
@@ -94,30 +82,15 @@ def built(
             folder.mkdir(exist_ok=True)
         with _alone(place, report) as lock:
             if not kept.exists():
-                _TreeBuild(place, lock, revision, configuration, report).make(kept)
+                _TreeBuild(place, lock, revision, configuration, report or (lambda _: None)).make(kept)
                 _forget(kept.parent, _KEPT)
                 _forget(top, _LINES)
     os.utime(kept)
-    if config is not None:
-        _report_differences(config, configuration, kept, lost, report)
+    if report is not None:
+        for made in kept.glob("boot/config-*"):
+            if lost := configuration.not_in(made.read_text(errors="replace")):
+                report(f"  {revision.name}: {lost}")
     return kept
-
-
-def _report_differences(
-    config: Path, configuration: KernelConfiguration, kept: Path, lost: Sequence[str], report: Report
-) -> None:
-    """Report where the kernel is not what a .config asks for."""
-    if lost:
-        report(f"  {config}: names files that the tree does not have, so they are left out: {', '.join(lost)}")
-    if configuration.asked.get("CONFIG_CC_IS_CLANG") == "y":
-        report(f"  {config}: was made for clang, and the kernel is compiled with gcc")
-    made = next((kept / "boot").glob("config-*")).read_text(errors="replace")
-    if dropped := configuration.dropped(made):
-        more = f" and {len(dropped) - _MOST_TOLD} more" if len(dropped) > _MOST_TOLD else ""
-        report(
-            f"  {config}: asks for options that the kernel does not have so, as their conditions are not met: "
-            f"{', '.join(dropped[:_MOST_TOLD])}{more}"
-        )
 
 
 def put_into(folder: Path, build: Path) -> None:
@@ -173,7 +146,10 @@ class _TreeBuild:
 
     def _make(self, making: Making, kept: Path) -> None:
         stamp = f"KBUILD_BUILD_TIMESTAMP={self._sources.time(self._revision)}"
-        making.configure(self._configuration, self._report, stamp)
+        configuration, lacking = self._configuration.with_files_of(self._sources.checked_out)
+        for sentence in lacking:
+            self._report(f"  {sentence}")
+        making.configure(configuration, self._report, stamp)
         modules = "CONFIG_MODULES=y" in making.text(".config")
         jobs = ("-j", str(len(os.sched_getaffinity(0))))
         making.make(self._report, *jobs, stamp, "bzImage", *(("modules",) if modules else ()))
@@ -194,9 +170,21 @@ class _TreeBuild:
         text = making.said()
         if "No space left on device" in text:
             raise StorageError(f"{self._place}: No space left on device for compiling; make room there")
-        found = _FIRST_ERROR.search(text) or _BEFORE_ERROR.search(text) or _LAST_RESORT.search(text)
-        error = re.sub(r"\S*/source/", "", found[0]) if found else "make failed without a word"
-        return f"{self._revision.name}: does not compile: {error.strip()}; all that make said is in {making.log}"
+        error = re.sub(r"\S*/source/", "", first_error(text)).strip()
+        return f"{self._revision.name}: does not compile: {error}; all that make said is in {making.log}"
+
+
+def first_error(said: str) -> str:
+    """The words of make's output that say why it failed: a compiler's first error, or what a program wrote just before
+    make gave up."""
+    if found := _FIRST_ERROR.search(said):
+        return found[0]
+    before: list[str] = []
+    for line in said.splitlines():
+        if line.startswith("make") and ": *** " in line:
+            return line if "No rule to make target" in line or not before else before[0]
+        before = [] if not line.strip() or _STEP.match(line) else [*before, line]
+    return found[0] if (found := _LAST_RESORT.search(said)) else "make failed without a word"
 
 
 def _line(revision: Revision) -> str:
@@ -216,24 +204,16 @@ def _key(revision: Revision, configuration: KernelConfiguration) -> str:
     return f"{revision.commit}-{hashlib.sha256(ingredients).hexdigest()}"
 
 
-def _check_tools(revision: Revision) -> None:
-    lacking = [package for tool, package in _TOOLS.items() if shutil.which(tool) is None]
+def _check_tools(revision: Revision, configuration: KernelConfiguration) -> None:
+    tools = _TOOLS | configuration.packages
+    lacking = [package for tool, package in tools.items() if shutil.which(tool) is None]
     lacking += [package for header, package in _HEADERS.items() if not Path("/usr/include", header).exists()]
     if lacking:
         raise MissingToolError(
             f"{revision.tree}: to compile a kernel, install what is missing: "
             f"{'./ci/bootstrap --compile, or: ' if FROM_CHECKOUT else ''}apt-get install {' '.join(lacking)}"
+            f"{' (in older releases pahole is in dwarves)' if 'pahole' in lacking else ''}"
         )
-
-
-def _check_tools_of_options(config: Path | None, configuration: KernelConfiguration) -> None:
-    """Raise MissingToolError for a program that an option takes: without it the kernel lacks the option, or fails."""
-    for option, (tool, package) in _TOOLS_OF_OPTIONS.items():
-        if configuration.asked.get(f"CONFIG_{option}") == "y" and shutil.which(tool) is None:
-            raise MissingToolError(
-                f"{config or 'the .config'}: CONFIG_{option}=y takes {tool}, which is missing: install the package "
-                f"{package}, or take the option out"
-            )
 
 
 def _own_folder(cache: Path, confined: bool) -> Path:

@@ -28,12 +28,7 @@ _SETTINGS = (
     "uploadpack.allowAnySHA1InWant=true", "pack.window=0", "pack.compression=1",
 )  # fmt: skip
 """Settings that hold whatever the tree's say; the tree may be somebody else's."""
-CLEAN_GIT = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_TERMINAL_PROMPT": "0",
-}
+CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
 """Variables of a git that reads no settings but those of a repository."""
 _OF_A_TREE = CLEAN_GIT | {"GIT_PROTOCOL": "version=2"}
 """Variables of a git that hands commits over. By an older protocol it hands over none that no branch leads to."""
@@ -41,12 +36,6 @@ _MOST_SAID = 64 << 20
 """Bytes that git may say."""
 _PATIENCE = 600.0
 """Seconds for an answer: the first look at a large history reads gigabytes."""
-_CONSEQUENCE = re.compile(
-    r"git upload-pack: |protocol error|aborting due to|hung up|early EOF|index-pack|make sure you have the correct"
-    r"|and the repository exists|could not read from remote|could not fetch",
-    re.IGNORECASE,
-)
-"""Lines that git says because of another one."""
 _DEEPEST = 5
 """Repositories that borrow objects of one another in a row, as git allows."""
 _LARGEST = 1 << 16
@@ -107,23 +96,32 @@ class Tree:
         """Output of git in the tree. Raises BuildError also if git fails."""
         done = self.run(*words)
         if done.returncode:
-            reason = reason_of(done.stderr.decode(errors="replace"))
-            raise BuildError(f"{self.top}: `git {shlex.join(words[:2])}` failed: {reason}{self.partial()}")
+            reason = self.reason(done.stderr.decode(errors="replace"))
+            raise BuildError(f"{self.top}: `git {shlex.join(words[:2])}` failed: {reason}")
         return done.stdout.decode(errors="replace").strip()
 
-    def asked(self, *words: str) -> str | None:
-        """Output of git in the tree; None if git says that there is no such thing."""
-        done = self.run(*words)
-        return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
-
-    def partial(self) -> str:
-        """A hint for a clone that left files with its remote, which git cannot fetch from within a sandbox."""
-        if not self.asked("config", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$"):
-            return ""
+    def reason(self, said: str) -> str:
+        """Why git failed: its last line; in a clone that left a part with its remote, the first one too, and a
+        remedy."""
+        lines = [line.strip() for line in said.splitlines() if line.strip()] or ["no reason is given"]
+        if not self.asked("config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"):
+            return lines[-1]
+        why = f" ({lines[0]})" if lines[0] != lines[-1] else ""
         return (
-            f"; the clone is partial, and pdrgate's git fetches nothing: git -C {self.top} fetch --refetch --no-filter "
-            "completes it"
+            f"{lines[-1]}{why}; the clone is partial, and to read it takes a network, a proxy or an agent that pdrgate "
+            "gives no tree's git: complete it with git fetch --refetch --no-filter"
         )
+
+    def asked(self, *words: str) -> str | None:
+        """Output of git in the tree; None if git says that there is no such thing.
+
+        Raises:
+            BuildError: as `run`, or it cannot be known of a partial clone.
+        """
+        done = self.run(*words)
+        if done.returncode and b"promisor remote" in done.stderr:
+            raise BuildError(f"{self.top}: {self.reason(done.stderr.decode(errors='replace'))}")
+        return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
 
     def _reader(self) -> User | None:
         """User that git runs as: the tree's owner, or nobody if that is root."""
@@ -161,14 +159,6 @@ class Tree:
             inside = any(place.is_relative_to(one) for one in found[:number])
             if place.is_dir() and not inside and (place == self.top or _may_be_borrowed(place, owner)):
                 yield place
-
-
-def reason_of(said: str) -> str:
-    """What git says of a failure, in one line: the first line that is no consequence of another, and the last one."""
-    lines = [line.strip().removeprefix("remote: ").strip() for line in said.splitlines()]
-    lines = [line for line in lines if line] or ["no reason is given"]
-    causes = [line for line in lines if not _CONSEQUENCE.search(line)]
-    return " … ".join(dict.fromkeys((*causes[:1], lines[-1])))
 
 
 def _may_be_borrowed(place: Path, owner: int) -> bool:

@@ -1,4 +1,7 @@
-"""xunit.xml, as CI servers read it: what a build fails is a failure, what testbed or tool do is an error."""
+"""JUnit's XML of a run, xunit.xml, as CI servers read it.
+
+What a build fails is a failure, what testbed or tool do is an error.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS
 
 XUNIT_FILE = "xunit.xml"
 LARGEST_XUNIT = 64 << 20
-"""Bytes of it."""
+"""Largest xunit.xml that is read, bytes."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 _FAULTS = tuple(word for word in Verdict if word.exit_code not in (EXIT_PASS, EXIT_FAIL))
@@ -27,7 +30,7 @@ _FAULTS = tuple(word for word in Verdict if word.exit_code not in (EXIT_PASS, EX
 
 def junit(result: RunResult) -> bytes:
     """The file's content of a run whose output.xml is not there any more: a test case per scenario."""
-    suite = ElementTree.Element("testsuite", name="pdrgate", skipped="0")
+    suite = ElementTree.Element("testsuite", name="pdrgate")
     cases: list[tuple[str, Verdict, str, ScenarioResult | None]] = [
         (one.origin.test or one.name, one.verdict, one.reason, one) for one in result.scenarios
     ]
@@ -36,6 +39,10 @@ def junit(result: RunResult) -> bytes:
         if verdict.exit_code != EXIT_PASS:
             ElementTree.SubElement(case, "failure", message=_xml(f"{verdict}: {reason}"))
         _tell(case, scenario)
+    for left in result.left_out:
+        case = ElementTree.SubElement(suite, "testcase", classname="pdrgate", name=_xml(left.path))
+        ElementTree.SubElement(case, "skipped", message=_xml(left.reason))
+    suite.set("skipped", str(len(result.left_out)))
     _count(suite)
     return _written(suite, result)
 
@@ -66,7 +73,7 @@ def retold(robots: bytes, result: RunResult) -> bytes:
 
 
 def suites_side_by_side(tests: Mapping[str, bytes], result: RunResult) -> bytes:
-    """The tests of several runs, each a suite called as its run; equal tests of two runs are told apart by it."""
+    """The tests of several runs, each a suite called as its run. Its name distinguishes equal tests of two runs."""
     whole = ElementTree.Element("testsuites")
     for place, own in tests.items():
         suite = ElementTree.fromstring(own)

@@ -24,7 +24,7 @@ from pdrgate.values.printable import printable
 
 _FILES = (
     "summary.html", "summary.md", "log.html", "report.html", "xunit.xml", "output.xml", "result.json", "merged.json",
-    "trials.jsonl", "allure-results", "plots",
+    "trials.jsonl", "allure-results", "plots", "paths",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from pdrgate.reports.tree import Cell, Column, Paragraph, Preformatted, Table
 from pdrgate.values.printable import printable, printable_lines
 
-_NO_BREAK, _BREAK = "\N{NO-BREAK SPACE}", "\N{ZERO WIDTH SPACE}"
+_NO_BREAK, _MAY_BREAK = "\N{NO-BREAK SPACE}", Markup("/<wbr>")
 
 
 def table_html(table: Table) -> str:
@@ -40,7 +40,7 @@ def _cell(cell: Cell, column: Column) -> Cell:
     mark = cell.mark.replace(" ", _NO_BREAK) + (f": {cell.why}" if cell.why else "")
     text = "\n".join(filter(None, (mark, cell.detailed)))
     breaks = column.wraps and (column.numeric or column.heads)
-    return replace(cell, text=text.replace("/", f"/{_BREAK}") if breaks else text)
+    return replace(cell, text=_MAY_BREAK.join(text.split("/")) if breaks else text)
 
 
 def rendered(template: str, **values: Any) -> str:

@@ -1,11 +1,15 @@
-"""summary.html: a run on one page that needs nothing else, no network and no script."""
+"""The page summary.html: a run on one page that needs no network and no script.
+
+The paths of a portfolio have a page each.
+"""
 
 from __future__ import annotations
 
 import base64
+import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -19,7 +23,7 @@ from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.headline import builds_compared, headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import evidence_tables
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import heading, is_portfolio, path_lines, paths_table
+from pdrgate.reports.words.path_table import heading, is_path, is_portfolio, path_lines, paths_table
 from pdrgate.reports.words.scenario_tree import else_seen, facts_table, facts_tables, scenario_parts
 from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -27,6 +31,13 @@ from pdrgate.results.verdict import by_gravity
 from pdrgate.values.printable import printable
 
 SUMMARY_FILE = "summary.html"
+PATHS_FOLDER, PLOTS_FOLDER = "paths", "plots"
+"""Folders beside the page: of the pages of paths, and of pictures."""
+_IN_FULL = 3
+"""Paths of a portfolio whose evidence stands on the page itself: the worst ones."""
+_FILES = ("log.html", "report.html", "result.json", "trials.jsonl", "summary.md", "xunit.xml")
+_OTHERS = re.compile(r"[^a-z0-9]+")
+_LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,7 @@ class _Section:
 
     scenario: ScenarioResult
     title: str
-    """Of a path its name; what it is set up with is told below."""
+    """Name of a path, or title of another scenario. What a path is set up with stands below it."""
     kernel: str
     beside: Sequence[str]
     """What must be known beside the verdict."""
@@ -50,18 +61,29 @@ class _Section:
     link: str
     """A link to the folder of its run, where runs were merged into the result."""
     pictures: Sequence[tuple[str, str]]
-    """Title and data of each."""
+    """Title and address of each."""
     chart: TrialChart | None
+    page: str = ""
+    """Address of a page with all of it; empty where all of it stands here."""
 
 
 def summary_page(
     result: RunResult, pictures: Mapping[int, Sequence[Picture]], charts: Sequence[TrialChart | None] = ()
 ) -> str:
     """The page; ``pictures`` by the number of their scenario, from 0, and ``charts`` of the trials of each, if any."""
-    sections = [
-        _section(scenario, pictures.get(number, ()), charts[number] if charts else None)
-        for number, scenario in sorted(enumerate(result.scenarios), key=lambda one: by_gravity(one[1].verdict))
-    ]
+    order = sorted(enumerate(result.scenarios), key=lambda one: by_gravity(one[1].verdict))
+    pages = _pages(result)
+    if pages:
+        worst = [line.number for line in path_lines(result) if not line.verdict.passes][:_IN_FULL]
+        sections = [_brief(result.scenarios[number], pages[number]) for number in worst]
+    else:
+        sections = [
+            _section(
+                scenario, charts[number] if charts else None,
+                [(one.title, _data(one.png)) for one in pictures.get(number, ())],
+            )
+            for number, scenario in order
+        ]  # fmt: skip
     environment = block_html(facts_table("", result.environment)) if result.environment else None
     touched = selection_table(result)
     told_all = result.selection is not None and result.verdict.passes
@@ -75,17 +97,64 @@ def summary_page(
         left_out=() if result.scenarios or told_all else left_out(headline(result), result.reason),
         builds=" against ".join(builds_compared(result)),
         sections=sections,
-        paths=[_paths(result, passing=one) for one in (False, True)] if is_portfolio(result) else (),
+        paths=[_paths(result, pages, passing=one) for one in (False, True)] if is_portfolio(result) else (),
         shared=[printable(told) for told in said_of_paths(result)],
         shapes=shapes(),
         trial_head=HEAD,
         environment=environment,
+        files=_FILES,
         began=_moment(result.started),
         ended=_moment(result.finished),
     )
 
 
-def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: TrialChart | None) -> _Section:
+def path_pages(
+    result: RunResult, pictures: Mapping[int, Sequence[Picture]], charts: Sequence[TrialChart | None] = ()
+) -> Iterator[tuple[str, str]]:
+    """Pages of the paths of a portfolio: the address of each from the run's folder, and its HTML; else none.
+
+    Args:
+        pictures: by the number of their scenario, from 0; the pages show them from `PLOTS_FOLDER`.
+        charts: of the trials of each scenario, if any.
+    """
+    builds = " against ".join(builds_compared(result))
+    for number, page in _pages(result).items():
+        shown = [(one.title, quote(f"../{PLOTS_FOLDER}/{one.name}.png")) for one in pictures.get(number, ())]
+        scenario = result.scenarios[number]
+        # Packets of counted trials come at once: neither their loads nor their losses say anything.
+        chart = charts[number] if charts and not is_path(scenario) else None
+        section = _section(scenario, chart, shown, above="../")
+        yield page, rendered(
+            "path.html.j2", run=result, section=section, sections=[section], builds=builds, shapes=shapes(),
+            trial_head=HEAD, number=1,
+        )  # fmt: skip
+
+
+def _pages(result: RunResult) -> dict[int, str]:
+    """Addresses of the pages of paths by the number of their scenario; empty for a run that is no portfolio."""
+    if not is_portfolio(result):
+        return {}
+    addresses: dict[int, str] = {}
+    taken: set[str] = set()
+    for number, scenario in enumerate(result.scenarios):
+        name = _OTHERS.sub("-", heading(scenario).lower()).strip("-")[:_LONGEST_NAME] or "path"
+        if name in taken:
+            name = f"{name}-{number + 1}"
+        taken.add(name)
+        addresses[number] = f"{PATHS_FOLDER}/{name}.html"
+    return addresses
+
+
+def _brief(scenario: ScenarioResult, page: str) -> _Section:
+    """A path with what its verdict rests on; the rest has a page of its own."""
+    parts = list(scenario_parts(scenario))
+    details = [block_html(block) for part in parts for block in part.brief]
+    return replace(_section(scenario, None, ()), details=details, facts=(), page=page)
+
+
+def _section(
+    scenario: ScenarioResult, chart: TrialChart | None, pictures: Sequence[tuple[str, str]], *, above: str = "./"
+) -> _Section:
     parts = list(scenario_parts(scenario))
     return _Section(
         scenario=scenario,
@@ -98,14 +167,18 @@ def _section(scenario: ScenarioResult, pictures: Sequence[Picture], chart: Trial
         measurands=measurands_html(scenario),
         details=[*map(block_html, evidence_tables(scenario)), *whole_html(parts), *further_html(parts)],
         facts=[*map(block_html, facts_tables(scenario))],
-        link=quote(f"./{scenario.origin.run}"),
-        pictures=[(one.title, base64.b64encode(one.png).decode()) for one in pictures],
+        link=quote(f"{above}{scenario.origin.run}"),
+        pictures=pictures,
         chart=chart,
     )
 
 
-def _paths(result: RunResult, *, passing: bool) -> Markup:
-    table = paths_table([one for one in path_lines(result) if one.verdict.passes is passing], result)
+def _data(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def _paths(result: RunResult, pages: Mapping[int, str], *, passing: bool) -> Markup:
+    table = paths_table([one for one in path_lines(result) if one.verdict.passes is passing], result, pages)
     return block_html(table) if table.rows else Markup()
 
 

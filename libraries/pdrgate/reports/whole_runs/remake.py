@@ -23,7 +23,7 @@ from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.pages.overview import STATISTICS, Overview, overview
 from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures
-from pdrgate.reports.pages.summary import SUMMARY_FILE, summary_page
+from pdrgate.reports.pages.summary import PLOTS_FOLDER, SUMMARY_FILE, path_pages, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.robots_output import disarm
 from pdrgate.results.model import RunResult
@@ -31,7 +31,6 @@ from pdrgate.stability import read_trials
 from pdrgate.this_process.no_follow import read_no_follow
 from pdrgate.values.errors import DataError
 
-PLOTS_FOLDER = "plots"
 _LARGEST_OUTPUT = 512 << 20
 """Bytes of Robot's output.xml."""
 _OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", XUNIT_FILE
@@ -108,6 +107,8 @@ def make_summaries(
         for picture in found:
             yield write_whole(folder / PLOTS_FOLDER / f"{picture.name}.png", picture.png, durable=False)
     charts = [trial_chart(one, trials.get(one.origin.run, ())) for one in result.scenarios]
+    for name, page in path_pages(result, drawn, charts):
+        yield write_whole(folder / name, page.encode(), durable=False)
     yield write_whole(folder / SUMMARY_FILE, summary_page(result, drawn, charts).encode(), durable=False)
     yield write_whole(folder / MARKDOWN_FILE, run_markdown(result, pipeline().pages).encode(), durable=False)
     return drawn

@@ -17,6 +17,8 @@
  *   element MAP KEY VALUE		an element, of a per-CPU map on each CPU
  *   program MAP KEY VALUE OFFSET NAME	the same, with the descriptor of a program of the object at OFFSET
  *   tcx DIRECTION IFINDEX		a link of tcx, ingress or egress, which FOLDER keeps as `tcx-IFINDEX`
+ *   link PATH				a link to what PATH is, a cgroup or a network namespace, kept as `link-there`
+ *   netfilter FAMILY HOOK		a link to a hook of netfilter by their numbers, kept as `link-netfilter`
  *
  * The object's other programs are left out, for they need not load here, but for those that an order names. Where the
  * chosen one does not load without them, as with tail calls into a table that the object fills itself, all are loaded.
@@ -36,12 +38,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #define STATISTICS 4	/* BPF_LOG_STATS */
 #define TCX_INGRESS 46	/* enum bpf_attach_type as of Linux 6.6: the headers may be older */
 #define TCX_EGRESS 47
+#define NETFILTER 45	/* the same as of Linux 6.4 */
+#define NETFILTER_PROGRAM 32	/* enum bpf_prog_type */
 #define MOST_AT_A_PORT 64
 
 /* The static libelf 0.192, Debian 13's, names two functions that it lacks (sourceware.org, bug 32293). Both are for a tree
@@ -309,13 +314,57 @@ static int linked(int program, const char *folder, const char *direction, const 
 	return wrong("tcx", direction, why);
 }
 
-static int attached(int program, const char *folder, FILE *orders)
+/* Keep a link, which is its descriptor or negative, until its pin goes. */
+static int kept(int link, const char *folder, const char *name, const char *where)
+{
+	char pin[4096];
+
+	snprintf(pin, sizeof(pin), "%s/link-%s", folder, name);
+	if (link < 0 || bpf_obj_pin(link, pin))
+		return wrong("link", where, strerror(errno));
+	close(link);
+	return 0;
+}
+
+/* Attach the program to the cgroup or the network namespace that a path leads to. */
+static int linked_to(int program, enum bpf_attach_type type, const char *folder, const char *path)
+{
+	int there = open(path, O_RDONLY | O_CLOEXEC), done;
+
+	if (there < 0)
+		return wrong("link", path, strerror(errno));
+	done = kept(bpf_link_create(program, there, type, NULL), folder, "there", path);
+	close(there);
+	return done;
+}
+
+/* Attach the program to a hook of netfilter, for which the headers may be too old. */
+static int linked_to_netfilter(int program, const char *folder, const char *family, const char *hook)
+{
+	struct {
+		unsigned int program, target, type, flags, family, hook;
+		int priority;
+		unsigned int more;
+	} asked = { .program = program, .type = NETFILTER, .family = atoi(family), .hook = atoi(hook) };
+
+	return kept(syscall(SYS_bpf, BPF_LINK_CREATE, &asked, sizeof(asked)), folder, "netfilter", "netfilter");
+}
+
+static int attached(int program, enum bpf_attach_type type, const char *folder, FILE *orders)
 {
 	char *words[8];
 
 	from_start(orders);
 	while (ordered(orders, "tcx", words, 8) == 3)
 		if (linked(program, folder, words[1], words[2]))
+			return -1;
+	from_start(orders);
+	while (ordered(orders, "link", words, 8) == 2)
+		if (linked_to(program, type, folder, words[1]))
+			return -1;
+	from_start(orders);
+	while (ordered(orders, "netfilter", words, 8) == 3)
+		if (linked_to_netfilter(program, folder, words[1], words[2]))
 			return -1;
 	return 0;
 }
@@ -326,8 +375,12 @@ static int made(struct bpf_program *program, const char *kind)
 	enum bpf_attach_type attach;
 	enum bpf_prog_type type;
 
-	if (libbpf_prog_type_by_name(kind, &type, &attach))
+	if (!strcmp(kind, "netfilter")) {	/* libbpf knows it from 1.2 on */
+		type = NETFILTER_PROGRAM;
+		attach = NETFILTER;
+	} else if (libbpf_prog_type_by_name(kind, &type, &attach)) {
 		return wrong("kind of program", kind, "libbpf does not know it");
+	}
 	bpf_program__set_type(program, type);
 	bpf_program__set_expected_attach_type(program, attach);
 	return 0;
@@ -558,7 +611,8 @@ int main(int argc, char **argv)
 		perror(pin);
 		return 1;
 	}
-	if (attached(asked.function ? asked.dispatcher : fd, argv[3], asked.orders))
+	if (attached(asked.function ? asked.dispatcher : fd,
+		     bpf_program__expected_attach_type(program_of(object, &asked)), argv[3], asked.orders))
 		return NOT_ATTACHED;
 	return report(object, fd, dispatcher);
 }

@@ -16,14 +16,14 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.guests.guest import GuestError
-from pdrgate.hosts.host import HostError
+from pdrgate.hosts.host import NOT_FOUND, CommandError, HostError
 from pdrgate.measurands.counted.cost import with_pair_beside
 from pdrgate.record.trial import Trial
 from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
-from pdrgate.values.errors import PdrGateError, SutError, TestbedError
+from pdrgate.values.errors import PdrGateError, SutError, TestbedError, ToolError
 
 
 class LivingBoots(KnownBuilds):
@@ -31,7 +31,7 @@ class LivingBoots(KnownBuilds):
 
     Args:
         counted: what each of them is asked.
-        told: gets each trial, and whether it is one of the run that is resumed.
+        on_trial: gets each trial, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
         test: long name of the test that asks.
         keeps_code: whether what the first guests run is all that the scenario runs, and is kept.
@@ -44,7 +44,7 @@ class LivingBoots(KnownBuilds):
         suts: LivingSuts,
         counted: LivingCount,
         *,
-        told: Callable[[Trial, bool], None],
+        on_trial: Callable[[Trial, bool], None],
         known: Callable[[Mapping[str, str]], None],
         test: str = "",
         keeps_code: bool = False,
@@ -55,7 +55,7 @@ class LivingBoots(KnownBuilds):
         self._scenario = scenario
         self._suts = suts
         self._counted = counted
-        self._told = told
+        self._on_trial = on_trial
         self._test = test
         self._keeps_code = keeps_code
 
@@ -102,15 +102,21 @@ class LivingBoots(KnownBuilds):
         (side, number), build = one, self._suts.builds[one[0]]
         identity = Identity(side, build.label, number, "", build.program, build.planted, self._test)
         return PreparedSut(
-            self._session, self._scenario, testbed, identity, told=self._told, introduce=one == (SIDES[0], 1),
+            self._session, self._scenario, testbed, identity, on_trial=self._on_trial, introduce=one == (SIDES[0], 1),
             known=self._suts.known[one],
         )  # fmt: skip
 
     def _set_up(self, suts: Mapping[OfPair, PreparedSut]) -> None:
-        """Set all of them up. Where no boot of either build can be, no build is to blame. Raises BootError."""
+        """Set all of them up. Where no boot of either build can be, no build is to blame, nor where a tool is missing.
+
+        Raises BootError.
+        """
         failed = self._failed(suts, self._suts.codes.set_up)
         refused = [one.error for one in failed if isinstance(one.error, BpfRefusedError)]
-        if len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
+        lacking = [one.error for one in failed if is_a_tools(one.error)]
+        if lacking:
+            self.failure = Judgement(Verdict.ERROR, str(lacking[0]))
+        elif len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
             self.unable = f"neither build can: {failed[0].error}"
             self.failure = Judgement(Verdict.ERROR, self.unable)
         elif refused and all(one.side == "candidate" for one in failed):
@@ -163,7 +169,7 @@ class LivingBoots(KnownBuilds):
             build = self._suts.builds[side].label
             self.failure = Judgement(
                 Verdict.UNSTABLE,
-                f"boot {number} of the {side} {build} does not tell its {first}: {self._counted.untold(made)}",
+                f"boot {number} of the {side} {build} does not tell its {first}: {self._counted.why_missing(made)}",
             )
         return BootResult(
             side=side, pair=number, boot=sut.boot_id, kernel=sut.environment.kernel_release or "unknown",
@@ -177,6 +183,13 @@ class LivingBoots(KnownBuilds):
         except PdrGateError as error:
             self._session.observer.said(str(error))
             self._suts.lost(side, number)
+
+
+def is_a_tools(error: TestbedError) -> bool:
+    """Whether a program is missing, or did not do what it is for: neither kernel refused anything."""
+    return isinstance(error, ToolError) or (
+        isinstance(error, CommandError) and error.completed.exit_code == NOT_FOUND
+    )  # fmt: skip
 
 
 def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgement:
