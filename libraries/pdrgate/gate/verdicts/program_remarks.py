@@ -17,7 +17,7 @@ from pdrgate.results.verdict import PROGRAMS_DIFFER
 _SAME = 0.5
 """Instructions per packet by which equal code differs at most."""
 _LOST = 0.01
-"""Share of its packets that a trial may lose whose packets tell what became of them all."""
+"""Share of its packets that a trial may lose that stands for all of them."""
 
 
 def program_remarks(
