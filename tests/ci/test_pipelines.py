@@ -72,7 +72,7 @@ exit "$CODE"
 _BUILD = """import sys
 from pdrgate.__main__ import begin
 from pdrgate.builds.git_tree import tree_build
-tree_build._check_tools = lambda revision: None
+tree_build._check_tools = lambda revision, configuration: None
 sys.exit(begin())"""
 """The command, for a tree that needs no more than a compiler."""
 _HEADLINE = """import json, sys

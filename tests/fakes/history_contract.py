@@ -294,8 +294,8 @@ class HistoryContract:
             assert points(connection, FINGERPRINT | {"testbed": "rack"}) == ()
             listed = all_series(connection, Wanted(scenario="ipv6*"))
             assert ListedSeries(
-                digest=series(FINGERPRINT), scenario=FINGERPRINT["scenario"], testbed="local-netns", measurand="PDR",
-                unit=pdr().unit, better="higher", points=3,
+                digest=series(FINGERPRINT), scenario=FINGERPRINT["scenario"], title="IPv6 routing",
+                testbed="local-netns", measurand="PDR", unit=pdr().unit, better="higher", points=3,
             ) in listed  # fmt: skip
             assert sorted(one.points for one in listed) == [1, 3]
             assert points(connection, series(FINGERPRINT)) == found

@@ -173,7 +173,7 @@ def test_a_program_replaces_a_function_of_the_dispatcher_that_ports_run(shared_t
                 trial = generator.trial(LOAD, DURATION, Frames(6))
                 assert (program, trial.forwarded) == (program, trial.offered if passes else 0)
                 told = path.explain(generator.sample(Frames(6)))
-                assert told == f"given such a packet, the program returns {'XDP_PASS' if passes else 'XDP_DROP'}"
+                assert str(told) == f"given such a packet, the program returns {'XDP_PASS' if passes else 'XDP_DROP'}"
                 assert path.load_cost()["verified"] == 2
             finally:
                 assert path.restore() == []

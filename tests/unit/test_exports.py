@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import subprocess
+import sys
 from importlib import resources
 
 import pytest
@@ -18,7 +20,7 @@ from pdrgate.measurands import DESCRIPTIONS
 from pdrgate.reports.ci.exports import EXPORTS, exported
 from pdrgate.reports.ci.exports.benchstat import go_benchmarks
 from pdrgate.reports.ci.exports.openmetrics import open_metrics
-from pdrgate.results.model import MeasurandResult, RunResult
+from pdrgate.results.model import LeftOutPath, MeasurandResult, RunResult
 from pdrgate.results.verdict import Verdict
 
 COST = MeasurandResult(
@@ -128,3 +130,52 @@ def test_each_metric_of_the_grafana_dashboard_is_one_that_is_exported() -> None:
     assert used <= labels
     places = [panel["gridPos"] for panel in dashboard["panels"]]
     assert all(place["x"] + place["w"] <= 24 for place in places)
+
+
+# --- KTAP ---
+
+RESULT_LINE = re.compile(r"(ok|not ok) (\d+) [^#\n]+?( # SKIP [^#\n]+)?")
+
+
+@pytest.mark.parametrize("made", [two_builds, hostile])
+def test_ktap_has_its_version_its_plan_and_a_numbered_line_for_each_scenario(made) -> None:
+    version, plan, *lines = exported("ktap", made()).splitlines()
+    assert (version, plan) == ("KTAP version 1", f"1..{len(made().scenarios)}")
+    results = [line for line in lines if not line.startswith("# ")]
+    assert [int(RESULT_LINE.fullmatch(line)[2]) for line in results] == [*range(1, len(results) + 1)]
+    assert len(results) == len(made().scenarios)
+
+
+def test_ktap_says_what_failed_and_why_before_its_line() -> None:
+    told = exported("ktap", two_builds()).splitlines()
+    assert told[-1].startswith("not ok 1 IPv6 routing")
+    assert told[-2].startswith("# REGRESSION: ")
+
+
+def test_a_path_that_was_left_out_is_skipped_with_its_reason() -> None:
+    run = dataclasses.replace(
+        result(compared()), left_out=(LeftOutPath(path="TCP With Loss", reason="no netem # here"),)
+    )
+    assert exported("ktap", run).splitlines()[-1] == "ok 2 TCP With Loss # SKIP no netem here"
+    (passed, skipped) = json.loads(exported("kcidb", run))["tests"]
+    assert (passed["status"], skipped["status"], skipped["path"]) == ("PASS", "SKIP", "pdrgate.tcp_with_loss")
+
+
+# --- KCIDB ---
+
+_CHECK = "import json, sys; from kcidb_io.schema import V5_3; V5_3.validate(json.load(sys.stdin))"
+
+
+@pytest.mark.parametrize("made", [two_builds, hostile, lambda: result(scenario())])
+def test_kernel_cis_own_library_takes_what_is_written_for_it(made) -> None:
+    """It is GPL-2.0-or-later, so it runs in a process of its own."""
+    told = exported("kcidb", made())
+    subprocess.run((sys.executable, "-c", _CHECK), input=told, text=True, check=True, capture_output=True)
+
+
+def test_kcidb_has_the_commit_the_status_and_what_a_packet_costs() -> None:
+    told = json.loads(exported("kcidb", dataclasses.replace(two_builds(), commit="a" * 40)))
+    (checkout,), (build,), (test,) = told["checkouts"], told["builds"], told["tests"]
+    assert (checkout["git_commit_hash"], build["checkout_id"]) == ("a" * 40, checkout["id"])
+    assert (test["build_id"], test["status"]) == (build["id"], "FAIL")
+    assert test["number"] == {"value": 5768.0, "unit": "instructions/packet"}

@@ -6,9 +6,12 @@ import dataclasses
 import json
 import math
 import random
+import re
 import shlex
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flat_values import changed
@@ -17,6 +20,7 @@ from markdown_it import MarkdownIt
 
 from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, write_result
+from pdrgate.reports.pages.trend_matrix import series_of_matrix, trend_matrix
 from pdrgate.reports.pages.trend_page import trend_page
 from pdrgate.reports.words.trend_lines import trend_lines, trend_markdown
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, RunResult, ScenarioResult, SideResult
@@ -267,7 +271,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_startendtag(tag, attrs)
-        if tag not in ("meta", "br", "input"):
+        if tag not in ("meta", "br", "input", "wbr"):
             self._open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -414,3 +418,64 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["trend", str(folder), "--page", str(tmp_path / "trend.html")]) == 0
     assert capsys.readouterr().out == ""
     assert "No level moved" in (tmp_path / "trend.html").read_text()
+
+
+# --- The matrix ---
+
+
+def made(title: str, values: Sequence[float], measurand: str = "cost", **changes: Any) -> Series:
+    points = tuple(
+        Point(build=f"linux-7.{number}", time=86400.0 * number, value=value, verdict=Verdict.PASS, run=f"r{number}")
+        for number, value in enumerate(values)
+    )
+    return Series(
+        scenario=title.lower(), title=title, testbed="vm", fingerprint="f", measurand=measurand,
+        unit="instructions/packet", better="lower", points=changes.get("points", points),
+    )  # fmt: skip
+
+
+def test_matrix_has_a_row_for_each_path_the_worst_first_and_a_cell_for_each_run() -> None:
+    all_series = [
+        made("NAT", (1000, 1000, 1001)),
+        made("A Bridge", (1000, 1030, 1060)),
+        made("WireGuard", (1000, 990, 980)),
+    ]
+    matrix = trend_matrix(all_series, {("nat", "vm", "f"): "#path-2"})
+    assert matrix is not None
+    assert [(row.name, row.latest, row.link) for row in matrix.rows] == [
+        ("A Bridge", "+6.0%", ""), ("NAT", "+0.1%", "#path-2"), ("WireGuard", "-2.0%", "")
+    ]  # fmt: skip
+    assert [[cell.tone for cell in row.cells] for row in matrix.rows] == [
+        ["same", "worse-3", "worse-4"], ["same", "same", "same"], ["same", "better-2", "better-3"]
+    ]  # fmt: skip
+    assert matrix.rows[0].cells[2].title == "linux-7.2, 1970-01-03: 1060; +6.0%; +2.9% at once"
+
+
+def test_matrix_marks_regressions_and_what_counts_for_nothing() -> None:
+    nat = made("NAT", (1000, 1030, 500))
+    verdicts = (Verdict.PASS, Verdict.REGRESSION, Verdict.DISTURBED)
+    points = tuple(dataclasses.replace(one, verdict=verdict) for one, verdict in zip(nat.points, verdicts, strict=True))
+    matrix = trend_matrix([dataclasses.replace(nat, points=points), made("A Bridge", (1000,))], {})
+    assert matrix is not None
+    rows = {row.name: [cell.tone for cell in row.cells] for row in matrix.rows}
+    assert rows == {"NAT": ["same", "worse-3 red", "out"], "A Bridge": ["same", "", ""]}
+
+
+def test_matrix_is_of_the_cost_where_a_path_has_several_measurands() -> None:
+    both = [made("NAT", (9, 9), "calls"), made("NAT", (1000, 1100)), made("A Bridge", (5, 5), "calls")]
+    assert [one.measurand for one in series_of_matrix(both)] == ["cost", "calls"]
+
+
+def test_one_path_or_one_run_has_no_matrix() -> None:
+    assert trend_matrix([made("NAT", (1, 2, 3))], {}) is None
+    assert trend_matrix([made("NAT", (1,)), made("A Bridge", (1,))], {}) is None
+
+
+def test_page_of_many_paths_draws_what_the_matrix_shows_and_what_moved() -> None:
+    paths = [made(f"Path {number}", (1000.0, 1000.0)) for number in range(20)]
+    calls = [made(f"Path {number}", (10.0, 10.0), "calls") for number in range(20)]
+    page = trend_page([*paths, *calls], (), 2)
+    assert (page.count("<figure>"), "of which 20 are drawn" in page) == (20, True)
+    links = set(re.findall(r'href="(#path-\d+)"', page))
+    assert len(links) == 20
+    assert all(f'id="{link[1:]}"' in page for link in links)

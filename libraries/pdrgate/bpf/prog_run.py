@@ -120,6 +120,19 @@ def verdict_name(kind: ProgramKind, verdict: int) -> str:
     return _VERDICTS.get(kind, {}).get(verdict, str(verdict))
 
 
+_PASSED = (
+    "for the kernel's router behind the program add --scenario path-ipv{0}-routing, to count what it passes add "
+    "--set fate=passed"
+)
+_DROPPED = "to count what it drops add --set fate=dropped"
+_REMEDIES = {
+    "XDP_PASS": _PASSED, "TC_ACT_OK": _PASSED, "TC_ACT_UNSPEC": _PASSED, "XDP_DROP": _DROPPED, "TC_ACT_SHOT": _DROPPED,
+    "XDP_TX": "to count what it sends back add --set fate=returned",
+    "XDP_ABORTED": "the program failed: look at what it does with such a packet",
+}  # fmt: skip
+"""Options with which packets count that a program answers so."""
+
+
 def refusal_in_words(number: int) -> str:
     """Why a kernel did not run a program on a packet, by its errno."""
     return "it runs no programs of this kind so" if number == _NOT_SUPPORTED else os.strerror(number)
@@ -135,6 +148,14 @@ class PacketOutcome:
     """The packet as it left it."""
     empty: tuple[str, ...]
     """Its maps that have no element, by their names."""
+
+    def remedy(self, family: int) -> str:
+        """Options with which such packets count, ready for a command line; empty where there are none.
+
+        Args:
+            family: IP version of the packets.
+        """
+        return _REMEDIES.get(self.verdict, "").format(family)
 
     def __str__(self) -> str:
         sentence = f"given such a packet, the program returns {self.verdict}"

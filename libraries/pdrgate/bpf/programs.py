@@ -43,7 +43,7 @@ mount --bind "$1" /sys/fs/bpf || exit 125
 shift
 exec "$@"
 """
-_END_LINKS = 'for pin in "$1"/link-*; do [ ! -e "$pin" ] || bpftool link detach pinned "$pin" || exit; done'
+_END_LINKS = 'for pin in "$1"/tcx-* "$1"/link-*; do [ ! -e "$pin" ] || bpftool link detach pinned "$pin" || exit; done'
 _NOT_STARTED = (125, 126, 127)
 """Exit codes of what never came to load anything."""
 _NOT_ATTACHED = 3

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 HookKind = Literal["cgroup_skb", "cgroup", "sock_ops", "sk_lookup", "flow_dissector", "netfilter"]
-Place = Literal["cgroup", "netns", "netfilter"]
+LinkedTo = Literal["cgroup", "netns", "netfilter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Hook:
     """A hook that a program's section names."""
 
     kind: HookKind
-    place: Place
+    place: LinkedTo
     """What the link leads to."""
     path: str = ""
     """Tag of the path whose packets call it; empty where none of pdrgate's own does for each packet."""
@@ -32,7 +32,7 @@ _HOOKS: Mapping[str, Hook] = {
     "sockops": Hook("sock_ops", "cgroup", _CONNECTIONS),
     "sk_lookup": Hook("sk_lookup", "netns", _IN),
     "flow_dissector": Hook("flow_dissector", "netns", "path-vxlan"),
-    "netfilter": Hook("netfilter", "netfilter", "ipv6"),
+    "netfilter": Hook("netfilter", "netfilter", "path-ipv6-routing"),
     "cgroup/sock_release": Hook("cgroup", "cgroup", _CONNECTIONS),
 }
 _SELDOM = Hook("cgroup", "cgroup")

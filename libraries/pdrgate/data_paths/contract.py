@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from typing import Literal, Protocol
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.bpf.programs import LoadedProgram
 from pdrgate.hosts.host import Host
 from pdrgate.traffic.closed_loop import ClosedLoop
@@ -120,7 +121,7 @@ class DataPath(Protocol):
 
     @property
     def by_kernel(self) -> bool:
-        """Whether the kernel's own router forwards, so that its counters of forwarded packets tell."""
+        """Whether the kernel's own router forwards, so that its counters of forwarded packets show what got through."""
 
     @property
     def arrivals(self) -> Arrivals | None:
@@ -149,20 +150,21 @@ class DataPath(Protocol):
         ``memory`` of its maps; nothing where it runs none. Known once it is applied.
         """
 
-    def explain(self, packet: bytes) -> str:
-        """Why such a packet of forward traffic does not come back, as far as a program of the user's own tells; else
-        empty.
-        """
+    def explain(self, packet: bytes) -> PacketOutcome | None:
+        """What a program of the user's own makes of such a packet of forward traffic; None where nobody can say."""
 
     @property
     def of_user(self) -> bool:
-        """Whether a program of the user's own forwards: it may do otherwise, which only another build of it tells."""
+        """Whether a program of the user's own forwards.
+
+        Its frames need not be a router's. Only those of another build of it show what they should be.
+        """
 
     def apply(self, hops: Sequence[Hop]) -> None:
         """Set the path up on every hop, then read it back.
 
         Raises:
-            TestbedError: a hop refuses, or does not forward as it was told.
+            TestbedError: a hop refuses, or does not forward as it was set up to.
         """
 
     def restore(self) -> list[str]:

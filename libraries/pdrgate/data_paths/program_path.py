@@ -1,7 +1,7 @@
 """What data paths by eBPF programs have in common, and programs in the way of any other path.
 
 Where a program forwards, the kernel's own routing lies below it. So a program may ask the FIB, and what it lets pass is
-forwarded all the same. Whether the programs carry the traffic is therefore told by counters only: their own, and the
+forwarded all the same. Therefore only counters show whether the programs carry the traffic: their own counters, and the
 kernel's, which must not count.
 """
 
@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
 from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
@@ -59,8 +60,8 @@ class ProgramPath(SteppedPath):
     def load_cost(self) -> Mapping[str, int]:
         return self._sent.load_cost
 
-    def explain(self, packet: bytes) -> str:
-        return verdict_on(self._hops[0], self._program, packet) if self._program and self._hops else ""
+    def explain(self, packet: bytes) -> PacketOutcome | None:
+        return verdict_on(self._hops[0], self._program, packet) if self._program and self._hops else None
 
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
         build = self._program or own_build(self._own)
@@ -136,9 +137,9 @@ class ProgramBefore:
     def load_cost(self) -> Mapping[str, int]:
         return self._sent.load_cost
 
-    def explain(self, packet: bytes) -> str:
+    def explain(self, packet: bytes) -> PacketOutcome | None:
         at_ports = self._build.kind in ("xdp", "tc")
-        return verdict_on(self._hops[0], self._build, packet) if self._hops and at_ports else ""
+        return verdict_on(self._hops[0], self._build, packet) if self._hops and at_ports else None
 
     def apply(self, hops: Sequence[Hop]) -> None:
         self._hops = tuple(hops)
@@ -148,13 +149,13 @@ class ProgramBefore:
             step.apply()
 
     def restore(self) -> list[str]:
-        told: list[str] = []
+        sentences: list[str] = []
         while self._steps:
             try:
-                told += self._steps.pop().undo()
+                sentences += self._steps.pop().undo()
             except TestbedError as error:
-                told.append(str(error))
-        return told + self._path.restore()
+                sentences.append(str(error))
+        return sentences + self._path.restore()
 
     def _programs(self, hops: Sequence[Hop]) -> Sequence[Step]:
         if self._build.kind == "xdp":
@@ -178,5 +179,5 @@ class ProgramBefore:
 
 
 def set_up_with(build: BpfBuild | None) -> dict[str, str]:
-    """What tells results apart by what a program was set up with; nothing where that is nothing."""
+    """Entry that distinguishes results by what a program was set up with; empty where that is nothing."""
     return {"program_setup": build.setup_digest[:16]} if build is not None and build.setup_digest else {}

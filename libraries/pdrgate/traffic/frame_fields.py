@@ -26,6 +26,9 @@ _COVERED = frozenset(
 )
 """Fields that a UDP checksum covers."""
 _BYTES_A_LINE = 16
+_IP_NAMES = {_IPV4: "IPv4", _IPV6: "IPv6"}
+_PROTOCOLS = {"1": "ICMP", "6": "TCP", "17": "UDP", "47": "GRE", "50": "ESP", "58": "ICMPv6", "132": "SCTP"}
+"""Names of protocols by their numbers (IANA, Protocol Numbers)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,18 @@ def frame_in_words(frame: bytes) -> str:
     """All fields in words, on one line."""
     fields_in_words = ", ".join(f"{field.name} {field.text(frame)}" for field in fields(frame))
     return f"{len(frame)} bytes: {fields_in_words}"
+
+
+def packet_in_words(frame: bytes) -> str:
+    """Protocols, destination and port in words: ``UDP over IPv6 to 2001:2:0:1::, port 53``."""
+    values = {field.name: field.text(frame) for field in fields(frame)}
+    kind, _ = network_layer(frame)
+    if kind not in _IP_NAMES:
+        return f"a frame of EtherType 0x{kind:04x}"
+    number = values.get("protocol") or values.get("header after the routing header") or values.get("next header", "")
+    protocol = _PROTOCOLS.get(number, f"protocol {number}")
+    port = f", port {values['destination port']}" if "destination port" in values else ""
+    return f"{protocol} over {_IP_NAMES[kind]} to {values.get('destination address', 'nowhere')}{port}"
 
 
 def _fields(frame: bytes) -> Iterator[Field]:

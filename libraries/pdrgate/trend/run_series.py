@@ -40,7 +40,7 @@ def series_of(results: Iterable[RunResult]) -> tuple[Series, ...]:
                     measurand.name,
                 )
                 so_far = found.get(key) or Series(
-                    scenario=key.scenario, title=scenario.title, testbed=key.testbed, fingerprint=key.fingerprint,
+                    scenario=key.scenario, title=scenario.label, testbed=key.testbed, fingerprint=key.fingerprint,
                     measurand=key.measurand, unit=measurand.unit, better=measurand.better, points=(),
                 )  # fmt: skip
                 found[key] = replace(so_far, points=(*so_far.points, _point(result, scenario, measurand)))

@@ -40,7 +40,7 @@ from pdrgate.values.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
 _LARGEST_OPTIONS = 1 << 20
-"""Bytes of it."""
+"""Largest options file that is read, bytes."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 _EVERYWHERE = EVERYBODY | By.TESTBED
 NO_WAIT, LONG_SOAK = Duration(0), Duration(3600)
@@ -83,8 +83,11 @@ class Options:
             default=f"{COST_TOLERANCE.text} in emulated guests",
         ),
     ] = None
-    """None: the least is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
-    `pdrgate.testbeds.protocol.Counting`; elsewhere instructions are told and not judged."""
+    """Tolerance of the cost of a packet; None: the usual one.
+
+    The usual one is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
+    `pdrgate.testbeds.protocol.Counting`. Elsewhere instructions are report-only.
+    """
     changes: Annotated[
         tuple[str, ...],
         Said(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Self
 
+from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.data_paths.catalogue import DataPath
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.alike_packets import ALIKE_LOOKS, LOOK_DURATION
@@ -25,6 +26,7 @@ from pdrgate.record.stretch import Occasion
 from pdrgate.record.trial import Trial
 from pdrgate.testbeds import Testbed
 from pdrgate.traffic.delivery import counted_by
+from pdrgate.traffic.frame_fields import packet_in_words
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator, ShowsFrames
 from pdrgate.values.errors import SutError, UsageError
@@ -87,9 +89,11 @@ class OpenLoopTraffic:
         try:
             self._kept(probe_path(path, testbed, generator, frames, scenario.counts))
         except SutError as error:
-            if why := path.explain(generator.sample(frames)) if isinstance(generator, ShowsFrames) else "":
-                raise SutError(f"{error}; {why}") from error
-            raise
+            outcome, packet = self._outcome(scenario, path)
+            if outcome is None:
+                raise
+            remedy = f"; {found}" if (found := outcome.remedy(path.family)) else ""
+            raise SutError(f"{error}; {outcome} (it is {packet_in_words(packet)}){remedy}") from error
         for _ in range(ALIKE_LOOKS if scenario.alike else 0):
             sent = generator.trial(PROBE_LOAD, LOOK_DURATION, frames)
             # Where they leave the probe has judged.
@@ -100,6 +104,18 @@ class OpenLoopTraffic:
             warm_up(generator, frames)
         if scenario.latency and not self.can_probe:
             raise UsageError("packets of a capture cannot be latency probes; leave latency out, or the capture")
+
+    def answer(self, scenario: Scenario, path: DataPath) -> str:
+        """What the path's eBPF program returns for a packet of the scenario, in words; empty where nobody can say."""
+        outcome, packet = self._outcome(scenario, path)
+        return "" if outcome is None else f"{outcome.verdict} is returned for {packet_in_words(packet)}"
+
+    def _outcome(self, scenario: Scenario, path: DataPath) -> tuple[PacketOutcome | None, bytes]:
+        """What the path's eBPF program makes of a packet of the scenario, and the packet."""
+        if not isinstance(self.generator, ShowsFrames):
+            return None, b""
+        packet = self.generator.sample(scenario.frames)
+        return path.explain(packet), packet
 
     def describe(self) -> dict[str, str]:
         return self.generator.describe()
@@ -126,7 +142,7 @@ class OpenLoopTraffic:
         return trial
 
     def counts(self, phase: Phase, replicate: int) -> bool:
-        """Trials that tell what a packet costs have their functions counted."""
+        """Whether functions are counted in trials of a phase, for the cost of a packet."""
         return is_counted(phase, replicate)
 
     def close(self) -> None:
@@ -138,7 +154,7 @@ class OpenLoopTraffic:
         return self._fate in ("forwarded", "returned") and "captures" not in self.generator.describe()
 
     def _frames_of(self, ask: Ask) -> Frames:
-        """Trials that tell latency have probes, also where nobody asked for them in all trials."""
+        """Frames of a trial. Trials for latency have probes, also where nobody asked for probes in all trials."""
         asked = ask.phase in LATENCY or (ask.phase == Phase.SOAK and self.can_probe)
         if not asked or self._frames.probe_rate:
             return self._frames

@@ -42,7 +42,7 @@ def tolerances_asked(options: Options, tolerance: float, cost: float | None) -> 
 
     Args:
         tolerance: that a test asks for.
-        cost: of the cost of a packet; None where it is told and not judged.
+        cost: of the cost of a packet; None where it is report-only.
     """
     named = {one.tolerance.option for one in DESCRIPTIONS if one.tolerance.option}
     return {name: getattr(options, name) for name in named} | {"tolerance": tolerance, "cost_tolerance": cost}
@@ -69,7 +69,7 @@ def unpaired_changes(
     Args:
         floor: what is known of the testbed's noise.
         boots: that the samples of candidate and baseline are of.
-        baseline_tells: whether the baseline's boots tell what boots deviate by, where the floor does not.
+        baseline_tells: whether the deviation of boots is taken from the baseline's, where the floor has none.
 
     Raises:
         DataError: a side has fewer than two samples, or a mean that is not positive.
@@ -92,7 +92,7 @@ def unpaired_changes(
 
 
 def _of_boots(samples: Samples, boots: int) -> Deviation | None:
-    """What the boots of a baseline deviate by, where it has a sample of each, and enough to tell."""
+    """Deviation of the boots of a baseline, where it has a sample of each, and enough of them."""
     own = samples.baseline
     if len(own) != boots or boots - 1 < KNOWN or min(own) <= 0:
         return None

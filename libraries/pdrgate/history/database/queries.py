@@ -17,7 +17,7 @@ from pdrgate.values.errors import EXIT_FAULT
 
 PDR, TCP = "PDR", "TCP throughput"
 _MOST_TRIES = 3
-"""Of a build that nothing can be said of."""
+"""Runs of a build, all with a fault of the testbed, after which it is not gated again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +66,12 @@ class ListedScenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSeries:
-    """What points are told of: one scenario on one testbed, by whatever builds."""
+    """One line of a trend: one scenario on one testbed, measured on whatever builds."""
 
     digest: str
     """`pdrgate.results.fingerprint.series` of each of its fingerprints."""
     scenario: str
+    title: str
     testbed: str
     measurand: str
     unit: str
@@ -173,7 +174,8 @@ def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[List
     """What there are points of, by scenario, testbed and measurand; ``limit`` has no meaning here."""
     asked = (
         select(
-            SideRow.series.label("digest"), ResultRow.scenario, func.max(RunRow.testbed).label("testbed"),
+            SideRow.series.label("digest"), ResultRow.scenario, func.max(ResultRow.title).label("title"),
+            func.max(RunRow.testbed).label("testbed"),
             MeasurandRow.name.label("measurand"), func.max(MeasurandRow.unit).label("unit"),
             func.max(MeasurandRow.better).label("better"), func.count().label("points"),
         )

@@ -21,7 +21,7 @@ def kept_cost(connection: Connection, series: Series, point: Point) -> CostResul
 
 def _series(connection: Connection, known: queries.ListedSeries) -> Series:
     return Series(
-        scenario=known.scenario, title=known.scenario, testbed=known.testbed, fingerprint=known.digest,
+        scenario=known.scenario, title=known.title, testbed=known.testbed, fingerprint=known.digest,
         measurand=known.measurand, unit=known.unit, better=known.better,
         points=queries.points(connection, known.digest, known.measurand),
     )  # fmt: skip

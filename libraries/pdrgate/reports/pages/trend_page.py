@@ -1,5 +1,8 @@
-"""trend.html: many runs on one page that needs nothing else. What is pointed at is told, and charts grow, without a
-script; where scripts are allowed, one zooms into a chart besides."""
+"""The page trend.html: many runs on one page that needs nothing else.
+
+Words appear where somebody points, and charts grow, without a script. Where scripts are allowed, one zooms into a chart
+besides.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from markupsafe import Markup
 from pdrgate.reports.markup.gfm import cut
 from pdrgate.reports.markup.html import rendered, table_html
 from pdrgate.reports.pages.round_values import round_values
+from pdrgate.reports.pages.trend_matrix import series_of_matrix, trend_matrix
 from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.reports.words.measurands import value_in_words
 from pdrgate.reports.words.trend_lines import day, measuring_again, what_moved
@@ -28,17 +32,19 @@ _FLATTEST = 0.02
 """A chart shows at least as much above and below the middle: what deviates by little shall look as if it did."""
 _ALONE, _ROOM = 0.02, 0.15
 """A share of the ends of intervals that a chart need not show, and the room beyond the others."""
+_MANY = 12
+"""Paths beyond which the page has charts only of what the matrix shows, and of what moved."""
 _CROWD = 60
 """Points beyond which the marks are smaller."""
 _BUILDS = 6
 """Builds that are named below a chart, at most."""
 _BUILD = 15
-"""Characters of such a name, of which the end tells most."""
+"""Characters of such a name. It is cut at its begin, for its end distinguishes builds."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a verdict is drawn: told by its shape, and by its colour only besides."""
+    """How a verdict is drawn: its shape identifies it, and its colour only repeats that."""
 
     path: str
     tone: str
@@ -92,7 +98,7 @@ class _Mark:
     y: float
     verdict: Verdict
     lines: Sequence[str]
-    """What is told of it where it is pointed at."""
+    """Words that appear where somebody points at it."""
     pinned: bool
     """Whether a name stands for its build."""
 
@@ -103,7 +109,7 @@ class _Mark:
 
     @property
     def tip(self) -> float:
-        """Where the words begin, or end."""
+        """Place where the words begin, or end."""
         return round(self.x + (12 if self.anchor == "start" else -12), 1)
 
 
@@ -129,6 +135,8 @@ class _Chart:
     left: float = _LEFT
     top: float = _TOP
     bottom: float = _BOTTOM
+    crowd: int = _CROWD
+    """Marks beyond which the words of a mark are its title only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +148,8 @@ class _Place:
     commands: Sequence[str]
     """Commands that measure again what got worse."""
     charts: Sequence[_Chart]
+    anchor: str
+    """Name of the place on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +185,7 @@ def trend_page(
     Args:
         runs: how many were read.
         baselines: by the digest of a build, the names that it is pinned by.
-        quiet: what moved and somebody has looked at: it is drawn, and told nowhere else.
+        quiet: what moved and somebody has acknowledged: it is drawn, and stands nowhere else.
     """
     pinned = baselines or {}
     worse = sum(move.worse for move in found)
@@ -187,12 +197,15 @@ def trend_page(
     better = len(found) - worse
     seen = {point.verdict for one in all_series for point in one.points}
     ordered = sorted(all_series, key=lambda one: (one.scenario, one.title, one.testbed, one.fingerprint))
+    anchors = {key: f"path-{number}" for number, key in enumerate(dict.fromkeys(map(_path, ordered)), start=1)}
+    drawn = _drawn(ordered, found)
     sections = [
-        _Section(title, list(_by_place(list(members), found, pinned, quiet)))
-        for (_, title), members in itertools.groupby(ordered, key=lambda one: (one.scenario, one.title))
+        _Section(title, list(_by_place(list(members), found, pinned, quiet, anchors)))
+        for (_, title), members in itertools.groupby(drawn, key=lambda one: (one.scenario, one.title))
     ]
     told = (
         f"{runs} run{'s' * (runs != 1)}, {len(sections)} scenario{'s' * (len(sections) != 1)}, {len(all_series)} series"
+        + f", of which {len(drawn)} are drawn" * (len(drawn) < len(all_series))
         + (f"; {better} got better" * bool(better) + f"; {len(quiet)} acknowledged" * bool(quiet))
     )
     return rendered(
@@ -201,6 +214,7 @@ def trend_page(
         worse=worse or failing,
         told=f"{told}. Each point is a run, in the order in which they began."
         + " By a run's own comparison; a level has changed when enough runs stay there." * bool(failing and not worse),
+        matrix=trend_matrix(ordered, {key: f"#{anchor}" for key, anchor in anchors.items()}),
         overview=Markup(_overview(found)) if found else None,
         shapes={str(verdict): shape for verdict, shape in _SHAPES.items() if verdict in seen},
         sections=sections,
@@ -216,9 +230,23 @@ def _failing(series: Series) -> int:
     return sum(1 for _ in itertools.takewhile(lambda one: one.verdict is Verdict.REGRESSION, reversed(counting)))
 
 
+def _path(series: Series) -> tuple[str, str, str]:
+    return series.scenario, series.testbed, series.fingerprint
+
+
+def _drawn(ordered: Sequence[Series], found: Sequence[Move]) -> Sequence[Series]:
+    """The series that get a chart: all, or of many paths what the matrix shows, and what moved."""
+    if len(set(map(_path, ordered))) <= _MANY:
+        return ordered
+    moved = {id(move.series) for move in found}
+    shown = {id(one) for one in series_of_matrix(ordered)}
+    return [one for one in ordered if id(one) in moved | shown]
+
+
 def _by_place(
-    members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str], quiet: Sequence[Move]
-) -> Iterator[_Place]:
+    members: Sequence[Series], found: Sequence[Move], pinned: Mapping[str, str], quiet: Sequence[Move],
+    anchors: Mapping[tuple[str, str, str], str],
+) -> Iterator[_Place]:  # fmt: skip
     for (testbed, fingerprint), group in itertools.groupby(members, key=lambda one: (one.testbed, one.fingerprint)):
         own = list(group)
         moved = [move for move in found if any(move.series is one for one in own)]
@@ -227,6 +255,7 @@ def _by_place(
             moved,
             measuring_again(moved),
             [_chart(one, found, pinned, quiet) for one in own],
+            anchors[_path(own[0])],
         )
 
 
@@ -350,7 +379,7 @@ def _named(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
 
 
 def _lines(one: Point, series: Series, pinned: Mapping[str, str]) -> list[str]:
-    """What is told of a point: its build, when it was measured, its value, and the verdict of its run."""
+    """Words for a point: its build, when it was measured, its value, and the verdict of its run."""
     told = [cut(one.build, 60), f"{day(one)}: {_value(one, series.unit)}", str(one.verdict)]
     return told + ([f"baseline {pinned[one.digest]}"] if one.digest in pinned else [])
 
@@ -359,7 +388,8 @@ def _value(point: Point, unit: str) -> str:
     told = value_in_words(point.value, unit)
     if point.lower is None or point.upper is None:
         return told
-    return f"{told} ({value_in_words(point.lower, unit)} to {value_in_words(point.upper, unit)})"
+    lower, upper = (value_in_words(one, unit) for one in (point.lower, point.upper))
+    return f"{told} ({lower.removesuffix(unit).rstrip()} to {upper.removesuffix(unit).rstrip()})"
 
 
 def _bare(value: float, unit: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.reports.tree import Cell, Column, ReportPart, Table
+from pdrgate.reports.words.program_words import program_lines
 from pdrgate.results.build_differences import differences_in_words, unknown_in_words
 from pdrgate.results.model import ScenarioResult
 
@@ -15,7 +16,7 @@ def build_lines(scenario: ScenarioResult) -> list[str]:
     words = differences_in_words(comparison.build_differences)
     told = f"the builds differ by more than their change: {words}" if words else ""
     unknown = unknown_in_words(comparison.unknown_configs)
-    return [line for line in (told, unknown, *nameless_lines(scenario)) if line]
+    return [line for line in (*program_lines(scenario), told, unknown, *nameless_lines(scenario)) if line]
 
 
 def nameless_lines(scenario: ScenarioResult) -> list[str]:

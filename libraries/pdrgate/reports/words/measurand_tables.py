@@ -50,7 +50,7 @@ def measurands_table(scenario: ScenarioResult, *, every: bool = False) -> Table:
 
 
 def comparison_table(comparison: ComparisonResult) -> Table:
-    """The same of a comparison that no scenario holds."""
+    """A row for each change of a comparison that no scenario holds."""
     return Table("", _COMPARED, [_compared(row) for row in change_rows(comparison)])
 
 

@@ -63,7 +63,7 @@ class MeasurandLine:
     scatter: str = ""
     """The least and the most of its samples; empty of a single one."""
     base_scatter: str = ""
-    """The same of the baseline."""
+    """The least and the most of the baseline's samples; empty of a single one."""
 
     @property
     def word(self) -> str:
@@ -107,16 +107,16 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
 
 
 def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
-    """The same of a comparison that no scenario holds."""
+    """Rows of the changes of a comparison that no scenario holds."""
     rows = [_row(one.measurand, None, _number(one.baseline, one.unit), one) for one in comparison.changes]
     return _told_once(rows, comparison.changes)
 
 
 def judged_first(rows: Sequence[MeasurandLine]) -> tuple[list[MeasurandLine], list[MeasurandLine]]:
-    """The rows with a change, and those that are shown beside them; all are the former where nothing was compared.
+    """The rows with a change, and the report-only rows; all are the former where nothing was compared.
 
-    A number that nobody judges is shown with its scatter, and not at all where nobody knows that: of two equal builds
-    it may be in one of two states in each.
+    A report-only number is shown with its scatter, and not at all where that is unknown: of two equal builds it may be
+    in one of two states in each.
     """
     changed = [row for row in rows if row.change]
     besides = [
@@ -136,7 +136,7 @@ def intervals_in_words(*comparisons: ComparisonResult | None) -> str:
     """What stands in brackets beside each change, in a sentence; empty where nothing does.
 
     Args:
-        comparisons: those of a table; the first one's confidence is told.
+        comparisons: those of a table; the first one's confidence is named.
     """
     each = [one.changes for one in comparisons if one is not None]
     by_statistics = _statistics_in_words(each[0]) if each else ""
@@ -171,7 +171,7 @@ def value_in_words(value: float, unit: str) -> str:
 
 
 def measurands_of(scenario: ScenarioResult) -> list[MeasurandResult]:
-    """The measurands of a scenario, first the PDR as the scenario tells it."""
+    """The measurands of a scenario, first the PDR with the scenario's own value."""
     others = [one for one in scenario.findings.measurands if one.name != PDR_ABOUT.name]
     if (pdr := scenario.pdr) is None:
         return others
@@ -262,7 +262,7 @@ def in_functions(change: ChangeResult) -> str:
 
 
 def tolerance_told(change: ChangeResult) -> str:
-    """The tolerance as the change is told: of what memory trials count by a number, ``0.7 more``."""
+    """The tolerance in the words of the change. Counts of memory trials have a number, ``0.7 more``."""
     if not change.parts:
         return str(Ratio(change.tolerance))
     return f"{float(f'{change.tolerance * share_of(change.baseline):.2g}'):g} more"

@@ -33,7 +33,7 @@ class PathLine:
     change: str
     verdict: Verdict
     number: int
-    """Of its scenario in the result, from 0."""
+    """Number of the path's scenario in the result, from 0."""
     is_sure: bool = False
     """Whether the interval of the change leaves no doubt of its direction."""
 
@@ -57,7 +57,7 @@ def paths_table(lines: Sequence[PathLine], result: RunResult, pages: Mapping[int
 
 
 def is_portfolio(result: RunResult) -> bool:
-    """Whether builds were compared on several paths, of each by what boots that stay up tell, and by nothing else."""
+    """Whether builds were compared on several paths, each by boots that stay up, and by nothing else."""
     paths = [result.scenarios[number].comparison for number in paths_of(result)]
     compared = [one for one in paths if one is not None]
     return len(paths) > 1 and bool(compared) and all(map(_by_living_boots, compared))

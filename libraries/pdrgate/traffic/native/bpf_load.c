@@ -16,7 +16,7 @@
  *   unseeded				elements of hashes come to lie alike in each load
  *   element MAP KEY VALUE		an element, of a per-CPU map on each CPU
  *   program MAP KEY VALUE OFFSET NAME	the same, with the descriptor of a program of the object at OFFSET
- *   tcx DIRECTION IFINDEX		a link of tcx, ingress or egress, which FOLDER keeps as `link-IFINDEX`
+ *   tcx DIRECTION IFINDEX		a link of tcx, ingress or egress, which FOLDER keeps as `tcx-IFINDEX`
  *   link PATH				a link to what PATH is, a cgroup or a network namespace, kept as `link-there`
  *   netfilter FAMILY HOOK		a link to a hook of netfilter by their numbers, kept as `link-netfilter`
  *
@@ -302,7 +302,7 @@ static int linked(int program, const char *folder, const char *direction, const 
 	if (count)
 		return wrong("tcx", direction, why);
 	link = bpf_link_create(program, number, hook, NULL);
-	snprintf(pin, sizeof(pin), "%s/link-%s", folder, port);
+	snprintf(pin, sizeof(pin), "%s/tcx-%s", folder, port);
 	if (link < 0 || bpf_obj_pin(link, pin)) {
 		snprintf(why, sizeof(why), "interface %s: %s", port, strerror(errno));
 		return wrong("tcx", direction, why);

@@ -1,0 +1,38 @@
+"""The Kernel Test Anything Protocol, version 1 (Linux, Documentation/dev-tools/ktap.rst): a result line for each path.
+
+kselftest, KUnit's parser and NIPA read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pdrgate.reports.words.headline import headline, scenario_headline
+from pdrgate.reports.words.path_table import heading
+from pdrgate.results.model import RunResult
+from pdrgate.values.printable import printable
+
+
+def ktap(result: RunResult) -> str:
+    """The run as KTAP: its headline as a diagnostic, then a line for each scenario with its verdict as a diagnostic.
+
+    A scenario that passes is ``ok``. A path that was left out is ``ok`` with the directive SKIP and its reason.
+    """
+    lines = ["KTAP version 1", f"1..{len(result.scenarios) + len(result.left_out)}", f"# {_plain(headline(result))}"]
+    return "\n".join([*lines, *_results(result)]) + "\n"
+
+
+def _results(result: RunResult) -> Iterator[str]:
+    for number, scenario in enumerate(result.scenarios, start=1):
+        yield f"# {_plain(scenario_headline(scenario))}"
+        yield f"{'ok' if scenario.verdict.passes else 'not ok'} {number} {_plain(heading(scenario))}"
+    for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
+        yield f"ok {number} {_plain(one.path)} # SKIP {_plain(one.reason)}"
+
+
+def _plain(text: str) -> str:
+    """The text in one line, without the character that begins a directive."""
+    return " ".join(printable(text).replace("#", "").split())
+
+
+EXPORT = ktap
