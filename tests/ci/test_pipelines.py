@@ -312,8 +312,9 @@ class TestGateFromEnv:
 
     def test_a_variable_says_whether_an_undecided_run_passes(self, work: Work) -> None:
         for word, code in (("pass", 0), ("fail", 3), ("", 3)):
-            assert work.gate(code=3, verdict="INCONCLUSIVE", UNDECIDED=word).returncode == code
-            assert work.told().startswith("undecided: INCONCLUSIVE: ")
+            out = f"out-{word}"
+            assert work.gate(code=3, verdict="INCONCLUSIVE", UNDECIDED=word, OUTPUT=out).returncode == code
+            assert work.told(output=out).startswith("undecided: INCONCLUSIVE: ")
         assert work.gate(code=1, verdict="REGRESSION", UNDECIDED="pass").returncode == 1
         for template in (ACTION, MERGE_ACTION, ROOT / "Jenkinsfile", TEMPLATE):
             assert re.search(r"\bUNDECIDED\b", template.read_text())
