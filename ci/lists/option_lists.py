@@ -75,7 +75,8 @@ def environment_lists() -> Iterator[str]:
     options = [one for one in _PIPELINES if not one.is_key]
     yield f"valued=({' '.join(one.option[2:] for one in options if not one.flag)})"
     yield f"flags=({' '.join(one.option[2:] for one in options if one.flag)})"
-    yield f"keys=({' '.join(one.name for one in _PIPELINES if one.is_key)})"
+    for name, many in (("keys", False), ("lists", True)):
+        yield f"{name}=({' '.join(one.name for one in _PIPELINES if one.is_key and one.many is many)})"
 
 
 def gate_options() -> Iterator[str]:
@@ -146,7 +147,7 @@ def _described(one: Declaration) -> str:
     if one.choices:
         parts.append(f"One of {', '.join(one.choices)}.")
     if one.default_text:
-        parts.append(f"Empty: {one.default_text}.")
+        parts.append(f"Empty: {one.default_text}.".replace("`", ""))
     return " ".join(parts)
 
 

@@ -17,7 +17,7 @@ def begin() -> int:
         sys.stderr.write(f"pdrgate: {interruption}\n")
         return interruption.exit_code
     finally:
-        # All is told and put back; a second Ctrl-C would only have Python tell of its own end.
+        # Everything is printed and put back by now. A second Ctrl-C would only make Python print a traceback.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 

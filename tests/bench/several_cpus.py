@@ -112,11 +112,11 @@ def main() -> None:
             for side, kernel in zip(SIDES, kernels, strict=True)
         }
         suts = LivingSuts(session, builds)
-        told = suts.several_cpus.told if asked.living else BootedOnce().told
+        seen = suts.several_cpus.seen if asked.living else BootedOnce().seen
         for number in range(asked.times):
             for one in asked.scenarios:
                 begun, used = time.monotonic(), cpu_seconds()
-                found = dict(told(ComparisonTask(session, one, builds, Plan(2, 600, 0.5), f"bench {number}")))
+                found = dict(seen(ComparisonTask(session, one, builds, Plan(2, 600, 0.5), f"bench {number}")))
                 took = f"{time.monotonic() - begun:.1f} s, {cpu_seconds() - used:.1f} s of CPUs"
                 print(f"{one.name} {number + 1}: {verdict(found) if found else 'told nothing'} ({took})", flush=True)
                 for side, result in found.items():

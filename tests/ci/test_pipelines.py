@@ -72,7 +72,7 @@ exit "$CODE"
 _BUILD = """import sys
 from pdrgate.__main__ import begin
 from pdrgate.builds.git_tree import tree_build
-tree_build._check_tools = lambda revision: None
+tree_build._check_tools = lambda revision, configuration: None
 sys.exit(begin())"""
 """The command, for a tree that needs no more than a compiler."""
 _HEADLINE = """import json, sys
@@ -148,7 +148,8 @@ class Work:
 
     @property
     def known(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "SAID": ""}
+        # Most tests name nothing to compare with.
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "SAID": "", "UNCOMPARED": "true"}
 
     def cancelled(self, script: str, number: signal.Signals, *words: str, **environment: str) -> tuple[int, str]:
         """Exit code and output of a step whose shell alone is told to end, once what it waits for has begun."""
@@ -312,6 +313,63 @@ class TestGateFromEnv:
         assert work.gate(RESULT=encoded(result(scenario())).decode(), REAL="1").returncode == 0
         assert work.told("summary.md").startswith("**NO_BASELINE:** because\n")
         assert work.told() == "NO_BASELINE: because\n"
+
+    @pytest.mark.parametrize(
+        ("given", "wrong", "right"),
+        [
+            ({"COST_TOLERENCE": "5%"}, "COST_TOLERENCE", "COST_TOLERANCE"),
+            ({"SCENARIOS": "path-nat"}, "SCENARIOS", "SCENARIO"),
+            ({"AGANIST": "old.deb"}, "AGANIST", "AGAINST"),
+            ({"PDRGATE_KERNEL": "new.deb"}, "PDRGATE_KERNEL", "KERNEL"),
+            ({"PACKET": "some.pcap"}, "PACKET", "PACKETS"),
+        ],
+    )
+    def test_a_variable_that_is_nearly_one_is_refused(
+        self, work: Work, given: dict[str, str], wrong: str, right: str
+    ) -> None:
+        done = work.gate(KERNEL="a.deb", AGAINST="b.deb", code=64, verdict="none", **given)
+        assert done.returncode == 64
+        assert work.told() == (
+            f"wrong parameters: ci/gate-from-env: there is no variable {wrong}; did you mean {right}?\n"
+        )
+        assert not (work.folder / "options").exists()
+
+    def test_variables_of_a_machines_own_are_no_misspelled_ones(self, work: Work) -> None:
+        others = ("SHELL", "DATE", "MAP", "WAITS", "KERNELS", "PDRGATE_COMMIT", "CI_COMMIT_SHA", "TARGET", "USER")
+        assert work.gate(**dict.fromkeys(others, "1"), COST_TOLERENCE="").returncode == 0
+
+    @pytest.mark.parametrize(
+        ("given", "compares"),
+        [
+            ({}, False),
+            ({"KERNEL": "", "AGAINST": "", "BASELINE": ""}, False),
+            ({"BPF": "new.o"}, False),
+            ({"BPF": "new.o", "AGAINST": "old.o"}, True),
+            ({"KERNEL": "linux@topic"}, True),
+            ({"BASELINE": "results"}, True),
+            ({"UNCOMPARED": "true"}, True),
+        ],
+    )
+    def test_a_gate_that_would_compare_nothing_is_refused(
+        self, work: Work, given: dict[str, str], compares: bool
+    ) -> None:
+        done = work.gate(**({"UNCOMPARED": "false"} | given), code=0 if compares else 64)
+        assert done.returncode == (0 if compares else 64)
+        assert (work.folder / "options").exists() is compares
+        assert compares or work.told().startswith("wrong parameters: ci/gate-from-env: nothing would be compared: ")
+
+    def test_what_an_ebpf_program_is_measured_with_are_variables_too(self, work: Work) -> None:
+        said = {
+            "FATE": "dropped", "MAPS": "maps.yaml", "ATTACH": "xdp-generic", "PACKETS": "some.pcap",
+            "REPLACES": "d.o:main/f", "DATA_PATH": "bare-ipv4",
+        }  # fmt: skip
+        assert work.gate(BPF="new.o", AGAINST="old.o", RODATA="a=1\nb=$(touch pwned)\n", **said).returncode == 0
+        wanted = {f"--set={name.lower()}={value}" for name, value in said.items()}
+        wanted |= {"--set=rodata=a=1", "--set=rodata=b=$(touch pwned)"}
+        assert wanted < set(work.options)
+        for template in (ACTION, ROOT / "Jenkinsfile"):
+            text = template.read_text()
+            assert all(re.search(rf"\b{name}\b", text) for name in (*said, "RODATA", "UNCOMPARED"))
 
     def test_a_result_that_cannot_be_read_is_a_fault(self, work: Work) -> None:
         assert work.gate(RESULT="{", SAID="the end").returncode == 2
@@ -684,7 +742,8 @@ class TestGitHub:
         self, work: Work, code: int, verdict: str, api: str = "", action: Mapping[str, Any] = CONTENT, **given: str
     ) -> list[subprocess.CompletedProcess[str]]:
         """What an action's shell steps did, one after the other, as a composite action runs them."""
-        inputs = {name: str(one.get("default")) for name, one in action["inputs"].items()} | given
+        inputs = {name: str(one.get("default")) for name, one in action["inputs"].items()}
+        inputs |= {"uncompared": "true"} | given
         place = work.checkout.root / (MERGE_ACTION.parent.relative_to(ROOT) if action is self.MERGE else "")
         inputs["token"] = "s3cret"
         runner = {

@@ -21,7 +21,7 @@ def testbed(make_testbed) -> NetnsTestbed:
 
 
 def path_with(*steps: str, on: str = "ip-routing", told: list[str] | None = None) -> DataPath:
-    return data_path(on, set_up=set_up_of(steps), told=[].append if told is None else told.append)
+    return data_path(on, set_up=set_up_of(steps), report=[].append if told is None else told.append)
 
 
 def sent(testbed: NetnsTestbed, path: DataPath) -> Trial:

@@ -16,7 +16,7 @@ def applied(testbed: VmTestbed, scenario: Scenario, set_up: SetUp | None) -> Ite
     """The path with this set-up, and the scenario's pinning and batches; taken away again."""
     if set_up is not None:
         testbed.furnish(set_up.programs, set_up.words)
-    path = data_path(scenario.data_path, None, scenario.delivery, scenario.streams, set_up=set_up, told=print)
+    path = data_path(scenario.data_path, None, scenario.delivery, scenario.streams, set_up=set_up, report=print)
     knobs = KnobSet()
     try:
         path.apply(testbed.hops)

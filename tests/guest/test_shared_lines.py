@@ -116,7 +116,7 @@ def test_guests_of_several_cpus_stay_up_until_what_is_worse_there_is_asked_of_tw
 
         def told(scenario: Scenario) -> dict[Side, MemoryResult]:
             task = ComparisonTask(session, scenario, suts.builds, Plan(2, 600, 0.5), "t")
-            return dict(suts.several_cpus.told(task).results)
+            return dict(suts.several_cpus.seen(task).results)
 
         equal = told(Scenario("xdp-ipv6-routing"))
         assert told(Scenario("xdp-ipv4-routing")).keys() == equal.keys()

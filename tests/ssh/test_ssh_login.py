@@ -61,6 +61,21 @@ def test_a_hashed_known_hosts_file(server: SshServer) -> None:
     log_in(server.target).close()
 
 
+@pytest.mark.parametrize("pattern", ["*.lab.example,127.0.0.*", "[127.0.0.1]:{}"])
+def test_a_host_that_is_known_by_an_authority_only_is_told_so(server: SshServer, pattern: str) -> None:
+    """No fault is to be looked for: ssh logs in by the certificate."""
+    line = f"@cert-authority {pattern.format(server.port)} {server.public_key}"
+    server.known_hosts.write_text(f"# ours\n{line}\n")
+    told = refusal(server.target)
+    assert told.startswith(
+        f"the host key of sut (root@127.0.0.1:{server.port}) is known by a certificate authority only (line 2 of "
+        f"{server.known_hosts}), whose certificates pdrgate does not read: it shows ssh-ed25519 {shown(server)}; "
+    )
+    assert told.endswith("then give it in the testbed file as host_key")
+    server.known_hosts.write_text(f"@cert-authority *.other.example {server.public_key}\n")
+    assert "is unknown: it shows" in refusal(server.target)
+
+
 def test_an_unknown_key_is_refused(server: SshServer) -> None:
     server.known_hosts.write_text(f"other.example.org {server.public_key}\n")
     assert refusal(server.target) == (

@@ -13,11 +13,12 @@ from fake_machine import DEFAULT, FakeMachine, FullSink, TornSink
 from pdrgate.bare_metal import BareMetal
 from pdrgate.bare_metal.booting import RestartError, wait_for_boot
 from pdrgate.bare_metal.choice import choose_loader
-from pdrgate.bare_metal.grub import MenuEntry, parse_config
+from pdrgate.bare_metal.grub import MenuEntry, default_of, parse_config
 from pdrgate.bare_metal.host_files import packed_modules
 from pdrgate.bare_metal.installation import InstallError
 from pdrgate.bare_metal.layout import Layout
 from pdrgate.bare_metal.loader import LoaderError, LoaderName
+from pdrgate.bare_metal.systemd_boot import SystemdBoot
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.values.errors import TestbedError
 
@@ -610,6 +611,46 @@ def test_an_entry_of_systemd_boot_must_be_the_only_one(tmp_path: Path, build: Ke
     with pytest.raises(LoaderError, match=f"names 2 entries of {RELEASE}, and it must be one"):
         metal.boot(kernel)
     assert not [command for command in bench.machine.told if command[:2] == ("bootctl", "set-oneshot")]
+
+
+@pytest.mark.parametrize("tries", ["", "+3", "+2-1"])
+def test_an_image_of_kernel_and_ram_disk_is_an_entry_too(tmp_path: Path, build: KernelBuild, tries: str) -> None:
+    """kernel-install with the layout uki."""
+    bench = Bench(tmp_path / "sut", "systemd-boot")
+    metal = bench.metal()
+    kernel = metal.install(build)
+    listed = f"id: 0123abcd-{RELEASE}.other.efi\n  id: 0123abcd-{DEFAULT}.efi\n  id: 0123abcd-{RELEASE}{tries}.efi"
+    bench.machine.script("bootctl", f'[ "$1" != list ] || {{ echo "  {listed}"; exit; }}')
+    assert SystemdBoot(bench.machine)._entry(kernel.release) == f"0123abcd-{RELEASE}{tries}.efi"
+
+
+QUOTED = r"""
+menuentry 'Kim'\''s Linux' --class os $menuentry_id_option 'simple-7' {
+	linux	/boot/vmlinuz-6.1.0-1-amd64 ro
+}
+submenu "Kim's \"other\" kernels > 6" --id more {
+	menuentry Kim\'s\ own {
+		linux	'/boot/kernel-6.6.1-gentoo' ro
+	}
+	menuentry "Price: \$5" {
+		linux	/boot/vmlinuz-6.7 ro
+	}
+}
+"""
+
+
+def test_a_title_is_what_its_quotes_stand_for() -> None:
+    entries = parse_config(QUOTED)
+    assert [(entry.names[-1], entry.release) for entry in entries] == [
+        (("simple-7", "Kim's Linux"), "6.1.0-1-amd64"),
+        (("Kim's own", "Kim's own"), "6.6.1-gentoo"),
+        (("Price: $5", "Price: $5"), "6.7"),
+    ]
+    assert entries[0].is_named("Kim's Linux")
+    assert entries[1].is_named("Kim's \"other\" kernels >> 6>Kim's own")
+    assert entries[2].path == "more>Price: $5"
+    assert default_of("set default='Kim'\\''s Linux'") == "Kim's Linux"
+    assert default_of('set default="${saved_entry}"') == "${saved_entry}"
 
 
 def test_the_menu_of_a_real_grub_cfg() -> None:

@@ -13,8 +13,11 @@ from pdrgate.bpf.programs import _why
 from pdrgate.builds import bpf_build as bpf_builds
 from pdrgate.builds.bpf_build import OWN_BUILDS, BpfBuildError, bpf_build, own_build
 from pdrgate.builds.kernel_build import absolute
+from pdrgate.builds.program_code import code_of, ip_versions
+from pdrgate.cli.gate import _default_tag
 from pdrgate.data_paths.attached_links import system_hook
 from pdrgate.data_paths.catalogue import DATA_PATHS, data_path
+from pdrgate.gate.run.options import RunOptions
 from pdrgate.hosts.host import Completed
 from pdrgate.values.errors import TestbedError
 
@@ -46,6 +49,39 @@ def test_a_build_is_told_by_its_section(tmp_path: Path, section: str, kind: str)
     other = "tc" if kind == "xdp" else "xdp"
     with pytest.raises(BpfBuildError, match=rf"holds a program for {kind} \(section {section}\).* one for {other}; "):
         bpf_build(path, other)  # type: ignore[arg-type]
+
+
+LOOKS_AT = """
+struct context { unsigned data, data_end; };
+__attribute__((section("xdp"), used)) int one(struct context *ctx) {
+    unsigned char *data = (void *)(unsigned long)ctx->data, *end = (void *)(unsigned long)ctx->data_end;
+    if (data + 14 > end) return 1;
+    unsigned short type = *(unsigned short *)(data + 12);
+    %s
+    return 2;
+}
+"""
+IPV4, IPV6 = "if (type == __builtin_bswap16(0x0800)) return 3;", "if (type == __builtin_bswap16(0x86dd)) return 4;"
+
+
+@needs_clang
+@pytest.mark.parametrize(("text", "versions", "tag"), [
+    (IPV4, {4}, "path-xdp-ipv4"), (IPV6, {6}, "path-xdp-ipv6"), (IPV4 + IPV6, {4, 6}, "path-xdp-ipv6"),
+    ("if (type != __builtin_bswap16(0x0800)) return 1;", {4}, "path-xdp-ipv4"), ("", set(), "path-xdp-ipv6"),
+])  # fmt: skip
+def test_a_program_that_looks_at_ipv4_alone_gets_ipv4(tmp_path: Path, text: str, versions: set[int], tag: str) -> None:
+    path = compiled(tmp_path, LOOKS_AT % text)
+    assert ip_versions(bpf_build(path)) == versions
+    assert _default_tag(RunOptions(testbed=Path(), bpf=str(path), against=str(path))) == tag
+    both = compiled(tmp_path, LOOKS_AT % (IPV4 + IPV6), "both")
+    assert _default_tag(RunOptions(testbed=Path(), bpf=str(path), against=str(both))) == "path-xdp-ipv6"
+
+
+@needs_clang
+def test_the_code_of_a_program_is_known_without_what_a_debugger_reads(tmp_path: Path) -> None:
+    one, other = (bpf_build(compiled(tmp_path, LOOKS_AT % text, name)) for text, name in ((IPV4, "a"), (IPV6, "b")))
+    named = compiled(tmp_path, LOOKS_AT % IPV4 + "/* a remark */", "c")
+    assert code_of(one) == code_of(bpf_build(named)) != code_of(other)
 
 
 @needs_clang

@@ -278,7 +278,7 @@ def test_a_build_that_is_faster_without_hardening_is_not_comparable(tmp_path: Pa
 
 def test_what_several_cpus_did_not_show_is_part_of_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lost = SeveralCpusSeen(unmeasured=("what several CPUs share was not measured: the guest has ended",))
-    monkeypatch.setattr(BootedOnce, "told", lambda *_: lost)
+    monkeypatch.setattr(BootedOnce, "seen", lambda *_: lost)
     monkeypatch.setattr(PreparedSut, "sees_memory", True)
     (found,) = compared(tmp_path, 1e6, 1e6).scenarios
     assert found.details.unmeasured == lost.unmeasured

@@ -648,15 +648,19 @@ def test_a_usage_error_quotes_no_password(words: tuple[str, ...], capsys: pytest
     assert "cret" not in capsys.readouterr().err
 
 
-def test_two_kernels_are_counted_on_all_paths_unless_something_else_is_to_be_measured(tmp_path: Path) -> None:
-    def chosen(**given: Any) -> tuple[str | None, tuple[str, ...]]:
-        asked = _asked(testbed=Path("resources/testbeds/local-vm.yaml"), kernel="a", against="b", **given)
+RACK = Path("resources/testbeds/rack-trex.yaml")
+
+
+def test_two_kernels_are_counted_on_all_paths_unless_something_else_is_to_be_measured() -> None:
+    def chosen(testbed: str = "local-vm", **given: Any) -> tuple[str | None, tuple[str, ...]]:
+        asked = _asked(testbed=Path(f"resources/testbeds/{testbed}.yaml"), kernel="a", against="b", **given)
         return asked.measure, asked.scenarios
 
     assert chosen() == chosen(profile="standard") == chosen(bisect=True) == ("cost", ("portfolio",))
+    assert chosen("steady-guest") == ("cost", ("portfolio",))  # a guest as well: its name changes nothing
     assert chosen(measure="pdr", boots=8, changes=("latency=true",)) == ("pdr", ("default",))
     assert chosen(scenarios=("path-nat",), changes=("traffic=udp",)) == ("cost", ("path-nat",))
-    rack = _asked(testbed=tmp_path / "rack.yaml", kernel="a", against="b", boots=8)
+    rack = _asked(testbed=RACK, kernel="a", against="b", boots=8)
     assert (rack.measure, rack.scenarios) == (None, ("default",))
-    soak = _asked(testbed=tmp_path / "rack.yaml", measure="soak", soak=Duration(90))
+    soak = _asked(testbed=RACK, measure="soak", soak=Duration(90))
     assert (soak.measure, soak.scenarios) == ("soak", ("default",))

@@ -10,7 +10,15 @@ from flat_values import flat_trial
 
 from pdrgate.observers import namespace_counters
 from pdrgate.observers.accounting import losses, total
-from pdrgate.observers.counters import driver_losses, parse_driver, parse_softnet, qdisc_drops
+from pdrgate.observers.counters import (
+    HostCounters,
+    driver_losses,
+    host_counters,
+    parse_driver,
+    parse_qdiscs,
+    parse_softnet,
+    qdisc_drops,
+)  # fmt: skip
 from pdrgate.observers.reading import Counter, Place, Reading, gained, nested, unwrapped
 from pdrgate.observers.watching import CounterObserver
 from pdrgate.record.cause import CauseKind
@@ -137,6 +145,39 @@ def test_what_the_port_has_already_is_not_told_again_by_its_driver() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "driver",
+    [
+        {"rx_discards_phy": 40, "rx_prio0_discards": 30, "rx_prio3_discards": 10, "rx_prio3_buf_discard": 10},
+        {"rx_dropped": 40, "port.rx_dropped": 40, "rx_dropped.nic": 40},
+        {"rx_dropped": 40, "pf_rx_dropped": 25, "vport_rx_dropped": 40, "rx0_drops": 40},
+        {"rx_drop_packets": 40, "hw_rx_ucast_drop_packets": 30, "hw_rx_mcast_drop_packets": 10},
+        {"[0]: rx_discards": 40, "rx_total_discard_pkts": 40, "rx_discard_packets_cos1": 40},
+        {"dev_rx_discards": 40, "mac_rx_discards": 40},
+    ],
+)
+def test_what_a_card_counts_in_several_views_is_lost_once(driver: dict[str, int]) -> None:
+    """The port counts what its priorities, its functions and the device count as well."""
+    gains = {"eth1/driver": driver, "drops": {"NETFILTER_DROP nft_do_chain": 60}}
+    account = losses(trial(gains, 100))
+    assert account.unexplained == 0
+    assert {place.where: place.packets for place in account.places} == {
+        "by the card or the driver of eth1": 40,
+        "by a rule of netfilter": 60,
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rx_discard_bytes_cos0", "hw_rx_ucast_drop_bytes", "rx_drop_octs", "InDroppedOctets", "tx_dropped_kbytes",
+        "[3]: rx_drop_bytes", "rx_drop_bits",
+    ],
+)  # fmt: skip
+def test_bytes_are_no_packets(name: str) -> None:
+    assert driver_losses("eth1", {name: 9}) == {}
+
+
 def test_what_the_cloud_withheld_is_told_before_what_a_driver_lost() -> None:
     driver = {"rx_drops": 900, "pps_allowance_exceeded": 700, "bw_in_allowance_exceeded": 20}
     assert places(trial({"eth1/driver": driver}, 800)) == {
@@ -191,6 +232,41 @@ def test_the_drops_of_a_qdisc_whose_children_wrapped_first() -> None:
     assert nested(qdisc_drops(("eth1",), [root | {"drops": 4}, child | {"drops": 2**32 - 1}])) == {
         "eth1/qdisc": {"mq": 5, "fq": 2**32 - 1}
     }
+
+
+BROKEN = (
+    '[{"kind":"mq","handle":"1:","dev":"eth1","root":true,"refcnt":3,"options":{},"bytes":9,"packets":9,"drops":7,'
+    '"overlimits":0},{"kind":"odd","handle":"8:","dev":"eth1","parent":"1:1","options":{limit 9p burst 3},"bytes":1,'
+    '"packets":2,"drops":4,"overlimits":0},{"kind":"fq","handle":"0:","dev":"eth2","root":true,"options":{},"drops":5}]'
+)
+
+
+def test_one_entry_of_tc_that_is_no_json_leaves_the_others() -> None:
+    assert nested(qdisc_drops(("eth1", "eth2"), parse_qdiscs(BROKEN))) == {
+        "eth1/qdisc": {"mq": 3, "odd": 4},
+        "eth2/qdisc": {"fq": 5},
+    }
+    assert parse_qdiscs("qdisc fq 0: dev eth2 root\n") == []
+    assert [one["kind"] for one in parse_qdiscs(BROKEN[:-40])] == ["mq", "odd"]
+
+
+@pytest.mark.parametrize(("count", "where"), [("1000", "in the connection table"), ("10", "by a rule of netfilter")])
+def test_a_full_table_of_connections_is_known_without_its_own_counters(count: str, where: str) -> None:
+    """Kernels without CONFIG_NF_CONNTRACK_PROCFS have only the table's size and its limit."""
+    files = {
+        "/proc/net/dev": "eth1: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+        "/proc/sys/net/netfilter/nf_conntrack_count": f"{count}\n",
+        "/proc/sys/net/netfilter/nf_conntrack_max": "1000\n",
+    }
+    table = nested(host_counters(HostCounters(files, [], {}), ("eth1",), "sut"))["conntrack"]
+    gains = {"drops": {"NETFILTER_DROP nf_hook_slow": 60, "NETFILTER_DROP nft_do_chain": 40}}
+    found = trial(gains | {"conntrack": table}, 100)
+    account = losses(found)
+    lost: dict[str, int] = {}
+    for place in account.places:
+        lost[place.where] = lost.get(place.where, 0) + place.packets
+    assert lost == ({where: 100} if count == "10" else {where: 60, "by a rule of netfilter": 40})
+    assert account.set_back == ()
 
 
 @pytest.mark.parametrize(

@@ -638,6 +638,89 @@ def test_a_log_cannot_say_how_it_ends() -> None:
     assert told == KernelLog(("=== pdrgate 1", "odd"), 512)
 
 
+PANIC = """\
+rust_kernel: panicked at drivers/net/ring.rs:{line}:9:
+{reason}
+------------[ cut here ]------------
+kernel BUG at rust/helpers/bug.c:7!
+Oops: invalid opcode: 0000 [#1] PREEMPT SMP NOPTI
+RIP: 0010:rust_helper_BUG+0x8/0x10
+Call Trace:
+ <TASK>
+ _RNvCsabc_7___rustc17rust_begin_unwind+0x12f/0x140
+ {helper}+0x7c/0x80
+ {user}+0x5d/0x90 [ring]
+ __napi_poll+0x2b/0x1b0
+ </TASK>"""
+HELPERS = (
+    "_RNvNtCsabc_4core9panicking9panic_fmt",
+    "_RNvNtNtCsabc_4core9panicking11panic_const24panic_const_add_overflow",
+    "_RNvNtCsabc_4core6option13unwrap_failed",
+    "_RNvMNtCsabc_4core6optionINtB2_6OptionhE6expectCsdef_4ring",
+    "_RNCNvNtCsabc_4core5slice5index26slice_start_index_len_fail",
+    "_RNvNtC4core4cell22panic_already_borrowed",
+    "_RNvNtCsabc_5alloc5alloc18handle_alloc_error",
+    "_ZN4core9panicking5panic17h0123456789abcdefE",
+    "rust_begin_unwind",
+)
+
+
+@pytest.mark.parametrize("helper", HELPERS)
+@pytest.mark.parametrize("user", ["ring_take", "_RNvMs_NtCsdef_4ring4coreNtB4_4Ring4take", "_ZN4ring4take17hfE"])
+def test_a_panic_of_rust_is_its_callers(helper: str, user: str) -> None:
+    text = PANIC.format(
+        line=88, reason="index out of bounds: the len is 4 but the index is 9", helper=helper, user=user
+    )
+    (fault,) = find_crashes(behind(PREFIXES["time"], text))
+    assert (fault.kind, fault.where) == ("oops", (user, "__napi_poll"))
+    assert fault.sentence().startswith(
+        "rust_kernel: panicked at drivers/net/ring.rs:88:9: index out of bounds: the len is 4 but the index is 9 at "
+        f"{user}+0x5d/0x90"
+    )
+    other = PANIC.format(line=88, reason="another", helper=helper, user="other_take")
+    assert find_crashes(other)[0].fingerprint != fault.fingerprint
+
+
+SENTENCES = {
+    "eth7: hw csum failure": "check_sum",
+    "(NULL net_device): hw csum failure": "check_sum",
+    "mlx5_core 0000:01:00.0 eth7: hw csum failure": "check_sum",
+    "unchecked MSR access error: RDMSR from 0x1b0 at rIP: 0xffffffff81000000 (native_read_msr+0x4/0x20)": "check_sum",
+    "something that nobody has seen before (7)": "check_sum",
+}
+DUMPED = """{}
+skb len=60 headroom=98 headlen=60 tailroom=1798
+mac=(64,14) mac_len=14
+dev name=eth7 feat=0x0000010000114b09
+skb linear:   00000000: 45 00 00 3c 00 00 40 00
+CPU: 0 UID: 0 PID: 0 Comm: swapper/0 Not tainted 6.18.0 #1
+Hardware name: A board
+Call Trace:
+ <IRQ>
+ dump_stack_lvl+0x64/0x80
+ check_sum+0xbd/0xd0
+ path_rx+0x11/0x80
+ </IRQ>
+another sentence"""
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("prefix", ["time", "task", "level and time"])
+def test_a_sentence_with_a_trace_is_one_fault_without_a_known_word(sentence: str, prefix: str) -> None:
+    text = DUMPED.format(sentence).replace("mac=", "               mac=")
+    (fault,) = find_crashes(behind(PREFIXES[prefix], text))
+    assert (fault.kind, fault.line, fault.where) == ("taint-warning", sentence, ("check_sum", "path_rx"))
+    (again,) = find_crashes(behind(PREFIXES[prefix], f"{NULL_POINTER}\n{text}"))[1:]
+    assert again.fingerprint == fault.fingerprint
+    assert parse_warnings(behind(PREFIXES["level and time"], text)) == (sentence, "another sentence")
+
+
+@pytest.mark.parametrize("asked", ["sysrq: Show Blocked State\ntask:path state:D stack:0", "NMI backtrace for cpu 1"])
+def test_a_trace_that_was_asked_for_is_no_fault(asked: str) -> None:
+    text = f"a sentence\n{asked}\nCall Trace:\n <TASK>\n path_rx+0x1/0x2\n </TASK>"
+    assert find_crashes(behind(PREFIXES["time"], text)) == ()
+
+
 def test_what_is_new_in_a_log_takes_one_look_at_each_line() -> None:
     many = tuple(f"line {number % 500}" for number in range(200_000))
     assert KernelLog(many, 0).since(KernelLog(many[:-3], 0)) == many[-3:]

@@ -335,7 +335,7 @@ def test_published_files_are_compared_whatever_their_names_tell(tmp_path: Path) 
     ours = written(tmp_path / "ours.jsonl", repeats(IdealCurve(0.9e6), 20, scenario="ipv6-routing-1cpu-4096-64B"))
     for candidate in (pinned, ours):
         told: list[str] = []
-        found, judgement = compare_files(plain, candidate, 0.02, told_of=told.append, boots_deviate=0.001)
+        found, judgement = compare_files(plain, candidate, 0.02, report=told.append, boots_deviate=0.001)
         assert found is not None
         assert judgement.verdict is Verdict.REGRESSION, judgement
         assert len(told) == 1

@@ -37,7 +37,7 @@ def tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     if shutil.which("make") is None or shutil.which("gcc") is None:
         pytest.skip("make or gcc is not installed")
-    monkeypatch.setattr(tree_build, "_check_tools", lambda revision: None)
+    monkeypatch.setattr(tree_build, "_check_tools", lambda revision, configuration: None)
 
 
 def test_a_revision_is_a_tree_and_what_git_calls_a_commit(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,6 +119,22 @@ def test_a_history_that_is_cut_off_is_told(tree: Tree, tmp_path: Path) -> None:
         revision(f"{cut}@HEAD~1")
 
 
+@pytest.mark.parametrize("left", ["blob:none", "tree:0"])
+def test_a_clone_that_left_a_part_with_its_remote_is_told(tree: Tree, tmp_path: Path, left: str) -> None:
+    for setting in ("uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"):
+        tree.git("config", setting, "true")
+    part = tmp_path / "part"
+    tree.git("clone", "--quiet", "--no-checkout", f"--filter={left}", f"file://{tree.folder}", str(part))
+    refuses = tmp_path / "ssh"
+    refuses.write_text("#!/bin/sh\necho 'git@lab: Permission denied (publickey).' >&2\nexit 255\n")
+    refuses.chmod(0o755)
+    for setting in ("remote.origin.url=ssh://git@lab/linux.git", f"core.sshCommand={refuses}"):
+        tree.git("-C", str(part), "config", *setting.split("=", 1))
+    with pytest.raises(BuildError, match=r"promisor remote \(.*\); the clone is partial, .* --no-filter$") as caught:
+        built(revision(f"{part}@main"))
+    assert any(why in str(caught.value) for why in ("Permission denied (publickey)", "fatal: cannot run"))
+
+
 def test_commits_between_two_are_named_one_by_one(tree: Tree) -> None:
     commits = [tree.git("rev-parse", "HEAD"), *(tree.commit(f"int {letter};") for letter in "bcd")]
     assert [one.commit for one in commits_between(f"{tree.folder}@v1..")] == commits
@@ -158,6 +174,31 @@ def test_a_revision_is_compiled_once_and_the_tree_is_left_alone(tree: Tree, tmp_
     assert before == sorted(str(path) for path in tree.folder.rglob("*"))
     assert not (tmp_path / "hooked").exists()
     assert uncommitted(revision(text).repository) == 1
+
+
+@pytest.mark.usefixtures("tools")
+def test_sources_have_the_bytes_of_the_commit_whatever_git_does_to_a_checkout(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a tree of Git for Windows, and a user's own settings and attributes."""
+    home = tmp_path / "home"
+    (home / ".config/git").mkdir(parents=True)
+    (home / ".config/git/attributes").write_text("* text=auto eol=crlf\n")
+    (home / ".gitconfig").write_text("[core]\n\tautocrlf = true\n\tsymlinks = false\n")
+    monkeypatch.setenv("HOME", str(home))
+    (tree.folder / "run.sh").write_text("#!/bin/sh\n# $Id$\n")
+    (tree.folder / "run.sh").chmod(0o755)
+    (tree.folder / "link").symlink_to("arch")
+    (tree.folder / ".gitattributes").write_text("*.sh ident eol=crlf\n")
+    tree.git("add", "-A")
+    tree.commit("int b;")
+    for setting in ("core.autocrlf=true", "core.eol=crlf", "core.symlinks=false", "core.fileMode=false"):
+        tree.git("config", *setting.split("="))
+    built(revision(f"{tree.folder}@"))
+    (source,) = (tmp_path / "cache").rglob("source")
+    assert (source / "run.sh").read_bytes() == b"#!/bin/sh\n# $Id$\n"
+    assert (source / "run.sh").stat().st_mode & 0o111
+    assert (source / "link").is_symlink()
 
 
 @pytest.mark.usefixtures("tools")
@@ -231,6 +272,91 @@ def test_a_configuration_that_is_none_is_told(tmp_path: Path) -> None:
     file.write_text("CONFIG_ARM64=y\n")
     with pytest.raises(BuildError, match=r"of another architecture \(CONFIG_ARM64=y\)"):
         kernel_configuration(file)
+
+
+ASKED = """\
+CONFIG_NET=y
+CONFIG_CC_IS_CLANG=y
+CONFIG_CC_VERSION_TEXT="clang 21"
+CONFIG_CC_HAS_KASAN_GENERIC=y
+CONFIG_BRIDGE=m
+CONFIG_HZ=1000
+CONFIG_GONE=y
+# CONFIG_MPTCP is not set
+"""
+
+
+@pytest.mark.usefixtures("tools")
+def test_options_that_are_not_in_the_kernel_are_told(tree: Tree, tmp_path: Path) -> None:
+    makefile = tree.folder / "Makefile"
+    left_out = "sed -i -e '/CLANG/d;/VERSION/d;/HAS/d;/GONE/d;s/BRIDGE=m/BRIDGE=y/;s/=1000/=250/' $(O)/.config"
+    makefile.write_text(makefile.read_text().replace("\techo LAST=", f"\t{left_out}\n\techo LAST="))
+    tree.commit("int b;")
+    own, said = tmp_path / "own.config", []
+    own.write_text(ASKED)
+    for _ in range(2):  # also of a build that is kept
+        said.clear()
+        built(revision(f"{tree.folder}@"), own, report=said.append)
+        assert said[-1].partition(": ")[2] == (
+            "4 options of the .config are not in the kernel, for their conditions are not met: CC_IS_CLANG=y "
+            "(not set), BRIDGE=m (y), HZ=1000 (250), GONE=y (not set); it was made for clang, and gcc compiles here"
+        )
+    said.clear()
+    built(revision(f"{tree.folder}@"), report=said.append)
+    assert not any("options" in sentence for sentence in said)
+
+
+@pytest.mark.usefixtures("tools")
+def test_files_that_only_a_distribution_s_sources_have_are_left_out(tree: Tree, tmp_path: Path) -> None:
+    (tree.folder / "certs").mkdir()
+    (tree.folder / "certs/own.pem").write_text("key\n")
+    tree.commit("int b;")
+    own, said = tmp_path / "own.config", []
+    own.write_text(
+        'CONFIG_SYSTEM_TRUSTED_KEYS="distribution/certs/all.pem"\nCONFIG_SYSTEM_REVOCATION_KEYS="certs/own.pem"\n'
+        'CONFIG_MODULE_SIG_KEY="/usr/lib/key.pem"\nCONFIG_EXTRA_FIRMWARE="a.bin b.bin"\n'
+    )
+    folder = built(revision(f"{tree.folder}@"), own, report=said.append)
+    (made,) = folder.glob("boot/config-*")
+    assert made.read_text().splitlines()[:4] == [
+        'CONFIG_SYSTEM_TRUSTED_KEYS=""', 'CONFIG_SYSTEM_REVOCATION_KEYS="certs/own.pem"',
+        'CONFIG_MODULE_SIG_KEY="certs/signing_key.pem"', 'CONFIG_EXTRA_FIRMWARE=""',
+    ]  # fmt: skip
+    assert [sentence.strip() for sentence in said if "sources lack" in sentence] == [
+        "CONFIG_SYSTEM_TRUSTED_KEYS names distribution/certs/all.pem, which the sources lack: it is left empty",
+        "CONFIG_MODULE_SIG_KEY names /usr/lib/key.pem, which the sources lack: it is certs/signing_key.pem",
+        "CONFIG_EXTRA_FIRMWARE names a.bin b.bin, which the sources lack: it is left empty",
+    ]
+
+
+def test_programs_that_an_option_takes_are_asked_for_beforehand(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own.config"
+    own.write_text("CONFIG_DEBUG_INFO_BTF=y\nCONFIG_KERNEL_XZ=y\n# CONFIG_KERNEL_ZSTD is not set\n")
+    here = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: None if name in ("pahole", "zstd") else here("true"))
+    with pytest.raises(MissingToolError, match=r"apt-get install .*pahole \(in older releases pahole is in dwarves\)$"):
+        built(revision(f"{tree.folder}@"), own)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("  LD      .tmp\nBTF: .tmp: pahole (pahole) is not available\nFailed to generate BTF\n"
+         "make[1]: *** [M:1: vmlinux] Error 1\nmake: *** [__sub-make] Error 2\n",
+         "BTF: .tmp: pahole (pahole) is not available"),
+        ("  CC      a.o\n  CERT    b\nAt main.c:1: could not open\nmake[2]: *** [certs] Error 1\n",
+         "At main.c:1: could not open"),
+        ("  CC      a.o\nmake[3]: *** No rule to make target 'x.pem', needed by 'y'.  Stop.\nmake: *** [c] Error 2\n",
+         "make[3]: *** No rule to make target 'x.pem', needed by 'y'.  Stop."),
+        ("  CC      a.o\na.c:1:2: warning: odd\nmake[1]: *** [a.o] Error 1\n", "make[1]: *** [a.o] Error 1"),
+        ("a.c:1:2: error: worse\nmake[1]: *** [a.o] Error 1\n", "a.c:1:2: error: worse"),
+        ("", "make failed without a word"),
+    ],
+)  # fmt: skip
+def test_the_words_that_say_why_make_failed(said: str, why: str) -> None:
+    assert tree_build.first_error(said) == why
 
 
 def test_what_is_missing_for_compiling_is_told(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import shlex
 import shutil
 import sqlite3
@@ -19,7 +21,7 @@ from sqlalchemy import create_engine
 from pdrgate.cli import main
 from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.history.address import Address
-from pdrgate.history.database.connection import Database
+from pdrgate.history.database.connection import Database, _choose_journal, _told
 from pdrgate.history.database.version import SCHEMA_TABLE, make_or_check
 from pdrgate.values.errors import DataError, StorageError, UsageError
 
@@ -272,6 +274,59 @@ def test_many_write_at_once(file: Path, tmp_path: Path) -> None:
     assert (done.count("added"), done.count("known")) == (5, 11)
     with opened(file) as database:
         assert (count(database)["runs"], count(database)["trials"]) == (5, 25)
+
+
+@contextlib.contextmanager
+def without_shared_memory() -> Iterator[None]:
+    """Let SQLite make no file as large as the memory that processes share for a write-ahead log (32 KiB)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30 << 10, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_where_processes_share_no_memory_a_rollback_journal_is_kept(tmp_path: Path) -> None:
+    """As on NFS, where the first statement ends with a disk I/O error."""
+    file = tmp_path / "runs.db"
+    with without_shared_memory():
+        for number in (1, 2):
+            _choose_journal(file, 0.2)
+            with contextlib.closing(sqlite3.connect(file)) as one, contextlib.closing(sqlite3.connect(file)) as other:
+                one.execute("CREATE TABLE IF NOT EXISTS one (name TEXT)")
+                one.execute("INSERT INTO one VALUES ('x')")
+                one.commit()
+                assert other.execute("SELECT count(*) FROM one").fetchone() == (number,)
+
+
+def test_a_write_ahead_log_that_came_to_where_it_cannot_be_is_left_behind(tmp_path: Path) -> None:
+    """As a file that was copied to NFS."""
+    file = tmp_path / "runs.db"
+    with contextlib.closing(sqlite3.connect(file)) as one:
+        one.execute("PRAGMA journal_mode = WAL")
+        one.execute("CREATE TABLE one (name TEXT)")
+    with without_shared_memory():
+        _choose_journal(file, 0.2)
+        with contextlib.closing(sqlite3.connect(file)) as one:
+            assert one.execute("SELECT count(*) FROM one").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("locking protocol", "does it lie on a network file system? take a file of a local disk, or a PostgreSQL"),
+        ("disk I/O error", "does it lie on a network file system? take a file of a local disk, or a PostgreSQL"),
+        ('FATAL: password authentication failed for user "ci"', "mend user or password"),
+        ('FATAL: database "perf" does not exist', "make it on the server"),
+        ("permission denied for table runs", "let that user read and write the tables: GRANT"),
+    ],
+)
+def test_an_error_of_the_database_has_a_remedy(reason: str, remedy: str, tmp_path: Path) -> None:
+    address = Address.parse(str(tmp_path / "runs.db"))
+    with pytest.raises(StorageError) as caught, _told(address):
+        raise sqlite3.OperationalError(reason)
+    assert str(caught.value).startswith(f"the history {address}: {reason}; {remedy}")
 
 
 def test_who_reads_does_not_wait_for_who_writes(database: Database, file: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     if shutil.which("make") is None or shutil.which("gcc") is None:
         pytest.skip("make or gcc is not installed")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(tree_build, "_check_tools", lambda revision: None)
+    monkeypatch.setattr(tree_build, "_check_tools", lambda revision, configuration: None)
     return made_tree(tmp_path / "linux")
 
 
@@ -256,7 +256,7 @@ def test_builds_are_kept_by_whole_digests_in_a_folder_that_nobody_else_writes(tr
 
 RUN = """import sys
 from pdrgate.builds.git_tree import tree_build
-tree_build._check_tools = lambda revision: None
+tree_build._check_tools = lambda revision, configuration: None
 from pdrgate.cli import main
 sys.exit(main(["build", sys.argv[1], "--into", sys.argv[2]]))"""
 
@@ -336,7 +336,7 @@ def test_a_worktree_and_a_tree_that_borrows_objects_are_read(tree: Tree, tmp_pat
 
 
 def test_a_tool_that_is_missing_is_named_before_anything_is_made(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacks(revision: object) -> None:
+    def lacks(*_: object) -> None:
         raise MissingToolError("flex is missing")
 
     monkeypatch.setattr(tree_build, "_check_tools", lacks)

@@ -26,10 +26,10 @@ from pdrgate.knobs import (
     sysctl,
 )
 from pdrgate.knobs.cpu import Governor, Smt, Turbo, idle_latency
-from pdrgate.knobs.cpu_shares import last_number
 from pdrgate.knobs.ethtool import channels, coalescing, pause_frames
 from pdrgate.knobs.file_knob import mtu
 from pdrgate.knobs.firewall import FirewallRules
+from pdrgate.knobs.interrupts import queues_of
 from pdrgate.knobs.irqbalance import Irqbalance
 from pdrgate.knobs.knob import ANY
 from pdrgate.knobs.knob_set import Undone
@@ -246,6 +246,51 @@ def test_a_file_that_takes_a_value_and_keeps_its_own(host: FakeHost, knob: Knob,
     assert {name: text for name, text in host.files.items() if name != path} == before
 
 
+def _shown(host: FakeHost, monkeypatch: pytest.MonkeyPatch, option: str, more: str) -> None:
+    """Let ethtool print more at the end of what an option shows."""
+    real = host._ethtool
+
+    def shown(*words: str) -> str:
+        return real(*words).rstrip("\n") + more if words[0] == option else real(*words)
+
+    monkeypatch.setattr(host, "_ethtool", shown)
+
+
+def test_fields_of_newer_kernels_are_read_and_put_back(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    _shown(host, monkeypatch, "-n", "\nGTP TEID\nIPv6 Flow Label\n\n")
+    host.devices["eth0"].hashes["udp6"] = "sd"
+    knob = FlowHash("eth0", "udp6=sdfn")
+    assert knob.read(host) == "udp6=sdel"
+    assert not knob.holds("udp6=sdfnl", "udp6=sdfn")
+
+
+def test_a_field_that_nobody_knows_is_refused_before_anything_is_set(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _shown(host, monkeypatch, "-n", "\nMPLS label\n\n")
+    before = host.state()
+    with pytest.raises(TestbedError, match=r"^eth0 on fake hashes 'MPLS label' of udp4, which could not be put back; "):
+        KnobSet().apply(host, FlowHash("eth0", "udp4=sdfn"))
+    assert host.state() == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "taken"), [("s", False), ("sdf", False), ("sdfnv", False), ("sd", True), ("nf", True), ("sdfn", True)]
+)
+def test_a_symmetric_hash_takes_pairs_of_fields_alone(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, fields: str, taken: bool
+) -> None:
+    words = "\nRSS input transformation:\n    symmetric-xor: {}\n    symmetric-or-xor: {}\n"
+    _shown(host, monkeypatch, "-x", words.format("off", "on"))
+    lack = FlowHash("eth0", f"udp4={fields}").lacking(host)
+    refusal = f"eth0 on fake hashes with symmetric-or-xor and so takes no udp4={fields}, but sd, fn or sdfn; "
+    remedy = "switch that off with ethtool -X eth0 xfrm none"
+    assert lack == (None if taken else refusal + remedy)
+    monkeypatch.undo()
+    _shown(host, monkeypatch, "-x", words.format("off", "off"))
+    assert FlowHash("eth0", f"udp4={fields}").lacking(host) is None
+
+
 @pytest.mark.parametrize(
     ("knob", "option", "message"),
     [
@@ -363,10 +408,23 @@ def test_interrupts_are_those_of_the_device_and_shared_out_by_queue(host: FakeHo
     [
         ("virtio2-input.1", 1), ("virtio2-config", None), ("i40e-ens1f0-TxRx-12", 12),
         ("mlx5_comp3@pci:0000:3b:00.0", 3), ("eth0-rx-2", 2), ("ens5-Tx-Rx-7", 7), ("ice-0000:01:00.0:misc", None),
+        ("ena-mgmnt@pci:0000:00:05.0", None), ("mana_hwc@pci:7870:00:00.0", None), ("mana_q2@pci:7870:00:00.0", 2),
+        ("mlx5_async0@pci:0000:3b:00.0", None), ("hclge-misc-0000:7d:00.0", None), ("hns3-0000:7d:00.0-TxRx-1", 1),
+        ("i40e-0000:01:00.0:fdir-TxRx-0", None), ("ens1f0", None), ("ens1f0-event-2", None), ("idpf-Mailbox-0", None),
+        ("ens1f0:tx-3", 3), ("4)", 4), ("ens1f0-rxtx-1", 1),
     ],
 )  # fmt: skip
 def test_the_queue_of_an_interrupt(name: str, queue: int | None) -> None:
-    assert last_number(name) == queue
+    assert queues_of({30: name, 31: "virtio2-config"}, "ens1f0")[30] == queue
+
+
+def test_of_gve_half_of_the_blocks_send_and_half_receive() -> None:
+    names = {30 + block: f"gve-ntfy-blk{block}@pci:0000:00:04.0" for block in range(4)}
+    assert queues_of(names | {34: "gve-mgmnt@pci:0000:00:04.0"}, "ens4") == {30: 0, 31: 1, 32: 0, 33: 1, 34: None}
+
+
+def test_the_only_interrupt_of_a_device_is_its_queue_s() -> None:
+    assert queues_of({11: "eth0"}, "eth0") == {11: 0}
 
 
 def test_a_device_with_one_line_interrupt(host: FakeHost) -> None:
@@ -538,6 +596,42 @@ def test_rules_come_back_whatever_they_have_counted(host: FakeHost) -> None:
     assert knob.holds(RULES.replace("7 bytes 99", "8 bytes 199"), RULES)
     assert not knob.holds(RULES.replace("53", "54"), RULES)
     assert not [path for path in host.files if "pdrgate-rules" in path]
+
+
+MOVING = """table inet t {
+	set seen {
+		type ipv4_addr
+		size 65535
+		flags dynamic,timeout
+		timeout 1m%s
+	}
+
+	quota daily {
+		over 25 mbytes%s
+	}
+
+	chain c {
+		udp dport 53 last used %s accept
+		udp dport 54 quota over 500 mbytes%s drop comment "used 5 bytes"
+	}
+}
+"""
+
+
+def test_rules_are_as_they_were_whatever_packets_did_to_their_state() -> None:
+    knob = FirewallRules("none")
+    early = MOVING % ("", "", "never", "")
+    elements = "\n\t\telements = { 10.0.0.1 expires 59s992ms,\n\t\t\t     10.0.0.2 expires 3s }"
+    late = MOVING % (elements, " used 29 bytes", "1h2m3s4ms", " used 4 kbytes")
+    assert knob.holds(late, early)
+    assert not knob.holds(late.replace("over 500 mbytes", "over 400 mbytes"), early)
+    assert not knob.holds(late.replace('"used 5 bytes"', '"used 6 bytes"'), early)
+    assert not knob.holds(late.replace("flags dynamic,timeout", "flags timeout"), early)
+
+
+def test_the_elements_of_a_set_that_nobody_adds_to_by_packets_are_rules() -> None:
+    rules = "table ip t {\n\tset s {\n\t\ttype ipv4_addr\n\t\telements = { 10.0.0.1 }\n\t}\n}"
+    assert not FirewallRules("none").holds(rules.replace("0.1", "0.2"), rules)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_what_a_missing_tool_keeps_from_both_builds_is_an_error_and_not_left_out
 
     boots = Boots(
         cast(Any, None), cast(Any, None), suts(), cast(Any, SimpleNamespace(frames={})),
-        told=lambda trial, earlier: None, known=lambda fingerprint: None,
+        on_trial=lambda trial, earlier: None, known=lambda fingerprint: None,
     )  # fmt: skip
     boots._set_up(cast(Any, {("baseline", 1): None, ("candidate", 1): None}))
     assert boots.failure is not None

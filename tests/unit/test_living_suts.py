@@ -140,6 +140,6 @@ def _boots(session: BootsNothing, suts: LivingSuts | None = None) -> LivingBoots
         Scenario(),
         suts or living(session),
         counted,
-        told=lambda *_: None,
+        on_trial=lambda *_: None,
         known=lambda *_: None,
     )

@@ -71,7 +71,7 @@ def measurer(
         file,
         belonging,
         earlier=earlier if isinstance(earlier, EarlierTrials) else EarlierTrials(earlier),
-        told=on_trial,
+        on_trial=on_trial,
     )
 
 

@@ -11,6 +11,7 @@ import made_results
 from flat_values import changed
 from rule_changes import value_changes
 
+from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.measurands.counted.load_cost import MapMemory
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.reports.ci.junit import junit, retold
@@ -112,6 +113,46 @@ def test_every_report_has_the_table_and_what_is_shared() -> None:
     page = summary_page(RUN, {})
     assert page.index("Redirection By tc") < page.index("NAT")
     assert "alloc_skb" in page and "alloc_skb" in robots
+
+
+def test_a_run_without_a_change_names_no_path_and_no_function() -> None:
+    """A green page once began with the function that 0.0 % of a change lay in."""
+    run = made_results.result(path_result("NAT", Verdict.PASS, 0.0005), path_result("A Bridge", Verdict.PASS, 0.0))
+    assert headline(decided(run)) == "PASS: no change on 2 paths; at most +0.1% (-0.1% to +0.1%)"
+
+
+def test_a_pass_alone_names_no_function() -> None:
+    scenario = path_result("NAT", Verdict.PASS, 0.0005, dequeue=-1.0)
+    assert scenario.comparison is not None
+    found = judged(scenario.comparison.changes, scenario.comparison.functions)
+    assert found.reason == "no change of the cost (-0.1 to +0.1 %), tolerance 1.0%"
+
+
+def red(*changes: dict[str, float]) -> RunResult:
+    worse = [path_result(f"Path {n}", Verdict.REGRESSION, 0.034 + n / 1e4, **each) for n, each in enumerate(changes)]
+    return decided(made_results.result(*worse, path_result("NAT", Verdict.PASS, 0.002)))
+
+
+def decided(run: RunResult) -> RunResult:
+    """The run with the reason of the scenario that decides."""
+    decisive = decisive_scenario(run.scenarios)
+    assert decisive is not None
+    return replace(run, reason=decisive.reason)
+
+
+def test_a_cause_that_slower_paths_have_in_common_is_first() -> None:
+    one, two = {"sum_of_header": 168.0, "br_input": 3.0}, {"sum_of_header": 172.0, "ip_rcv": -2.0}
+    assert headline(red(one, two)).startswith(
+        "REGRESSION: sum_of_header +170 on 2 of 3 paths, Path 1 most: a packet costs 3.4 % more instructions"
+    )
+    assert headline(red(one, two, {"ip_rcv": 170.0})).startswith(
+        "REGRESSION: 3 of 4 paths got slower, 2 of them by sum_of_header +170, Path 2 most: "
+    )
+
+
+def test_paths_of_different_causes_have_none_in_common() -> None:
+    for run in (red({"a": 170.0}, {"b": 170.0}), red({"a": 20.0, "b": 150.0}, {"a": 20.0, "c": 150.0})):
+        assert headline(run).startswith("REGRESSION: 2 of 3 paths got slower, Path 1 most: ")
 
 
 def test_of_a_run_that_passes_all_paths_are_shown() -> None:

@@ -74,13 +74,14 @@ def test_what_carries_its_packets_passes(sut: Sut) -> None:
 @pytest.mark.parametrize(
     ("sut", "message"),
     [
-        (Sut(forwarded=0), "forwards none of 1000 packets at 10000 packets/s (XDP native (veth)); "),
-        (Sut(forwarded=0, by_kernel=True), "forwards none of 1000 packets"),
+        (Sut(forwarded=0), "forwards none of 1000 IPv6 packets at 10000 packets/s (XDP native (veth)); "),
+        (Sut(forwarded=0, by_kernel=True), "forwards none of 1000 IPv6 packets"),
         (
             Sut(in_kernel=HOPS * PACKETS),
-            "the kernel's own router forwarded 3000 of 3000 packets, which the program let",
+            "the kernel's own router forwarded 3000 of 3000 IPv6 packets, which the program let pass (XDP native "
+            "(veth)); if it is to let them pass: --set fate=passed",
         ),
-        (Sut(in_kernel=PACKETS, by_program=None), "the kernel's own router forwarded 1000 of 3000 packets"),
+        (Sut(in_kernel=PACKETS, by_program=None), "the kernel's own router forwarded 1000 of 3000 IPv6 packets"),
         (Sut(by_program=PACKETS), "its programs count 1000 packets that they sent on, and 3000 were forwarded"),
     ],
 )
@@ -102,6 +103,6 @@ def test_chosen_packets_that_nobody_carries_are_named() -> None:
 
 def test_errors_that_quote_a_packet_are_no_packets_that_come_back() -> None:
     """ICMP's "no route" ends with the packet's own mark: once the probe said that a seventh was sent back."""
-    with pytest.raises(TestbedError, match=r"^xdp-ipv6-routing forwards none of 1000 packets"):
+    with pytest.raises(TestbedError, match=r"^xdp-ipv6-routing forwards none of 1000 IPv6 packets"):
         look(Sut(forwarded=0, returned=147))
     look(Sut(forwarded=0, returned=PACKETS))  # what is really returned is judged with the frames

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import made_results
@@ -13,15 +10,11 @@ import pytest
 from flat_values import flat_side
 
 from pdrgate.bpf.prog_run import PacketOutcome
-from pdrgate.builds.bpf_build import bpf_build
-from pdrgate.builds.program_family import looks_at
 from pdrgate.measurands.counted.program_run import program_run, ran_none
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, ScenarioResult, Side
 from pdrgate.traffic.chosen.headers import ethernet
 from pdrgate.traffic.frame_fields import packet_in_words
-
-needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed: run ci/bootstrap")
 
 
 def function(name: str, instructions: float) -> FunctionResult:
@@ -48,7 +41,6 @@ def test_answer_and_little_code_that_ran_stand_beside_the_verdict() -> None:
     lines = lines_beside(compared(side("baseline", 35.0, "a"), side("candidate", 35.0, "b")))
     assert lines[0] == "both programs: XDP_PASS is returned for UDP"
     assert "a packet executes 35 instructions of the candidate's program, 10% at most of its 1400 bytes" in lines[2]
-    assert lines[3].startswith("the programs differ, and a packet executes 35 instructions of either")
 
 
 def test_answers_of_both_programs_are_shown_where_they_differ() -> None:
@@ -93,26 +85,6 @@ def test_remedy_names_options_by_what_the_program_returns(verdict: str, remedy: 
 
 def test_a_verdict_without_options_has_no_remedy() -> None:
     assert PacketOutcome("XDP_REDIRECT", b"", ()).remedy(6) == ""
-
-
-@needs_clang
-@pytest.mark.parametrize(
-    ("types", "version"), [(("ETH_P_IP",), 4), (("ETH_P_IPV6",), 6), (("ETH_P_IP", "ETH_P_IPV6"), None), ((), None)]
-)
-def test_a_program_looks_at_the_ip_version_that_it_compares_with(
-    types: tuple[str, ...], version: int | None, tmp_path: Path
-) -> None:
-    cases = "".join(f"if (e->h_proto == bpf_htons({one})) return {at};" for at, one in enumerate(types, 1))
-    (tmp_path / "a.c").write_text(
-        "#include <linux/bpf.h>\n#include <linux/if_ether.h>\n#include <bpf/bpf_helpers.h>\n"
-        "#include <bpf/bpf_endian.h>\n"
-        'SEC("xdp") int one(struct xdp_md *c) { struct ethhdr *e = (void *)(long)c->data;\n'
-        f"if ((void *)(e + 1) > (void *)(long)c->data_end) return 1; {cases} return 0; }}\n"
-    )
-    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
-    command = ("clang", "-O2", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", "-c", "a.c", "-o", "a.o")
-    subprocess.run(command, cwd=tmp_path, check=True)
-    assert looks_at(bpf_build(tmp_path / "a.o")) == version
 
 
 UDP4 = bytes.fromhex("4500001c0000000040110000c6130001c612000000090035 00080000")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,31 @@ def test_what_is_measured_does_not_depend_on_a_testbeds_key(name: str, builds: d
         assert name.replace("_", "-") in str(error).replace("_", "-")
     else:
         assert (asked.measure, asked.scenarios) == (plain.measure, plain.scenarios)
+
+
+EVERYWHERE = By.COMMAND | By.TESTBED | By.PATH
+_CHOOSES = {"testbed", "kernel", "bpf", "against", "measure", "scenarios", "paths", "shard"}
+"""Options of pipelines that say what is compared, on which paths, by what: and say so in their names."""
+_VALUES = {
+    "profile": "standard", "tolerance": "3%", "cost_tolerance": "3%", "budget": "1 h", "wait": "1 h", "spike_in": True,
+    "traffic": "udp dport=53", "fate": "dropped", "data_path": "bare-ipv4", "program": "filter",
+    "attach": "xdp", "maps": "maps.yaml", "rodata": "a=1", "packets": "some.pcap", "replaces": "old.o:main/f",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(
+    name for name, one in keys(EVERYWHERE).items() if By.PIPELINE in one.said.by and name not in _CHOOSES
+))  # fmt: skip
+def test_no_other_option_of_a_pipeline_changes_what_is_measured(name: str) -> None:
+    """A tolerance of 3 % once made one path of 72."""
+    one = keys(EVERYWHERE)[name]
+    given = read_settings([(name, _VALUES[name])], {name: one})
+    try:
+        asked = _asked(testbed=VM, kernel="a", **{"against": "b", **given})
+    except UsageError as error:
+        assert re.search(rf"\b{name.replace('_', '[-_]')}\b", str(error)), error
+    else:
+        assert (asked.measure, asked.scenarios) == ("cost", ("portfolio",))
 
 
 def own_testbed(folder: Path, run: str) -> Path:

@@ -136,7 +136,7 @@ def _told(
         if ahead:
             suts.begin(cast(Any, task))
         if asked:
-            seen = suts.told(cast(Any, task))
+            seen = suts.seen(cast(Any, task))
             found.append(dict(seen.results))
             if unmeasured is not None:
                 unmeasured.append(seen.unmeasured)

@@ -73,7 +73,7 @@ def test_a_transfer_is_on_disk_with_whose_it_is_before_it_is_told(file: TrialFil
         (),
         file,
         MINE,
-        told=lambda transfer, replayed: on_disk.append(read_trials(file.path)),
+        on_trial=lambda transfer, replayed: on_disk.append(read_trials(file.path)),
     )
     made = measurer.measure(ASK, repeat=2)
     assert on_disk == [[made]]
@@ -95,7 +95,12 @@ def test_what_the_resumed_run_measured_is_taken_from_it(file: TrialFile) -> None
     earlier = Measurer(ClosedLoopTraffic(loop), (), file, MINE).measure(ASK)
     told: list[tuple[Trial, bool]] = []
     second = Measurer(
-        ClosedLoopTraffic(loop), (), file, MINE, earlier=EarlierTrials([earlier]), told=lambda *one: told.append(one)
+        ClosedLoopTraffic(loop),
+        (),
+        file,
+        MINE,
+        earlier=EarlierTrials([earlier]),
+        on_trial=lambda *one: told.append(one),
     )
     fresh = [second.measure(ASK), second.measure(ASK)][-1]
     assert told == [(earlier, True), (fresh, False)]

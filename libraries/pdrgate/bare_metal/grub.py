@@ -19,7 +19,9 @@ _UNWRITABLE_TYPES = frozenset({"btrfs", "zfs", "zfs_member", "bcachefs", "f2fs"}
 _UNWRITABLE_DEVICES = ("/dev/mapper/", "/dev/dm-", "/dev/md")
 _DEFAULTS = "/etc/default/grub"
 _SAVED, _SELECTED = "${saved_entry}", "${next_entry}"
-_WORD = r"""(?:'([^']*)'|"([^"]*)"|(\S+))"""
+_WORD = r"""((?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+)"""
+"""A word of a grub.cfg, of which parts may be quoted: an apostrophe is written as ``'\\''``."""
+_PART = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^\s'"\\]+)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class MenuEntry:
     @property
     def path(self) -> str:
         """The entry's name for grub-reboot."""
-        return ">".join(id_ for id_, _ in self.names)
+        return ">".join(id_.replace(">", ">>") for id_, _ in self.names)
 
     @property
     def for_rescue(self) -> bool:
@@ -45,7 +47,7 @@ class MenuEntry:
 
     def is_named(self, path: str) -> bool:
         """Whether GRUB takes it for ``path``, which may be made of ids, titles and numbers."""
-        words = path.split(">")
+        words = [word.replace("\0", ">") for word in path.replace(">>", "\0").split(">")]
         if all(word.isdecimal() for word in words):
             return tuple(map(int, words)) == self.numbers
         return len(words) == len(self.names) and all(
@@ -227,7 +229,7 @@ def parse_config(text: str) -> list[MenuEntry]:
             if around.pop() is not None:
                 counts.pop()
         elif word in ("linux", "linux16", "linuxefi"):
-            match = re.search(r"/vmlinuz-(\S+)", line)
+            match = re.search(r"/(?:vmlinu[xz]|kernel|bzImage)-([^\s'\"]+)", line)
             release = match[1] if match else None
     return entries
 
@@ -240,4 +242,6 @@ def _names(text: str) -> tuple[str, str]:
 
 
 def _quoted(match: re.Match[str] | None) -> str:
-    return next((group for group in match.groups() if group is not None), "") if match else ""
+    """The text that a word of a grub.cfg stands for."""
+    parts = _PART.findall(match[1]) if match else ()
+    return "".join(one + re.sub(r'\\([$"\\])', r"\1", two) + three + four for one, two, three, four in parts)

@@ -47,7 +47,7 @@ class InstalledKernel:
     """A build that lies on the host, with all that it takes to start it."""
 
     name: str
-    """The build's."""
+    """Name of the build, as pdrgate calls it."""
     release: str
     image: str
     """Path on the host."""

@@ -65,10 +65,13 @@ class SystemdBoot:
         return None if match is None else match[1]
 
     def _entry(self, release: str) -> str:
-        """The entry of a release. kernel-install ends its file's name with the release and, maybe, counted tries."""
+        """The entry of a release: a file that describes one, or one image of kernel and initial RAM disk (UKI).
+
+        kernel-install ends its name with the release and, maybe, counted tries.
+        """
         listing = self._host.run("bootctl", "list", "--no-pager").stdout
         entries = re.findall(r"(?m)^\s+id: (\S+)", listing)
-        pattern = re.compile(rf"(?:.*-)?{re.escape(release)}(?:\+\d+(?:-\d+)?)?\.conf")
+        pattern = re.compile(rf"(?:.*-)?{re.escape(release)}(?:\+\d+(?:-\d+)?)?\.(?:conf|efi)")
         found: list[str] = [entry for entry in entries if pattern.fullmatch(entry)]
         if len(found) != 1:
             raise LoaderError(

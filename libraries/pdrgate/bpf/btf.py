@@ -65,7 +65,7 @@ class TypeKind:
     element: int = 0
     """The type of an array's elements."""
     count: int = 0
-    """Their number."""
+    """Number of an array's elements."""
     network_order: bool = False
     """Whether its name is __be16, __be32 or __be64."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 HookKind = Literal["cgroup_skb", "cgroup", "sock_ops", "sk_lookup", "flow_dissector", "netfilter"]
-Place = Literal["cgroup", "netns", "netfilter"]
+LinkedTo = Literal["cgroup", "netns", "netfilter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Hook:
     """A hook that a program's section names."""
 
     kind: HookKind
-    place: Place
+    place: LinkedTo
     """What the link leads to."""
     path: str = ""
     """Tag of the path whose packets call it; empty where none of pdrgate's own does for each packet."""

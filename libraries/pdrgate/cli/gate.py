@@ -33,7 +33,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     try:
         tags = {tag for test in listed(suites) for tag in test.tags}
     except UsageError:
-        return []  # the run will tell
+        return []  # the run itself reports the error
     return [tag for tag in (*sorted(tags), "all") if tag.startswith(incomplete)]
 
 
@@ -67,10 +67,10 @@ def gate(
     Exits with 0 when the gate passes, with 1 when the build fails it, with 2 when the testbed or a tool is at fault.
     """
     from pdrgate.gate.run.selection_file import write_selection
-    from pdrgate.launch import Telling, check, default_testbed, followed, new_folder, resumed_options, run_gate
+    from pdrgate.launch import OutputForm, check, default_testbed, followed, new_folder, resumed_options, run_gate
     from pdrgate.launch.selected_paths import selected_paths
 
-    telling = Telling(form, quiet)
+    printing = OutputForm(form, quiet)
     asked = said_options(asked.pop("changes"), asked, RunOptions)
     given = {
         name: declarations(RunOptions)[name].option
@@ -86,7 +86,7 @@ def gate(
         asked.setdefault("history", Address.beside(folder.parent))
         options = resumed_options(folder, asked, given)
         check(options, note)
-        return run_gate(options, folder, resume=True, telling=telling)
+        return run_gate(options, folder, resume=True, output=printing)
     why = ""
     if "bisect" in asked:
         asked.setdefault("wait", PATIENT)
@@ -100,7 +100,7 @@ def gate(
     options.keep(folder)
     if selection is not None:
         write_selection(folder, selection)
-    return run_gate(options, folder, why, telling=telling)
+    return run_gate(options, folder, why, output=printing)
 
 
 def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
@@ -151,15 +151,15 @@ _USUAL = RunOptions(testbed=Path())
 
 
 _OF_KINDS = {"xdp": "path-xdp-ipv6", "tc": "path-tc-redirect"}
-"""The path that programs at ports are measured on."""
+"""Tags of the paths that programs at ports are measured on, by kind."""
 _OF_IPV4 = {"xdp": "path-xdp-ipv4", "tc": "path-ipv4-routing"}
-"""The same of programs that know IPv4 only."""
+"""Tags of the paths that programs at ports are measured on where they know IPv4 only, by kind."""
 
 
 def _default_tag(options: RunOptions) -> str:
     """The tests of a run that names none."""
     from pdrgate.builds.bpf_build import bpf_build
-    from pdrgate.builds.program_family import looks_at
+    from pdrgate.builds.program_code import ip_versions
     from pdrgate.builds.program_hooks import hook_of
     from pdrgate.builds.program_setup import ProgramSetup
     from pdrgate.launch.drawn_order import PORTFOLIO
@@ -167,8 +167,10 @@ def _default_tag(options: RunOptions) -> str:
     if options.packets is not None:
         return "bpf-packets"
     if options.bpf:
-        build = bpf_build(options.bpf, setup=ProgramSetup(options.attach, replaces=options.replaces))
-        if build.kind in _OF_IPV4 and looks_at(build) == 4:
+        setup = ProgramSetup(options.attach, replaces=options.replaces)
+        builds = [bpf_build(one, setup=setup) for one in (options.bpf, options.against) if one]
+        build = builds[0]
+        if build.kind in _OF_IPV4 and frozenset().union(*map(ip_versions, builds)) == {4}:
             return _OF_IPV4[build.kind]
         hook = hook_of(build.section.removeprefix("?"))
         tag = _OF_KINDS.get(build.kind) or (hook.path if hook is not None else "")
@@ -205,7 +207,7 @@ def _check_packets(options: RunOptions) -> None:
     if not options.against:
         raise UsageError("--set packets compares two programs; name the other with --against OBJECT")
     assert options.packets is not None
-    PacketVectors.read(options.packets)  # told before anything is set up
+    PacketVectors.read(options.packets)  # a faulty capture is refused before anything is set up
 
 
 def _asked(**given: Any) -> RunOptions:
@@ -239,7 +241,7 @@ def _asked(**given: Any) -> RunOptions:
     if options.against and options.baseline is not None:
         raise UsageError("--baseline and --against do not go together: what is measured in turn needs no stored result")
     if is_history(options.baseline):
-        raise UsageError(  # an address may hold a password, and is not told
+        raise UsageError(  # an address may hold a password, and is not shown
             "--baseline names a history, which has many; name it with --history FILE_OR_URL, and what to compare with "
             "by --baseline history:NAME ('pdrgate history pin' gives names)"
         )

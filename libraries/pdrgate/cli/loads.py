@@ -38,10 +38,10 @@ def loads(
     form: str,
     wait: Duration,
 ) -> int:
-    """Load the eBPF program in OBJECT on each KERNEL, without traffic, and tell what that costs, or why it is refused.
+    """Load the eBPF program in OBJECT on each KERNEL, without traffic, and print what that costs, or why it is refused.
 
-    OBJECT is what the gate's --bpf takes, KERNEL what its --kernel takes; each is booted in turn. Without one it is the
-    testbed's own kernel.
+    OBJECT is what the gate's --bpf takes. KERNEL is what its --kernel takes. Each KERNEL is booted in turn. Without a
+    KERNEL, the program is loaded on the testbed's own kernel.
 
     Exits with 0 when all take it, with 1 when one refuses it, with 2 when one could not be asked.
     """

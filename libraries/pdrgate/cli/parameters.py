@@ -119,7 +119,7 @@ COMMIT = ParsedType("commit", _commit)
 class BuildType(_FileCompletion, click.ParamType[str]):
     """What a person calls a build: a path, perhaps with parts, or a package.
 
-    Empty text, of an unset shell variable for one, is refused: no comparison would be made, and nobody told.
+    Empty text is refused. It comes from an unset shell variable, and would silently leave the comparison out.
     """
 
     name = "build"
@@ -251,5 +251,5 @@ def said_options(changes: Sequence[str], more: Mapping[str, Any], options: type[
 
 
 def note(sentence: str) -> None:
-    """Tell it on stderr, where it is no part of the output."""
+    """Print a sentence on stderr, where it is no part of the output."""
     click.echo(f"pdrgate: note: {sentence}", err=True)

@@ -1,4 +1,4 @@
-"""What commands tell that measure many boots: sentences, and no line for each trial."""
+"""Output of the commands that measure many boots: sentences, and no line for each trial."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Sentences:
-    """An observer that tells what it is told, but no trials: boots are what counts here."""
+    """Observer of a session that prints each sentence it gets and no line for a trial. Boots are what counts here."""
 
     def __init__(self, to_stderr: bool) -> None:
         self._to_stderr = to_stderr

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What there is to tell of a trend."""
+    """What the runs of a trend show: series, and the moves in them."""
 
     series: Sequence[Series]
     moves: Sequence[Move]
     """Without those that somebody has looked at."""
     quiet: Sequence[Move]
-    """Those."""
+    """Moves that somebody has looked at and acknowledged."""
     runs: int
     baselines: Mapping[str, str] = field(default_factory=dict)
     """Names that builds are pinned by, by the digest of the build."""
@@ -101,7 +101,7 @@ def trend(
 
 
 def _of_results(folders: tuple[Path, ...], alarm: Alarm) -> _Seen:
-    """What the runs in folders tell."""
+    """Series and moves of the runs whose results lie in folders. Raises DataError where there is no result."""
     from pdrgate.history.results import results_below
     from pdrgate.trend import cost_at, series_of
 
@@ -114,7 +114,10 @@ def _of_results(folders: tuple[Path, ...], alarm: Alarm) -> _Seen:
 
 
 def _of_history(where: Address, alarm: Alarm) -> _Seen:
-    """The same of a history."""
+    """Series and moves of the runs in a history, with the names of its baselines.
+
+    Raises DataError where it has no result.
+    """
     from pdrgate.history.database.baselines import pins
     from pdrgate.history.database.connection import Database
     from pdrgate.history.database.trends import kept_cost, kept_series

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pdrgate.crashes.console_line import LONGEST, ConsoleLine, console_lines
 from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of
@@ -40,8 +40,14 @@ _END = re.compile(
     r"\s{0,8}(?:</TASK>|---\[ end|Code: |RIP[: ]|RSP: |R10: |Modules linked in|Kernel Offset|Allocated by|Freed by"
     r"|Uninit was)"
 )
+_DUMP = re.compile(r"\s|CPU: \d|Hardware name: |skb |dev name=|sk family=|[0-9a-f]{8,16}: |$")
+"""Begin of a line that may stand between a sentence and its trace."""
+_ASKED_FOR = re.compile(r"(?:NMI|stack) backtrace|Sending NMI|task:|sysrq: ")
+"""Begin of a line that heads a trace which is part of a report, or which somebody has asked for."""
 _LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P<name>[^{}]{1,200})\)\{[^}]{1,16}\}")
 """A lock in lockdep's words. Locks that a task only holds have a number before them."""
+_PANICKED = re.compile(r"(?:\w{1,40}: )?panicked at .*:$")
+"""A panic of Rust code, whose reason is in the next line."""
 _INSTANCE = re.compile(r"#\d{1,6}(?:/\d{1,4})?$|/\d{1,4}$")
 _TRACE_WITHOUT_HEAD = ("KMSAN", "KCSAN", "KFENCE")
 _HEX = re.compile(r"[0-9a-fx]+")
@@ -80,7 +86,8 @@ class Crash:
 
     def sentence(self) -> str:
         """The fault in one line."""
-        at = self.rip or next((frame for frame in self.trace if frame.partition("+")[0] in self.where), "")
+        frames = ((self.rip,) if self.rip else ()) + self.trace
+        at = next((frame for frame in frames if frame.partition("+")[0] in self.where), self.rip or "")
         via = [name for name in self.where if name != at.partition("+")[0]][:3]
         words = (f" of {', '.join(self.locks)}" if self.locks else "") + (f" at {at}" if at else "")
         return f"{self.line}{words}" + (f" < {' < '.join(via)}" if via else "")
@@ -96,6 +103,8 @@ class FaultReader:
         self._kinds: set[FaultKind] = set()
         self._open: dict[str, _Report] = {}
         """The open report of each task or CPU."""
+        self._sentences: dict[str, str] = {}
+        """The last sentence of each task or CPU, which is the head of a trace that follows without a report."""
         self._stamped = False
         """Whether the kernel's time has been seen. A program's output has none."""
 
@@ -133,8 +142,25 @@ class FaultReader:
             head = head_of(line.text.strip())
             if head is not None and not self._is_a_programs(line, head):
                 self._begin(line, head)
-            elif (report := self._report_of(line)) is not None:
-                report.add(line.text)
+                self._sentences.pop(line.caller, None)
+            else:
+                self._go_on(line)
+
+    def _go_on(self, line: ConsoleLine) -> None:
+        """A line that is no head: one of a report, or a sentence that may turn out to be one by the trace after it."""
+        report = self._report_of(line)
+        if (report is None or report.ended) and _TRACE.match(line.text) and line.caller in self._sentences:
+            self._begin(replace(line, text=self._sentences.pop(line.caller)), Head("taint-warning", "report"))
+            report = self._open[line.caller]
+        if report is not None:
+            report.add(line.text)
+        if (report is None or report.ended) and line.stamped and not _DUMP.match(line.text):
+            if _ASKED_FOR.match(line.text) or _END.match(line.text):
+                self._sentences.pop(line.caller, None)
+            else:
+                self._sentences[line.caller] = line.text
+            if len(self._sentences) > MOST_REPORTS:
+                self._sentences.pop(next(iter(self._sentences)))
 
     def _is_a_programs(self, line: ConsoleLine, head: Head) -> bool:
         return self._stamped and not line.stamped and (head.kind, head.role) == ("taint-warning", "report")
@@ -201,6 +227,8 @@ class _Report:
     def add(self, text: str) -> None:
         """A line after its head."""
         self.lines += 1
+        if self.lines == 1 and _PANICKED.match(self.line):
+            self.line = f"{self.line} {text.strip()}"[:_LONGEST_SENTENCE]
         if self.ended or (self.lines > _WHOLE and not self.inside):
             return
         if self.pc is None and (not self.inside or self.kind in ("panic", "oops", "lockup")):

@@ -64,11 +64,12 @@ _PLACE = re.compile(r"(?:\[[^\]]{0,200}\] )?(?:CPU: \d{1,6} PID: \d{1,10} )?(?:a
 _CHECKS = re.compile(
     r"(?:[\w.-]{1,40} (?:[\w.:-]{1,40} )?)?(?:[\w.-]{1,40}: )?NETDEV WATCHDOG: |list_(?:add|del) corruption\b"
     r"|refcount_t: |(?:traps: )?Missing ENDBR: |usercopy: Kernel memory |ODEBUG: \S"
-    r"|(?:\w{1,40}: )?detected (?:buffer overflow|field-spanning)"
+    r"|(?:\w{1,40}: )?detected (?:buffer overflow|field-spanning)|(?:\w{1,40}: )?panicked at \S"
 )
 _REPORTS = re.compile(
     r"unregister_netdevice: waiting for |kmemleak: \d{1,9} new suspected |irq \d{1,6}: nobody cared"
-    r"|[^:]{1,40}: (?:page )?allocation failure|[^:]{1,40}: vmalloc error"
+    r"|[^:]{1,40}: (?:page )?allocation failure|[^:]{1,40}: vmalloc error|.{1,100}?: hw csum failure$"
+    r"|unchecked MSR access error: |sysfs: cannot create duplicate filename |genirq: Flags mismatch irq "
 )
 _GRAVE = re.compile(
     r"unable to handle|[Kk]ernel NULL pointer|Bad page|Bad rss-counter|KASAN|KFENCE|scheduling while atomic"

@@ -23,6 +23,14 @@ _LEVEL = re.compile(r"<0{0,2}([0-7])>")
 _SLOW_MACHINE = re.compile(r"hrtimer: interrupt took [0-9]+ ns")
 """Message of a kernel whose machine stood still, or that a memory trial made slow. It is no fault of the kernel."""
 
+_INSIDE = re.compile(
+    r"\s|(?:\? )?[A-Za-z_][\w.$]{0,255}\+0x[0-9a-f]{1,16}/0x|Call [Tt]race:|</?[#A-Z]{2,8}>|CPU: \d|Hardware name: "
+    r"|[RE]?[A-Z\d]{2,3}: |Code: |FS: |CR\d: |---\[ end|-{8,}\[ cut|Modules linked in:|skb |dev name=|sk family="
+    r"|[0-9a-f]{8,16}: "
+)
+"""Begin of a line inside of a report: its trace, registers, a dump of a packet. The report's sentence stands before
+it."""
+
 _TAINTS = "GFSRMBUDAWCIOELKXTN"
 _TAINT_WORDS = {
     "P": "proprietary module", "F": "module loaded by force", "S": "kernel on an unsupported CPU",
@@ -77,12 +85,13 @@ def parse_warnings(log: str) -> tuple[str, ...]:
 
     What programs wrote to /dev/kmsg is there, too, and has another facility, in the level's higher bits.
     """
-    found = []
+    found: list[str] = []
     for line in log.split("\n"):
         level = _LEVEL.match(line)
         if not level or int(level[1]) > WARNING:
             continue
-        text = without_stamp(shown_line(line[:LONGEST])).strip()
-        if text and not _SLOW_MACHINE.fullmatch(text):
+        shown = without_stamp(shown_line(line[:LONGEST]))
+        text = shown.strip()
+        if text and not _SLOW_MACHINE.fullmatch(text) and not (found and _INSIDE.match(shown)):
             found.append(text)
     return tuple(found)

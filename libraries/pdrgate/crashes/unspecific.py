@@ -117,7 +117,17 @@ _CHECK = (
     r"debug_print_object",
     r"kobject_add_internal",
 )
-_UNSPECIFIC = re.compile("|".join((*_REPORT, *_TRAP, *_WATCHDOG, *_SANITIZER, *_LOCKDEP, *_LOCK, *_WAIT, *_CHECK)))
+_RUST = (
+    r"rust_helper_(?:BUG|WARN)\w*",
+    r"rust_(?:begin_unwind|panic|eh_personality)\w*",
+)
+_CRATE = re.compile(r"(?:_R\w*?C(?:s[0-9A-Za-z]*_)?|_ZN)(?P<length>\d{1,3})_?(?P<rest>[a-z_]\w*)", re.ASCII)
+"""The crate at the root of a Rust symbol's path, in the mangling of today (v0) and of old compilers."""
+_LIBRARIES = ("core", "alloc", "__rustc", "compiler_builtins")
+"""Crates with Rust's checks and panics: ``unwrap``, the bounds of a slice, ``panic_fmt``."""
+_UNSPECIFIC = re.compile(
+    "|".join((*_REPORT, *_TRAP, *_WATCHDOG, *_SANITIZER, *_LOCKDEP, *_LOCK, *_WAIT, *_CHECK, *_RUST))
+)
 _PART = re.compile(r"\.(?:constprop|isra|part|cold|llvm)\b")
 """Marks of the compiler on a function that it split or specialised."""
 _LONGEST = 128
@@ -126,5 +136,8 @@ _LONGEST = 128
 
 def identifies(function: str) -> bool:
     """Whether a function in a trace distinguishes a fault from others."""
+    crate = _CRATE.match(function[:_LONGEST])
+    if crate is not None and crate["rest"][: int(crate["length"])] in _LIBRARIES:
+        return False
     whole = _PART.split(function[:_LONGEST], maxsplit=1)[0].lstrip("_")
     return _UNSPECIFIC.fullmatch(whole) is None

@@ -41,7 +41,7 @@ class Sent:
         self.load_cost: Mapping[str, int] = {}
 
     def add(self, program: LoadedProgram) -> None:
-        """Count what a program sends on, where it tells."""
+        """Count what a program sends on, where it has the map `COUNTERS`. Without it the total becomes unknown."""
         host, maps = program.host, program.maps
         self.load_cost = self.load_cost or program.cost.by_name()  # of several hops, the first one
         if is_ours(maps, COUNTERS, _IS_COUNTERS):
@@ -70,12 +70,12 @@ def is_ours(maps: Mapping[str, BpfMap], name: str, layout: tuple[str, int, int])
 
 def sut_names(hop: Hop) -> dict[str, str]:
     """What maps may hold of a hop, by the names that `pdrgate.bpf.filling.SUT_NAMES` lists."""
-    told = {}
+    names = {}
     for name, port in (("in", hop.ingress), ("out", hop.egress)):
-        told[f"@{name}.ifindex"] = str(interface_number(hop.host, port))
-        told[f"@{name}.mac"] = port.mac
-        told[f"@{name}.peer.mac"] = port.peer_mac
-    return told
+        names[f"@{name}.ifindex"] = str(interface_number(hop.host, port))
+        names[f"@{name}.mac"] = port.mac
+        names[f"@{name}.peer.mac"] = port.peer_mac
+    return names
 
 
 def verdict_on(hop: Hop, build: BpfBuild, packet: bytes) -> PacketOutcome | None:
@@ -100,11 +100,12 @@ def program_ports(hops: Sequence[Hop], fate: Fate) -> Iterator[tuple[Hop, tuple[
 
 
 class AttachedXdp:
-    """The program is at all ports, in one mode.
+    """One XDP program at all ports, in one mode.
 
     Args:
-        fate: of packets. A cpumap, which steers native XDP in namespaces, drops what its program sends back, and tells
-            nobody how much waits in it: ``auto`` leaves what is neither forwarded nor delivered to generic XDP there.
+        fate: of packets. Native XDP is steered in namespaces by a cpumap, which drops what its program sends back, and
+            does not show how much waits in it. So ``auto`` chooses generic XDP there, unless packets are forwarded or
+            delivered.
     """
 
     def __init__(
@@ -155,13 +156,13 @@ class AttachedXdp:
         """`attach_xdp` has done so."""
 
     def undo(self) -> Sequence[str]:
-        told = []
+        sentences = []
         while self._undo:
             try:
                 self._undo.pop()()
             except TestbedError as error:
-                told.append(str(error))
-        return told
+                sentences.append(str(error))
+        return sentences
 
     def _attach_all(self, mode: XdpMode) -> None:
         for hop, all_ports in self._ports:

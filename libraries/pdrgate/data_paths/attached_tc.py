@@ -15,7 +15,8 @@ from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.values.errors import TestbedError
 
 WAYS = "pdrgate_ports"
-"""The map that tells a tc program where packets go: an ifindex to ifindex, destination and source MAC (16 bytes)."""
+"""Name of the map in which a tc program finds where packets go: an ifindex to ifindex, destination and source MAC (16
+bytes)."""
 _IS_WAYS = ("hash", 4, 16)
 _FILTER = ("prio", "1", "handle", "1")
 
@@ -36,7 +37,7 @@ class AttachedTc:
     def apply(self) -> None:
         with loaded(self._hop.host, self._build, "classifier", sut_names(self._hop)) as program:
             self._leave = program.leave
-            _tell_ways(program, self._hop)
+            _fill_ways(program, self._hop)
             for port in self._ports:
                 self._attach(program, port.interface)
             self._sent.add(program)
@@ -45,14 +46,14 @@ class AttachedTc:
         """`_attach` has done so."""
 
     def undo(self) -> Sequence[str]:
-        told = []
+        sentences = []
         while self._at:
             try:
                 self._hop.host.run("tc", "qdisc", "delete", "dev", self._at.pop(), "clsact")
             except TestbedError as error:
-                told.append(str(error))
+                sentences.append(str(error))
         self._leave()
-        return told
+        return sentences
 
     def _attach(self, program: LoadedProgram, interface: str) -> None:
         host = program.host
@@ -79,11 +80,11 @@ def attached_tc(hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) ->
     def links() -> Sequence[str]:
         return [f"tcx {_direction(build)} {interface_number(hop.host, port)}" for port in ports]
 
-    return AttachedLinks(hop, build, "classifier", sent, links, lambda program: _tell_ways(program, hop))
+    return AttachedLinks(hop, build, "classifier", sent, links, lambda program: _fill_ways(program, hop))
 
 
 def tc_hook(build: BpfBuild | None) -> str:
-    """Where a build's tc program is attached, in words: ``tc ingress``."""
+    """Hook that a build's tc program is attached to, in words: ``tc ingress``."""
     asked = "auto" if build is None else build.setup.attach
     return (asked if ATTACHES.get(asked) == "tc" else "tc-ingress").replace("-", " ")
 
@@ -92,8 +93,9 @@ def _direction(build: BpfBuild) -> Literal["ingress", "egress"]:
     return "egress" if tc_hook(build).endswith(" egress") else "ingress"
 
 
-def _tell_ways(program: LoadedProgram, hop: Hop) -> None:
-    """Tell a program that asks where packets go."""
+def _fill_ways(program: LoadedProgram, hop: Hop) -> None:
+    """Fill the map `WAYS` of a program that has it: for each port, the other port and the MACs of a frame that leaves
+    there."""
     if not is_ours(program.maps, WAYS, _IS_WAYS):
         return
     for port, other in (hop.ports, hop.ports[::-1]):

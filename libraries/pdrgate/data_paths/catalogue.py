@@ -54,9 +54,9 @@ def data_path(
     stays: bool = True,
     networks: KnownNetworks | None = None,
     base: StandingBase | None = None,
-    told: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> DataPath:
-    """A new data path of that name.
+    """Make a new data path by its name.
 
     Args:
         program: an eBPF object, the build under test: it runs in place of pdrgate's own program, or before the path
@@ -69,7 +69,7 @@ def data_path(
         stays: whether the hosts outlive the path, so that what the steps made is taken away.
         networks: what these hosts have without any path, where that is known.
         base: what stands on these hosts; a path that does not stand on it finds it left.
-        told: gets lines of what those steps printed.
+        report: gets lines of what those steps printed.
 
     Raises:
         BpfBuildError: the object holds no program for this data path.
@@ -83,11 +83,11 @@ def data_path(
     made = path.make(PathAsked(own, receivers or Receivers(), streams or TcpStreams(), fate, changes))
     stands = path.under_steps and set_up is not None
     for sentence in base.leave() if base is not None and not stands else ():
-        told(sentence)
+        report(sentence)
     if set_up is not None:
         made = SetUpPath(
             made, set_up, networks=(networks or KnownNetworks()) if stays else None, base=base if stands else None,
-            told=told,
+            report=report,
         )  # fmt: skip
     if build is None or path.program is not None:
         return made

@@ -121,7 +121,7 @@ class DataPath(Protocol):
 
     @property
     def by_kernel(self) -> bool:
-        """Whether the kernel's own router forwards, so that its counters of forwarded packets tell."""
+        """Whether the kernel's own router forwards, so that its counters of forwarded packets show what got through."""
 
     @property
     def arrivals(self) -> Arrivals | None:
@@ -155,13 +155,16 @@ class DataPath(Protocol):
 
     @property
     def of_user(self) -> bool:
-        """Whether a program of the user's own forwards: it may do otherwise, which only another build of it tells."""
+        """Whether a program of the user's own forwards.
+
+        Its frames need not be a router's. Only those of another build of it show what they should be.
+        """
 
     def apply(self, hops: Sequence[Hop]) -> None:
         """Set the path up on every hop, then read it back.
 
         Raises:
-            TestbedError: a hop refuses, or does not forward as it was told.
+            TestbedError: a hop refuses, or does not forward as it was set up to.
         """
 
     def restore(self) -> list[str]:

@@ -23,7 +23,10 @@ def redirected(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
 
 
 def routed(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
-    """The same, with a hop limit, or a time to live and its checksum, of one less for each hop (RFC 8200, RFC 1812)."""
+    """The frame as the last hop's router sends it, with its hop limit or its time to live lower by one for each hop.
+
+    The checksum of an IPv4 header follows (RFC 8200, RFC 1812).
+    """
     made = bytearray(redirected(frame, hops, direction))
     kind, at = network_layer(made)
     limit = at + (7 if kind == _IPV6 else 8)
@@ -35,7 +38,8 @@ def routed(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
 
 
 def segments_ended(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
-    """The same, where each hop ends a segment and makes the next one the destination (RFC 8986, section 4.1)."""
+    """The frame as it leaves the last hop, where each hop ends a segment and makes the next one the destination (RFC
+    8986, section 4.1). Its hop limit is lower by one for each hop."""
     made = bytearray(routed(frame, hops, direction))
     _, at = network_layer(made)
     if made[at + 6] == _ROUTING:

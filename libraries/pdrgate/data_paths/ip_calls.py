@@ -46,12 +46,12 @@ class IpCalls:
 
     def undo(self) -> Sequence[str]:
         left, self._done = [call.undo for call in reversed(self._calls[: self._done])], 0
-        told = []
+        sentences = []
         while left:
             made, error = _made(self._host, self._family, left)
-            told += [] if error is None else [str(error)]
+            sentences += [] if error is None else [str(error)]
             left = left[made + 1 :]
-        return told
+        return sentences
 
 
 def ip_answers(host: Host, family: int, questions: Sequence[tuple[str, ...]]) -> list[Any]:
@@ -69,7 +69,7 @@ def ip_answers(host: Host, family: int, questions: Sequence[tuple[str, ...]]) ->
 
 def _made(host: Host, family: int, calls: Sequence[tuple[str, ...]]) -> tuple[int, CommandError | None]:
     """Make calls until one fails: how many were made, and why the next was not."""
-    # Most calls end ip where they fail, and no number is told: so each is followed by one that tells something.
+    # Most calls end ip where they fail, and it prints no number. So each call is followed by one that prints a line.
     counted = [one for call in calls for one in (call, _COUNTED)]
     completed = _batch(host, family, counted, "-o")
     made = sum(line.startswith("1: lo") for line in completed.stdout.splitlines())

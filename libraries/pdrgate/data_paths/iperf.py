@@ -1,8 +1,8 @@
-"""iperf3 as a closed loop: its server at the SUT, its client at the station, and what its JSON says of a transfer.
+"""The program iperf3 as a closed loop: server at the SUT, client at the station, and what its JSON says of a transfer.
 
-It is the distribution's. What of TCP a gate needs it tells as it is: bytes that the receiver read, segments that were
-sent again, and the sender's TCP_INFO ten times a second. Its control connection is one more TCP connection and survives
-an end host at its limit, for a closed loop leaves it room.
+The program is the distribution's. It reports what a gate needs of TCP: bytes that the receiver read, segments that were
+sent again, and the sender's TCP_INFO ten times a second. Its control connection is one more TCP connection. That
+survives an end host at its limit, for a closed loop leaves it room.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Ends:
 
 
 class Iperf:
-    """iperf3 at both ends, from `__init__` to `close`; satisfies `ClosedLoop`.
+    """Closed loop of iperf3 at both ends, from `__init__` to `close`; satisfies `ClosedLoop`.
 
     Args:
         host: the SUT.
@@ -130,12 +130,12 @@ class Iperf:
         for left in reversed(range(_ATTEMPTS)):
             before, wire, started = self._idle(), self._on_wire(), time.time()
             completed = self._station.host.run(*words, timeout=max(1.0, duration) + _GRACE, check=False)
-            told = self._printed(completed)
-            if not left or not _NOT_READY.search(str(told.get("error", ""))) or told.get("intervals"):
+            report = self._printed(completed)
+            if not left or not _NOT_READY.search(str(report.get("error", ""))) or report.get("intervals"):
                 break
             time.sleep(_PAUSE)
         sut_busy, station_busy = map(_busy, before, self._idle())
-        found = read_transfer(self._sound(told), streams, window=window, rate=rate, busy=(sut_busy, station_busy))
+        found = read_transfer(self._sound(report), streams, window=window, rate=rate, busy=(sut_busy, station_busy))
         check_believable(found, self._on_wire() - wire, sent_here=not streams.sends, where=self._where)
         if found.congestion != streams.congestion:  # a server that lacks it goes on with another
             sut = f"{self._host.name} has {', '.join(self._controls())}"
@@ -156,7 +156,7 @@ class Iperf:
             server.stop()
 
     def _await_server(self) -> None:
-        """Wait until the server listens. The kernel's list tells: a connection would be taken for a transfer."""
+        """Wait until the kernel lists the server's socket as listening. A connection would be taken for a transfer."""
         table = "/proc/net/tcp6" if self._family == 6 else "/proc/net/tcp"
         for _ in range(_STARTS):
             if any(_listens(line) for line in self._host.read(table).splitlines()):
@@ -178,23 +178,23 @@ class Iperf:
 
     def _printed(self, completed: Completed) -> Mapping[str, Any]:
         """The JSON that the client printed. Raises TestbedError where that is not whole."""
-        told, words = json_and_words(completed.stdout)
+        report, words = json_and_words(completed.stdout)
         words += completed.stderr
-        if told is None:
+        if report is None:
             said = " ".join(words.split())[:_SAID] or f"exit code {completed.exit_code}"
             raise ToolError(f"{self._where} printed no whole JSON: {said}")
-        if "error" not in told and (error := _ERROR.search(words)) and not told.get("end"):
-            return {**told, "error": error[1].strip()}
-        return told
+        if "error" not in report and (error := _ERROR.search(words)) and not report.get("end"):
+            return {**report, "error": error[1].strip()}
+        return report
 
-    def _sound(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The same. Raises TestbedError when it tells of an error."""
-        if why := told.get("error"):
+    def _sound(self, report: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the report of a client that had no error. Raises TestbedError with the error of one that had."""
+        if why := report.get("error"):
             known = ""
             if "congestion" in str(why).lower():
                 known = f"; the SUT's kernel has {', '.join(self._controls())}"
             raise TestbedError(f"{self._where}: {why}{known}")
-        return told
+        return report
 
     def _controls(self) -> list[str]:
         """The congestion controls that the SUT's kernel has loaded."""
@@ -227,7 +227,7 @@ def json_and_words(text: str) -> tuple[Mapping[str, Any] | None, str]:
 
 
 def read_transfer(
-    told: Mapping[str, Any],
+    report: Mapping[str, Any],
     streams: TcpStreams,
     *,
     window: int,
@@ -240,10 +240,10 @@ def read_transfer(
         TestbedError: it lacks something.
     """
     try:
-        sender = told["server_output_json"] if streams.sends else told
-        end, received, sent = told["end"], told["end"]["sum_received"], sender["end"]["sum_sent"]
+        sender = report["server_output_json"] if streams.sends else report
+        end, received, sent = report["end"], report["end"]["sum_received"], sender["end"]["sum_sent"]
         cpu, seconds = end["cpu_utilization_percent"], _number(received["seconds"])
-        if not streams.sends:  # the SUT tells how long it has read: no less than was sent here
+        if not streams.sends:  # the SUT says how long it has read: no less than was sent here
             seconds = max(seconds, _number(sent.get("seconds", 0.0)))
         return Transfer(
             window=window,
@@ -254,7 +254,7 @@ def read_transfer(
             seconds=seconds,
             senders=Senders(
                 sent=_count(sent["bytes"]),
-                segment=_count(told["start"]["tcp_mss_default"]),
+                segment=_count(report["start"]["tcp_mss_default"]),
                 retransmitted=_count(sent["retransmits"]),
                 looks=_looks([interval["streams"] for interval in sender["intervals"]]),
             ),
@@ -310,7 +310,10 @@ def check_believable(found: Transfer, on_wire: int, *, sent_here: bool, where: s
 
 
 def _looks(intervals: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Look, ...]:
-    """Each interval of all streams together; those in which no acknowledgement came tell no round trip time."""
+    """Each interval of all streams together.
+
+    Streams without an acknowledgement in it have no round trip time, and are left out.
+    """
     found = []
     for streams in intervals:
         rtts = [stream for stream in streams if _count(stream["rtt"])]
@@ -338,10 +341,10 @@ def _busy(before: _Ticks | None, after: _Ticks | None) -> float | None:
 
 
 def _version(host: Host) -> str:
-    told = host.run("iperf3", "--version", check=False)
-    if told.exit_code == NOT_FOUND:
+    completed = host.run("iperf3", "--version", check=False)
+    if completed.exit_code == NOT_FOUND:
         raise ToolError(f"{host.name} has no iperf3; {how_to_install('iperf3')}")
-    return told.stdout.partition("\n")[0].removeprefix("iperf ").partition(" ")[0]
+    return completed.stdout.partition("\n")[0].removeprefix("iperf ").partition(" ")[0]
 
 
 def _listens(line: str) -> bool:

@@ -10,10 +10,10 @@ _TABLE = "netdev pdrgate_loss"
 
 
 class EveryNth:
-    """Of the frames that come to an interface each n-th is lost, by nftables; a `Step`.
+    """Loss of each n-th frame that comes to an interface, by nftables; a `Step`.
 
-    The first is not: a connection that begins anew for want of an answer takes a second. They are frames as on a wire,
-    and not what a sender's queue has: large segments of which a part is lost.
+    The first frame is not lost: a connection that begins anew for want of an answer takes a second. Frames are counted
+    as on a wire. A sender's queue has large segments instead, of which a part would be lost.
     """
 
     def __init__(self, host: Host, interface: str, every: int) -> None:

@@ -24,20 +24,21 @@ _FALLBACK_TUNNEL = re.compile(r"(tunl0|gre0|gretap0|erspan0|ip6tnl0|ip6gre0|sit0
 class _Kind:
     """A kind of what a kernel's network has, as a command lists it line by line.
 
-    Those of ``ip`` are listed by few starts of it: each takes an emulated guest longer than what it then tells.
+    All kinds that ``ip`` lists are listed by few starts of it: in an emulated guest each start takes longer than the
+    list.
     """
 
     listed: str
     """The command; of ``ip`` its words."""
     deleted: Callable[[str], str]
-    """The command that takes away what a line tells of; empty where it goes with something else."""
+    """Command that takes away the entry of a line; empty where the entry goes with something else."""
     passing: re.Pattern[str] = _NEVER
     """What a line has that changes by itself."""
     made_by_kernel: re.Pattern[str] = _NEVER
     """Lines of what the kernel makes by itself, and takes away with what it was made for."""
     family: str | None = None
     """Options of ``ip``, where it lists them; None: another program does."""
-    told: Callable[[str], str] = str
+    entry: Callable[[str], str] = str
     """What is kept of a line."""
 
 
@@ -59,11 +60,11 @@ def _qdisc(line: str) -> str:
 
 
 def _ipsec(what: str, form: re.Pattern[str]) -> Callable[[str], str]:
-    """The one that a line tells of, and no other: a host may have had its own."""
+    """Command that takes away the entry of a line and no other: a host may have had IPsec of its own."""
 
     def deleted(line: str) -> str:
-        told = form.search(line.replace("\\", " "))
-        return f"ip xfrm {what} delete {' '.join(told.groups())}" if told else ""
+        found = form.search(line.replace("\\", " "))
+        return f"ip xfrm {what} delete {' '.join(found.groups())}" if found else ""
 
     return deleted
 
@@ -90,19 +91,22 @@ _KINDS: dict[str, _Kind] = {
     "nftables": _Kind("nft list tables", lambda line: f"nft delete {line}"),
     "qdisc": _Kind("tc qdisc show", _qdisc, re.compile(r" (qdisc_id|refcnt) \S+")),
     "IPsec policy": _Kind("ip -o xfrm policy", _ipsec("policy", _POLICY)),
-    "IPsec state": _Kind("ip -o xfrm state list nokeys", _ipsec("state", _STATE), told=_ipsec_state),
+    "IPsec state": _Kind("ip -o xfrm state list nokeys", _ipsec("state", _STATE), entry=_ipsec_state),
     "rule": _Kind("rule show", lambda line: f"ip -4 rule delete {line.partition(':')[2].strip()}", family="-4"),
     "IPv6 rule": _Kind("rule show", lambda line: f"ip -6 rule delete {line.partition(':')[2].strip()}", family="-6"),
     "route": _Kind("route show table all", _ip("route", 4), _EXPIRES, _ROUTES_OF_KERNEL, family="-4"),
     "IPv6 route": _Kind("route show table all", _ip("route", 6), _EXPIRES, _ROUTES_OF_KERNEL, family="-6"),
     "neighbour": _Kind("neighbour show nud permanent", lambda line: f"ip neighbour delete {line}", family=""),
-    "address": _Kind("address show", _ip("address"), made_by_kernel=_LINK_LOCAL, family="", told=_address),
+    "address": _Kind("address show", _ip("address"), made_by_kernel=_LINK_LOCAL, family="", entry=_address),
     "set": _Kind("ipset list -n", lambda line: f"ipset destroy {shlex.quote(line)}"),
-    "link": _Kind("link show", _link, made_by_kernel=_FALLBACK_TUNNEL, family="", told=_link_name),
+    "link": _Kind("link show", _link, made_by_kernel=_FALLBACK_TUNNEL, family="", entry=_link_name),
 }
 """What stands on another thing is before it. IPsec is asked alone: ip ends behind it, whatever else it is to list."""
 _BETWEEN = "link show dev lo"
-"""Tells the device of number 1, which each network has, and of no kind but links is told so."""
+"""Command that prints the device of number 1, which each network has.
+
+No listing but that of links prints such a line, so it separates listings.
+"""
 _LO = re.compile(r"1: lo: <")
 
 
@@ -116,7 +120,7 @@ class NetworkState:
     def of(cls, host: Host, kinds: Collection[str] = tuple(_KINDS)) -> NetworkState:
         """What the host has now of these kinds; what it has no tool for, nobody can have made there."""
         found: dict[str, list[str]] = {name: [] for name in kinds}
-        ordered = sorted(found, key=lambda name: name == "link")  # the last one, for others end where lo is told
+        ordered = sorted(found, key=lambda name: name == "link")  # last: other listings end at lo's line
         families = {_KINDS[name].family: [one for one in ordered if _KINDS[one].family == _KINDS[name].family]
                     for name in ordered}  # fmt: skip
         script = "\n".join(_listing(family, names) for family, names in families.items())
@@ -127,7 +131,7 @@ class NetworkState:
             elif left and _LO.match(line):
                 name = left.pop(0)
             elif name in found and line.strip():
-                found[name].append(_KINDS[name].told(line))
+                found[name].append(_KINDS[name].entry(line))
         return cls({name: frozenset(_kept(_KINDS[name], lines)) for name, lines in found.items()})
 
     def new_in(self, later: NetworkState) -> Iterator[tuple[str, str]]:
@@ -168,7 +172,7 @@ class _Known:
 class KnownNetworks:
     """What hosts have when nothing is set up there: it is listed once, as long as all that is set up is taken away.
 
-    A list takes an emulated guest 0.14 s, and a number that tells whether it would be the same 0.013 s.
+    A list takes an emulated guest 0.14 s. A number by which equal lists are recognised takes it 0.013 s.
     """
 
     def __init__(self) -> None:
@@ -192,16 +196,16 @@ class KnownNetworks:
         known = self._known[host.name]
         if known.number and known.number == network_number(host):
             return []
-        told = restore_network(host, known.state)
-        if told:
+        sentences = restore_network(host, known.state)
+        if sentences:
             del self._known[host.name]
         else:
             known.number = network_number(host)
-        return told
+        return sentences
 
 
 def network_number(host: Host) -> str:
-    """A number for all that a host's network has, equal ones for equal networks; empty where nobody tells it there."""
+    """Digest of all that a host's network has, equal for equal networks; empty where the host cannot compute it."""
     return host.script(f"{shlex.quote(str(native.build().network))} look 2>/dev/null").stdout.strip()
 
 

@@ -26,7 +26,8 @@ class PathAsked:
     streams: TcpStreams = field(default_factory=TcpStreams)
     fate: Fate = "forwarded"
     changes: ChangeLog | None = None
-    """Where a setting that no testbed knows of is noted before it is changed; None: it ends with the hosts."""
+    """Log in which a setting that no testbed knows of is noted before it is changed; None: the setting ends with the
+    hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class PathDescription:
     title: str
     """What a person calls it."""
     help: str
-    """A sentence that tells what the SUT does with packets."""
+    """A sentence on what the SUT does with packets."""
     make: Callable[[PathAsked], DataPath]
     frames: Frames
     """The frames that it takes. A scenario chooses their size, flows and directions."""

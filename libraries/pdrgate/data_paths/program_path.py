@@ -1,7 +1,7 @@
 """What data paths by eBPF programs have in common, and programs in the way of any other path.
 
 Where a program forwards, the kernel's own routing lies below it. So a program may ask the FIB, and what it lets pass is
-forwarded all the same. Whether the programs carry the traffic is therefore told by counters only: their own, and the
+forwarded all the same. Therefore only counters show whether the programs carry the traffic: their own counters, and the
 kernel's, which must not count.
 """
 
@@ -149,13 +149,13 @@ class ProgramBefore:
             step.apply()
 
     def restore(self) -> list[str]:
-        told: list[str] = []
+        sentences: list[str] = []
         while self._steps:
             try:
-                told += self._steps.pop().undo()
+                sentences += self._steps.pop().undo()
             except TestbedError as error:
-                told.append(str(error))
-        return told + self._path.restore()
+                sentences.append(str(error))
+        return sentences + self._path.restore()
 
     def _programs(self, hops: Sequence[Hop]) -> Sequence[Step]:
         if self._build.kind == "xdp":
@@ -179,5 +179,5 @@ class ProgramBefore:
 
 
 def set_up_with(build: BpfBuild | None) -> dict[str, str]:
-    """What tells results apart by what a program was set up with; nothing where that is nothing."""
+    """Entry that distinguishes results by what a program was set up with; empty where that is nothing."""
     return {"program_setup": build.setup_digest[:16]} if build is not None and build.setup_digest else {}

@@ -1,9 +1,9 @@
 """Receivers at an end host: processes of ours that read UDP sockets there, and how they are asked.
 
-They are a program of ours (`traffic/native/receiver.c`) and no existing tool, for what a PDR needs none tells: how many
-packets had been delivered *when sending ended* and how many drained later, each packet once, at any rate, and what each
-socket dropped meanwhile. iperf3 counts per interval of its own control connection, which an end host at its limit
-starves; sockperf and netperf want a sender of their own.
+They are a program of ours (`traffic/native/receiver.c`).
+No existing tool reports what a PDR needs: how many packets had been delivered *when sending ended* and how many drained
+later, each packet once, at any rate, and what each socket dropped meanwhile. iperf3 counts per interval of its own
+control connection, which an end host at its limit starves. sockperf and netperf want a sender of their own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Receivers:
 
     @property
     def shares_text(self) -> str:
-        """``97/1/1/1``."""
+        """Shares of the receivers as text, such as ``97/1/1/1``."""
         return "/".join(map(str, self.shares))
 
     def __str__(self) -> str:
@@ -116,12 +116,14 @@ class ReceiverProgram:
         self._program.ask_at_once(f"begin {mark} {count} {round(duration * _NS)}")
 
     def end(self, sending_time: float) -> Delivered:
-        told = self._program.ask_at_once(f"end {round(sending_time * _NS)} {round(_QUIET * _NS)} {round(_LIMIT * _NS)}")
+        answer = self._program.ask_at_once(
+            f"end {round(sending_time * _NS)} {round(_QUIET * _NS)} {round(_LIMIT * _NS)}"
+        )
         try:
-            each = msgspec.convert(told["receivers"], list[dict[str, int]])
+            each = msgspec.convert(answer["receivers"], list[dict[str, int]])
             return Delivered(
                 received=sum(one["received"] for one in each),
-                by_look=msgspec.convert(told["delivered"], tuple[int, ...]),
+                by_look=msgspec.convert(answer["delivered"], tuple[int, ...]),
                 stray=sum(one["stray"] for one in each),
                 twice=sum(one["duplicates"] for one in each),
                 counters={str(Place("receiver", str(number))): one for number, one in enumerate(each)},

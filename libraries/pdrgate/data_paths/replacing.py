@@ -28,7 +28,7 @@ look
 """
 _MOST = 1000
 _TICK = 10_000
-"""Microseconds in which the kernel tells how long its CPUs had nothing to do."""
+"""Microseconds in a tick of the kernel's times in /proc/stat, among them the time in which a CPU had nothing to do."""
 
 
 @runtime_checkable
@@ -36,7 +36,7 @@ class Replaces(Protocol):
     """A data path that has something to replace."""
 
     def replace(self) -> Mapping[str, int]:
-        """Replace it on the first hop, some times in a row, and tell of it; see `replaced`. Raises TestbedError."""
+        """Replace it on the first hop, some times in a row. Returns the counters of `replaced`. Raises TestbedError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,10 @@ class SetUpStep:
 
     command: str
     undo: str = ""
-    """Empty where nothing does: what a host that stays has new is then taken away by itself, or told."""
+    """Command that undoes the step; empty where there is none.
+
+    What the step made on a host that stays is then taken away by pdrgate, or reported.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ def set_up_of(commands: Iterable[str], files: Iterable[Path | str] = (), put_bef
 
 
 def named_set_up(name: str, set_up: SetUp) -> SetUp:
-    """The same by a name. Raises UsageError for a name that no file or metric could have."""
+    """Give a set-up a name. Raises UsageError for a name that no file or metric could have."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"a set-up cannot be called {name!r}; use letters, digits, dots and underscores, as nat.nft")
     return replace(set_up, name=name)

@@ -27,7 +27,7 @@ from pdrgate.values.errors import SutError, TestbedError, ToolError
 _TIMEOUT = 120.0
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
 _SHOWN = 20
-"""Lines of a command's output that are told."""
+"""Lines of a command's output that are reported."""
 
 
 @dataclass(slots=True)
@@ -66,25 +66,25 @@ class _OnHop:
 
 
 class SetUpPath:
-    """A data path as it is set up, and then a user's steps on every hop; satisfies `DataPath`.
+    """A data path with a user's own steps set up on top of it, on every hop; satisfies `DataPath`.
 
-    What comes of a frame only the user knows: no frame is wrong by itself, only other than the other build's.
+    Only the user knows what comes of a frame. No frame is wrong by itself, but it may differ from the other build's.
 
     Args:
         networks: what the hosts have without the scenario, which they outlive; None: what steps made goes with them.
         base: keeps the data path beneath set up for the next scenario; None: it is taken away.
-        told: gets lines of what commands printed, of the first hop.
+        report: gets lines of what commands printed, of the first hop.
     """
 
     def __init__(
         self, beneath: DataPath, set_up: SetUp, *, networks: KnownNetworks | None = None,
-        base: StandingBase | None = None, told: Callable[[str], None] = lambda line: None,
+        base: StandingBase | None = None, report: Callable[[str], None] = lambda line: None,
     ) -> None:  # fmt: skip
         self._beneath = beneath
         self._set_up = set_up
         self._networks = networks
         self._base = base
-        self._told = told
+        self._report = report
         self._hops: list[_OnHop] = []
 
     # --- What holds of the data path beneath ---
@@ -168,24 +168,24 @@ class SetUpPath:
         if self._networks is None:
             self._hops.clear()
             return self._beneath.restore()
-        told = [sentence for one in reversed(self._hops) for sentence in _undone(one)]
-        if self._base is not None and not told and not self._restored(self._base.networks):
+        sentences = [sentence for one in reversed(self._hops) for sentence in _undone(one)]
+        if self._base is not None and not sentences and not self._restored(self._base.networks):
             self._hops.clear()
             return []
-        told += self._beneath.restore() if self._base is None else self._base.leave()
-        told += self._restored(self._networks)
+        sentences += self._beneath.restore() if self._base is None else self._base.leave()
+        sentences += self._restored(self._networks)
         self._hops.clear()
-        return told
+        return sentences
 
     def _restored(self, networks: KnownNetworks) -> list[str]:
         """Have the hosts what they had; sentences on what they have not."""
-        told: list[str] = []
+        sentences: list[str] = []
         for one in reversed(self._hops):
             try:
-                told += networks.restore(one.hop.host)
+                sentences += networks.restore(one.hop.host)
             except TestbedError as error:
-                told.append(str(error))
-        return told
+                sentences.append(str(error))
+        return sentences
 
     def _put_files(self, one: _OnHop) -> None:
         host = one.hop.host
@@ -201,9 +201,9 @@ class SetUpPath:
         completed = one.run(step.command)
         output = [*completed.stdout.splitlines(), *completed.stderr.splitlines()]
         if one.number == 1 or completed.exit_code:
-            self._told(f"step {position} on {one.hop.host.name}, exit code {completed.exit_code}: {step.command}")
+            self._report(f"step {position} on {one.hop.host.name}, exit code {completed.exit_code}: {step.command}")
             for line in output[-_SHOWN:]:
-                self._told(f"    {line}")
+                self._report(f"    {line}")
         if completed.exit_code:
             raise _failed(one.hop.host, _step(position), step.command, completed)
 
@@ -231,13 +231,13 @@ def _failure(host: Host, what: str, command: str, completed: Completed) -> str:
 
 def _undone(one: _OnHop) -> list[str]:
     """Undo the steps on a hop, the last first; sentences on what could not be done."""
-    told: list[str] = []
+    sentences: list[str] = []
     try:
         while one.done:
             position, step = one.done.pop()
             if step.undo and (completed := one.run(step.undo)).exit_code:
-                told.append(_failure(one.hop.host, _step(position), step.undo, completed))
+                sentences.append(_failure(one.hop.host, _step(position), step.undo, completed))
         one.hop.host.run("rm", "-rf", one.folder)
     except TestbedError as error:
-        told.append(str(error))
-    return told
+        sentences.append(str(error))
+    return sentences

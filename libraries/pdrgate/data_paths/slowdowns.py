@@ -22,9 +22,9 @@ class Slowdown:
     one: str
     """What is planted of one step, in words."""
     several: str
-    """The same of several, with ``{}`` for their number."""
+    """Words for several planted steps, with ``{}`` for their number."""
     most: int
-    """Steps."""
+    """Largest size of the slowdown, in steps."""
     knobs: Callable[[Hop, int], tuple[Knob, ...]]
     """What puts so many steps into the way through a hop."""
 

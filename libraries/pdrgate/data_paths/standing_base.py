@@ -16,7 +16,7 @@ class StandingBase:
         """What the hosts have with it."""
         self._path: DataPath | None = None
         self._networks: dict[str, KnownNetworks] = {}
-        """Those by the names of paths, which make the same each time."""
+        """Networks of the hosts by the name of the path, which makes the same each time."""
 
     def stand(self, path: DataPath, hops: Sequence[Hop]) -> DataPath:
         """Have the hosts set up as a path says; the one that did it, ``path`` or one of its name that stands.

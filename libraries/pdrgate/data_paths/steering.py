@@ -41,7 +41,7 @@ class CpuMapSteering:
         self._at: tuple[Host, str] | None = None
         self._map = self._choice = self._program = -1
         self.number = 0
-        """The cpumap's id, which its threads' names tell; of the last one where none is active."""
+        """Id of the cpumap, which the names of its threads contain; of the last one where none is active."""
         self._set: dict[int, int] = {}
         """Queue length by CPU, as the kernel has it."""
 
@@ -137,7 +137,7 @@ class CpuMapSteering:
         found = []
         for path in Path("/proc").glob("[0-9]*/comm"):
             with contextlib.suppress(OSError):
-                # Kernels before 5.17 tell the first 15 letters only.
+                # Kernels before 5.17 show only the first 15 letters.
                 if (name := path.read_text().strip()) == wanted or (len(name) == 15 and wanted.startswith(name)):
                     found.append(path.parent)
         return found

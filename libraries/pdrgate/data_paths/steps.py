@@ -34,7 +34,7 @@ class Step(Protocol):
 
 
 def _nothing() -> None:
-    """What no check reads back the kernel has told by taking it."""
+    """Default check of a command. A kernel that accepts the command has shown that it is in effect."""
 
 
 @dataclass(slots=True)
@@ -106,17 +106,18 @@ class Sysctls:
         self._host = host
         self._wanted = [sysctl(name, value) for name, value in values.items()]
         self._knobs = KnobSet()
-        """What is set one by one, where all at once did not do: that tells which one is lacking or refused, and why."""
+        """Settings that are made one by one, where all at once failed: so the lacking or refused one is found, and the
+        reason."""
         self._old: list[str] | None = None
 
     def apply(self) -> None:
         wanted = [knob.value for knob in self._wanted]
-        old, new = self._told(f"{self._read} && {self._writing(wanted)} && {self._read}", 2)
+        old, new = self._values(f"{self._read} && {self._writing(wanted)} && {self._read}", 2)
         if old is not None and new == wanted:
             self._old = old
             return
         if old is not None:
-            self._told(f"{self._writing(old)} && {self._read}", 1)
+            self._values(f"{self._writing(old)} && {self._read}", 1)
         for knob in self._wanted:
             self._knobs.apply(self._host, knob)
 
@@ -129,7 +130,7 @@ class Sysctls:
             return self._knobs.restore()
         wanted = "\n".join(knob.value for knob in self._wanted)
         still = f'[ "$({self._read})" = {shlex.quote(wanted)} ]'
-        if self._told(f"{still} && {self._writing(old)} && {self._read}", 1) == [old]:
+        if self._values(f"{still} && {self._writing(old)} && {self._read}", 1) == [old]:
             return ()
         undone = [put_back(self._host, knob, was, knob.value) for knob, was in zip(self._wanted, old, strict=True)]
         return [one.sentence for one in undone if one is not None and not one.is_back]
@@ -142,8 +143,8 @@ class Sysctls:
         pairs = zip(values, self._wanted, strict=True)
         return " && ".join(f"echo {shlex.quote(value)} >{shlex.quote(knob.path)}" for value, knob in pairs)
 
-    def _told(self, script: str, times: int) -> list[list[str] | None]:
-        """Their values, as often as a script tells them; None where it does not: one cannot be read, or written."""
+    def _values(self, script: str, times: int) -> list[list[str] | None]:
+        """Values that a script prints, as often as it prints them; None where one of them cannot be read or written."""
         lines, count = self._host.script(script).stdout.split(), len(self._wanted)
         found = [lines[at : at + count] for at in range(0, count * times, count)]
         return [one if len(one) == count else None for one in found]
@@ -171,7 +172,7 @@ class Started(Generic[AnyProgram]):
         self.program = self._start()
 
     def read_back(self) -> None:
-        """Do nothing: the program has told that it runs."""
+        """Do nothing: the program has reported that it runs."""
 
     def undo(self) -> Sequence[str]:
         program, self.program = self.program, None
@@ -181,7 +182,10 @@ class Started(Generic[AnyProgram]):
 
 
 class SteppedPath(ABC):
-    """A data path as its steps; what is told of it here holds where the kernel forwards. Satisfies `DataPath`."""
+    """A data path as its steps.
+
+    The defaults here are those of a path on which the kernel forwards. Satisfies `DataPath`.
+    """
 
     def __init__(self, name: str, family: Literal[4, 6]) -> None:
         self._name = name
@@ -247,13 +251,13 @@ class SteppedPath(ABC):
             step.read_back()
 
     def restore(self) -> list[str]:
-        told: list[str] = []
+        sentences: list[str] = []
         while self._taken:
             try:
-                told += self._taken.pop().undo()
+                sentences += self._taken.pop().undo()
             except TestbedError as error:
-                told.append(str(error))
-        return told
+                sentences.append(str(error))
+        return sentences
 
     def _take(self, step: Step) -> None:
         self._taken.append(step)

@@ -90,19 +90,19 @@ class TcpRequests:
         if asked.exit_code:
             raise CommandError(self._station.host.name, f"asking {self._host.name} for answers by TCP", asked)
         try:
-            told = msgspec.convert(json.loads(asked.stdout), _Answered)
+            answer = msgspec.convert(json.loads(asked.stdout), _Answered)
         except (ValueError, msgspec.ValidationError) as error:
             raise TestbedError(
                 f"the program of requests on {self._station.host.name} tells no counts: {error}"
             ) from error
-        seconds, bytes_ = told.ns / _NS, told.requests * size
+        seconds, bytes_ = answer.ns / _NS, answer.requests * size
         look = Look(
-            end=seconds, seconds=seconds, sent=bytes_, retransmitted=0, rtt=told.median / _NS,
-            rtt_deviation=max(0, told.tail - told.median) / _NS, congestion_window=0,
+            end=seconds, seconds=seconds, sent=bytes_, retransmitted=0, rtt=answer.median / _NS,
+            rtt_deviation=max(0, answer.tail - answer.median) / _NS, congestion_window=0,
         )  # fmt: skip
         moved = Transfer(
             window=window, streams=1, congestion=self._streams.congestion, intended_rate=rate,
-            delivered=bytes_, seconds=seconds, requests=told.requests, senders=Senders(sent=bytes_, looks=(look,)),
+            delivered=bytes_, seconds=seconds, requests=answer.requests, senders=Senders(sent=bytes_, looks=(look,)),
         )  # fmt: skip
         return Trial.of_transfer(moved, duration, started)
 

@@ -12,11 +12,11 @@ Buffers = Literal["fixed", "kernel", "socket"]
 BUFFERS: tuple[Buffers, ...] = ("fixed", "kernel", "socket")
 DIRECTIONS: tuple[StreamDirection, ...] = ("receives", "sends")
 MOST_STREAMS = 128
-"""iperf3's own limit."""
+"""Streams that iperf3 takes at most."""
 MOST_OF_REQUEST = 16384
-"""Bytes."""
+"""Largest request, bytes."""
 LEAST_WINDOW, MOST_WINDOW = 16, 16384
-"""KiB."""
+"""Smallest and largest window, KiB."""
 CONTROLS = (
     "cubic", "reno", "bbr", "dctcp", "bic", "cdg", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable",
     "vegas", "veno", "westwood", "yeah",

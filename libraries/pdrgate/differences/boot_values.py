@@ -66,4 +66,4 @@ def _addresses(content: _Bytes) -> npt.NDArray[np.bool_]:
 
 
 _IMAGE, _IMAGE_END = np.uint64(0xFFFF_FFFF_8000_0000), np.uint64(0xFFFF_FFFF_FF00_0000)
-"""Where a kernel's image and its modules lie."""
+"""Address ranges of a kernel's image and of its modules, from the first address to the one behind the last."""

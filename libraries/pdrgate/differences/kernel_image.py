@@ -49,12 +49,12 @@ _SOURCE = re.compile(
     rb"^/.*?/(?=(arch|block|certs|crypto|drivers|fs|include|init|io_uring|ipc|kernel|lib|mm|net|rust|security|sound|virt)/"
     rb".*\.[chS]$)"
 )
-"""Where a kernel was compiled, before the name of one of its files."""
+"""Folder in which a kernel was compiled, in front of the name of a source file."""
 _TEXT: Final = frozenset(b"\t\n\r\x01\x1b" + bytes(range(0x20, 0x7F)))
 
 
 class CodePlace(NamedTuple):
-    """Where a function or variable lies in an image."""
+    """Place of a function or variable: its address, and where its bytes lie in the file."""
 
     address: int
     offset: int
@@ -68,17 +68,17 @@ class KernelImage:
 
     content: npt.NDArray[np.uint8]
     sections: tuple[Section, ...]
-    """Those with an address, in the order of their addresses."""
+    """Sections that have an address, in the order of their addresses."""
     begins: tuple[int, ...]
     """The address of each section."""
     addresses: SymbolAddresses
     """The address of each symbol, rising."""
     ordered: Sequence[int]
-    """The same numbers, for looking up a single address, which numpy does slowly."""
+    """Symbol addresses as Python integers: numpy is slow at looking up a single address."""
     names: tuple[str, ...]
     """The name of each, without the compiler's number."""
     functions: Mapping[tuple[str, int], CodePlace]
-    """By name, and which one of that name."""
+    """Functions by their name and their number among the functions of that name."""
     variables: Mapping[tuple[str, int], CodePlace]
 
     def named(self, address: int) -> tuple[str, int] | None:

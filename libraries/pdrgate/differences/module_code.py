@@ -17,9 +17,9 @@ from pdrgate.differences.kept_code import code_digest, kept
 from pdrgate.differences.module_objects import ModuleObjects, module_objects
 
 _OF_GUESTS = re.compile(r"(^|/)(lib|drivers/virtio)/")
-"""Where further modules lie that guests load."""
+"""Folders of modules that guests load besides those of the network."""
 _OUTSIDE = re.compile(r"^(extra|updates)/")
-"""Where modules lie that are none of the kernel's own, and are loaded before those."""
+"""Folders of modules from outside the kernel's tree. They are loaded in preference to the kernel's own."""
 _TOGETHER = 16
 """Modules that a process reads before it is asked again."""
 

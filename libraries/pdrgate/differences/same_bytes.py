@@ -29,7 +29,10 @@ _AT_ONCE = 1 << 21
 _A_TEXT = 4
 """Characters of what a variable's pointer leads to, for it to be a text: a number may look like a shorter one."""
 _BUG_TABLE = "__bug_table"
-"""Where WARN and BUG have their places. They have no name, and differ by their lines."""
+"""Section with the places of WARN and BUG.
+
+The entries have no name and differ by their line numbers, so references to them count as equal.
+"""
 _PADDING: Final = re.compile(
     rb"(?:\x66*\x2e?\x0f\x1f(?:\x00|\x40.|\x44..|\x80.{4}|\x84.{5})|\x66*\x90|\xcc)+\Z", re.DOTALL
 )
@@ -174,7 +177,10 @@ def _chunks(numbers: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]
 
 
 def _heads(differ: Sequence[int], pairs: Sequence[int]) -> list[int]:
-    """Of bytes that differ, the first of each four."""
+    """Positions at which a field of four bytes begins to differ, for each pair of functions or variables.
+
+    A byte that differs within four bytes of the last position belongs to that field.
+    """
     heads: list[int] = []
     last, of = -_FIELD, -1
     for at, pair in zip(differ, pairs, strict=True):

@@ -17,7 +17,7 @@ class GuestConfig:
     """CPUs of this machine that QEMU runs on; virtual CPUs get one of them each, in turn."""
     vcpus: int = 1
     memory: int = 512
-    """MiB."""
+    """Memory of the guest, MiB."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     cpu: ServerCpu = "server"
     """Model of an emulated CPU."""

@@ -55,7 +55,7 @@ class GuestConsole:
 
     @property
     def length(self) -> int:
-        """Bytes so far."""
+        """Bytes that the guest has written so far."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -67,7 +67,7 @@ class GuestConsole:
         return self.length >= MOST_OUTPUT
 
     def text(self) -> str:
-        """All of it."""
+        """Everything that the guest has written."""
         return self._bytes(0, MOST_OUTPUT).decode(errors="replace")
 
     def last_lines(self) -> str:

@@ -12,9 +12,11 @@ from pdrgate.values.errors import UsageError
 from pdrgate.values.redaction import is_address
 
 HISTORY_VARIABLE = "PDRGATE_HISTORY"
-"""This variable of the environment holds the address where nobody names one, and the password of an address that is
-named without it. A command line is in the process list, in sudo's log and in a CI's; the environment is the user's
-own."""
+"""Name of the environment variable with the address of the history, where the command line names none.
+
+Where the command line names the same address without its password, the password is taken from here. A command line is
+in the process list, in sudo's log and in a CI's log. The environment is the user's own.
+"""
 _SHOWN = frozenset({
     "host", "hostaddr", "port", "dbname", "user", "passfile", "service", "application_name",
     "fallback_application_name", "client_encoding", "options", "connect_timeout", "tcp_user_timeout", "keepalives",
@@ -113,7 +115,7 @@ class Address:
         return f"postgresql://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
 
     def absolute(self) -> Self:
-        """The same from any working directory."""
+        """Address that holds in any working directory: the path of a file becomes absolute."""
         return self if self.file is None else type(self)(file=self.file.absolute())
 
     def __str__(self) -> str:

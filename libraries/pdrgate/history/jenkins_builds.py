@@ -30,6 +30,9 @@ USER, TOKEN = "JENKINS_USER_ID", "JENKINS_API_TOKEN"
 """Environment variables; Jenkins' own command line client reads the same."""
 
 _BUILD = re.compile(r"\d+|last[A-Za-z]*Build")
+_PART = re.compile(r"[^=]+=.*|[^$]+\$.+|default")
+"""A configuration of a matrix project, by its axes (``label=rack1,compiler=gcc``; ``default`` without axes), or a
+module of a Maven project (``GROUP$ARTIFACT``)."""
 _LARGEST = 64 << 20
 """Bytes of an answer. A result has a few megabytes at most; what is larger is none, and must not fill the memory."""
 _MOST_PATIENCE = 86400.0
@@ -46,7 +49,8 @@ class Job:
     server: str
     """The server's root, with a slash at its end."""
     path: str
-    """``job/folder/job/name/``, quoted as in the address that was given."""
+    """``job/folder/job/name/``, quoted as in the address that was given. A part of a job follows: its axes or its
+    module, which has builds and archives of its own."""
     build: str | None = None
 
     @classmethod
@@ -77,6 +81,11 @@ class Job:
             rest = rest[2:]
         if not names:
             raise UsageError(f"{redacted(url)!r} names no job: its path has no /job/NAME/")
+        # A part of a job stands before or behind the number of its build.
+        part = next((one for one in rest[:2] if _PART.fullmatch(unquote(one))), None)
+        if part is not None and (part == rest[0] or _BUILD.fullmatch(rest[0])):
+            rest.remove(part)
+            names[-1] += f"/{part}"
         build = rest[0] if rest and _BUILD.fullmatch(rest[0]) else None
         base = "/".join(["", *root, ""])
         return cls(
@@ -110,7 +119,7 @@ class _Artifact(msgspec.Struct):
 
 
 class _Build(msgspec.Struct):
-    """What the API tells of a build, by its names."""
+    """Fields of a build that Jenkins' API returns, by the names that they have there."""
 
     number: int
     building: bool = False
@@ -204,7 +213,10 @@ class JenkinsBuilds:
         return f"it is only shown after a login (set {USER} and {TOKEN})"
 
     def _asked(self, place: str, tree: str, answer: type[_Answer], missing: str) -> _Answer:
-        """What the API tells at ``place``, below the job, with the keys of ``tree``."""
+        """Answer of the API at ``place``, below the job, with the keys of ``tree``.
+
+        Raises DataError where the answer is not the JSON that was asked for, or where `_get` fails.
+        """
         content, kind = self._get(f"{place}api/json", {"tree": tree}, missing)
         try:
             return msgspec.json.decode(content, type=answer)
@@ -242,7 +254,10 @@ class JenkinsBuilds:
         )
 
     def _fault(self, error: Exception) -> DataError:
-        """What went wrong, in one line. The library tells a status only as text; the answer itself is its context."""
+        """Error with the cause of a failed request, in one line.
+
+        The library gives the status only as text, so the answer itself is taken from the exception's context.
+        """
         cause = error if isinstance(error, requests.RequestException) else error.__context__
         where = self.job.server
         if isinstance(cause, requests.HTTPError):

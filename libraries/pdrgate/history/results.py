@@ -1,4 +1,7 @@
-"""result.json: what a run found, as other programs read it. What is written is what the reader takes."""
+"""Reading and writing of result.json: the result of a run, as other programs read it.
+
+Written is only what the reader takes.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _LONGEST_TEXT = 64 << 10
 _TOO_LONG = re.compile(rb'"(?:[^"\\]|\\.){%d}' % _LONGEST_TEXT, re.DOTALL)
 _ADVICE = "name a result.json or the folder of a run"
 _WHERE = re.compile(r"^(?P<fault>.*?)(?: - at `(?:key in )?\$\.?(?P<place>.*?)`)?$", re.DOTALL)
-"""msgspec's messages: ``Expected `float`, got `str` - at `$.scenarios[0].pdr.load` ``."""
+"""Pattern of msgspec's messages, such as ``Expected `float`, got `str` - at `$.scenarios[0].pdr.load` ``."""
 
 
 def write_result(path: Path, result: RunResult) -> None:
@@ -170,7 +173,7 @@ def _json(plain: Mapping[str, Any]) -> bytes:
 
 
 def _texts(value: Any) -> Any:
-    """The same without what is no text, see `as_text`."""
+    """Value as JSON can hold it: each string and key in it went through `as_text`."""
     match value:
         case str():
             return as_text(value)

@@ -31,7 +31,9 @@ KEEPALIVE = 5.0
 _UNHEARD = 20_000
 """Milliseconds that sent data may stay unacknowledged before the connection is taken to be lost."""
 
-_KNOWN_HOSTS = (Path("~/.ssh/known_hosts"), Path("/etc/ssh/ssh_known_hosts"))
+_KNOWN_HOSTS = tuple(
+    map(Path, ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"))
+)
 
 # Without a handler Python prints the library's own tracebacks on stderr, next to our one line.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -248,8 +250,7 @@ def _keys_of(name: str, lines: Iterable[str]) -> dict[str, paramiko.PKey]:
     """
     known: dict[str, paramiko.PKey] = {}
     revoked = set()
-    for line in lines:
-        words = line.split()
+    for words in map(str.split, lines):
         if words and words[0] == "@revoked":
             revoked.update(words[3:4])
         elif words and words[0][0] not in "@#":
@@ -258,6 +259,22 @@ def _keys_of(name: str, lines: Iterable[str]) -> dict[str, paramiko.PKey]:
                 if entry is not None and _names(entry.hostnames, name.lower()):
                     known.setdefault(entry.key.get_name(), entry.key)
     return {kind: key for kind, key in known.items() if key.get_base64() not in revoked}
+
+
+def _by_authority(target: SshTarget) -> str:
+    """The file and the line that know the host by who has signed its key; empty if there is none."""
+    names = (target.address, f"[{target.address}]:{target.port}")
+    for path in _known_hosts(target):
+        with contextlib.suppress(OSError):
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                words = line.split()
+                if (
+                    words[:1] == ["@cert-authority"]
+                    and words[1:]
+                    and any(_names(words[1].split(","), one.lower()) for one in names)
+                ):
+                    return f"line {number} of {path}"
+    return ""
 
 
 def _names(patterns: Iterable[str], name: str) -> bool:
@@ -312,6 +329,12 @@ def _unknown(target: SshTarget, hostname: str, key: paramiko.PKey) -> str:
     files = _known_hosts(target)
     where = " and ".join(map(str, files)) or "no known_hosts file"
     verb = "have" if len(files) > 1 else "has" if files else "knows"
+    if authority := _by_authority(target):
+        return (
+            f"the host key of {target.alias} ({target.where}) is known by a certificate authority only ({authority}), "
+            f"whose certificates pdrgate does not read: it shows {key.get_name()} {key_fingerprint(key)}; compare it "
+            "on the host (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub), then give it in the testbed file as host_key"
+        )
     return (
         f"the host key of {target.alias} ({target.where}) is unknown: it shows {key.get_name()} "
         f"{key_fingerprint(key)}, and {where} {verb} none for {hostname}; compare it on the host "
@@ -332,6 +355,8 @@ def _changed(target: SshTarget, shown: paramiko.PKey, known: paramiko.PKey | Non
         expected = f"{where} has {known.get_name()} {key_fingerprint(known)}"
         name = target.address if target.port == 22 else f"[{target.address}]:{target.port}"
         remedy = f"remove the old key (ssh-keygen -R '{name}') and add the new one"
+        if authority := _by_authority(target):
+            remedy += f" (the authority of {authority}, which ssh goes by, is not read)"
     return (
         f"the host key of {target.alias} ({target.where}) is not the expected one: it shows {shown.get_name()} "
         f"{key_fingerprint(shown)}, but {expected}; somebody may be in between: only if you know that the host was "

@@ -48,7 +48,10 @@ class BuildKeywords:
         self._named_build = cache(named_build)
         """Each build is looked for once, which takes apt a second."""
         self._identities: dict[tuple[Path, Path | None, int], str] = {}
-        """By image, modules and its time: to look at thousands of modules for each path takes long."""
+        """Digest of each build, by image, modules and the image's time.
+
+        To look at thousands of modules for each path takes long.
+        """
 
     @keyword
     def compare_kernel_builds(
@@ -66,9 +69,10 @@ class BuildKeywords:
         the running kernel's. Guests of both builds are up at once, and measured side by side. On a rack a build is
         installed beside the SUT's kernels, started once, and removed after the boot's trials, see docs/bare-metal.md.
 
-        The comparison may end from the fourth pair on: as soon as an unchanged build can be told from one that is worse
-        by twice the ``tolerance``, in PDR, saturation throughput and, by a tolerance of its own, the cost of a packet.
-        No boot begins after ``budget``. Without ``boots``, ``tolerance`` or ``budget`` it is that of `Open Testbed`.
+        The comparison may end from the fourth pair on. It ends as soon as the pairs distinguish an unchanged build from
+        one that is worse by twice the ``tolerance``, in PDR, in saturation throughput and, by a tolerance of its own,
+        in the cost of a packet. No boot begins after ``budget``. Without ``boots``, ``tolerance`` or ``budget`` it is
+        that of `Open Testbed`.
 
         The option ``spike_in`` of `Open Testbed` shows of a comparison that passes that it could have failed: the
         baseline, slowed down by twice the ``tolerance``, is compared with itself. That must be a REGRESSION; else the

@@ -51,8 +51,8 @@ class ScenarioKeywords:
 
         A step that fails ends the scenario, with what it printed. ``undo: COMMAND`` behind a step undoes it. A host
         that outlives the scenario is looked at before and after: links, addresses, routes, rules, neighbours, tables
-        of nftables, queueing disciplines and IPsec that are new are taken away, and what is left is told. What else a
-        step changes, such as a sysctl, needs its undo.
+        of nftables, queueing disciplines and IPsec that are new are taken away. What cannot be taken away is reported.
+        What else a step changes, such as a sysctl, needs its undo.
 
         The steps stand on a ``data_path``, see `Set Data Path`: IPv4 and IPv6 routing unless another was chosen, or
         ``bare-ipv4`` and ``bare-ipv6`` for nothing but the steps. Programs that steps begin with, such as ``nft``,
@@ -285,7 +285,7 @@ class ScenarioKeywords:
 
     @keyword
     def set_flows(self, flows: int) -> None:
-        """Sets how many flows the traffic has, 1 to 16384 (256 if not called), told apart by UDP source port."""
+        """Sets how many flows the traffic has, 1 to 16384 (256 if not called). Their UDP source ports differ."""
         self._state.describe(flows=flows)
 
     @keyword
@@ -316,21 +316,21 @@ class ScenarioKeywords:
     def fill_ebpf_map(self, name: str, source: Path | None = None, **entries: str) -> None:
         """Says what a map of the eBPF programs holds before packets come.
 
-        Its elements are those of a YAML or CSV file, or written as KEY=VALUE; docs/reference.md tells how.
+        Its elements are those of a YAML or CSV file, or written as KEY=VALUE, see docs/reference.md.
 
         | Fill EBPF Map    vip_map    ${CURDIR}/vips.yaml
         | Fill EBPF Map    tx_port    0=@out.ifindex    1=@in.ifindex
         """
         of_file = source or (Path(entries.pop("from")) if "from" in entries else None)
-        told = [filling_of_file(name, of_file)] if of_file is not None else []
+        fillings = [filling_of_file(name, of_file)] if of_file is not None else []
         if entries:
-            told.append(Filling(name, tuple(entries.items())))
-        self._set_up_programs(ProgramSetup(maps=tuple(told)))
+            fillings.append(Filling(name, tuple(entries.items())))
+        self._set_up_programs(ProgramSetup(maps=tuple(fillings)))
 
     @keyword(name="Set EBPF Variables")
-    def set_ebpf_variables(self, *told: str) -> None:
+    def set_ebpf_variables(self, *assignments: str) -> None:
         """Says what global variables of the eBPF programs are, each as NAME=VALUE, before they are loaded."""
-        self._set_up_programs(ProgramSetup(variables=variables(told)))
+        self._set_up_programs(ProgramSetup(variables=variables(assignments)))
 
     def _set_up_programs(self, more: ProgramSetup) -> None:
         test = self._state.test

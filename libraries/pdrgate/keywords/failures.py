@@ -25,10 +25,10 @@ def verdict_failure(scenario: ScenarioResult) -> AssertionError:
 
 
 def is_assertion(implementation: Any) -> bool:
-    """Whether the library keyword whose end a listener is told of has failed by what it asserts.
+    """Whether a library keyword failed by what it asserts, asked by a listener at the keyword's end.
 
     A keyword that never came to assert (an expression that is none, too few arguments, a variable that is not there)
-    fails as well, and Robot's result tells no difference. The exception does: listeners are called while it is handled.
+    fails as well, and Robot's result shows no difference. The exception does: listeners are called while it is handled.
     """
     error = sys.exception()
     if isinstance(error, CheckError):

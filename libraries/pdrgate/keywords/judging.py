@@ -32,7 +32,7 @@ class JudgingKeywords:
         fixed window stays one number. After `Compare Kernel Builds` the trials are there already: it fails for a build
         whose curve supports no comparison.
 
-        A failure tells the check with its number and its bound: ``UNSTABLE: TIR 0.46 after PDR 701 kpps, needs <
+        A failure names the check, with its number and its bound: ``UNSTABLE: TIR 0.46 after PDR 701 kpps, needs <
         0.10``.
         """
         measurement = self._state.measured
@@ -41,12 +41,12 @@ class JudgingKeywords:
         if not isinstance(measurement, PairsComparison):
             measurement.repeat()
             if measurement.judgement is not None:
-                # The test ends here; what was measured of the change is told all the same, though not accepted.
+                # The test ends here. The change that was measured is reported all the same, though not accepted.
                 measurement.judge(self._tolerance(None))
             show_scenario(measurement, measurement.trials, searched=False)
             _fail_unless_passing(measurement, measurement.judgement)
         else:
-            # What was measured of the change is told also where it is not accepted.
+            # The change that was measured is reported also where it is not accepted.
             judgement = measurement.judge(self._tolerance(None)) if measurement.stability() else None
             _fail_with_evidence(measurement, judgement)
 

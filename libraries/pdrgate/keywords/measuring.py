@@ -72,8 +72,8 @@ class MeasuringKeywords:
     ) -> Any:
         """Returns the bound that `Search Partial Drop Rate` found, and checks it.
 
-        It is the highest load that the search knows to hold the goal. The PDR lies near it, and repeats tell that, see
-        `Get PDR`.
+        It is the highest load that the search knows to hold the goal. The PDR lies near it, and is measured
+        by repeats, see `Get PDR`.
 
         | Get Relevant Lower Bound    >=    1 Mpps
         """
@@ -90,7 +90,7 @@ class MeasuringKeywords:
         """Finds the knee of TCP's window curve, the least window with 90 % of the most throughput; returns it in KiB.
 
         Sweeps go over windows from 16 KiB to 4 MiB until two in a row agree on the knee, four at most. Fails with
-        UNSTABLE when no two agree. The knee is told and not compared: it moves in steps.
+        UNSTABLE when no two agree. The knee is report-only, for it moves in steps.
         """
         measurement = self._state.transferring()
         found = measurement.sweep()
@@ -130,10 +130,10 @@ class MeasuringKeywords:
 
     @keyword
     def soak(self, duration: Duration = Duration(3600), share: Ratio = Ratio(0.9)) -> None:  # noqa: B008
-        """Offers a ``share`` of the PDR for ``duration``, or of the search's lower bound where no repeats told the PDR.
+        """Offers a ``share`` of the PDR for ``duration``, or of the search's lower bound where no repeats gave a PDR.
 
         A slice lasts a 360th of the duration, a second at least, and is on disk before the next begins: a run that was
-        killed goes on with ``resume``. Results tell how many packets were lost, when and where, and how latency drifts.
+        killed goes on with ``resume``. Results show how many packets were lost, when and where, and how latency drifts.
         """
         measurement = self._state.begun()
         measurement.measure_soak(float(duration), float(share))
@@ -145,8 +145,8 @@ class MeasuringKeywords:
 
         The maximum receive rate is the mean of ``trials`` of ``duration`` each, whatever is lost. Without a duration a
         trial lasts as long as the profile's: one second in ``quick``. CSIT offers what the link carries; here the
-        generator's ceiling is offered, as the search found it. Reports tell the MRR beside all other measurands, and no
-        verdict rests on it.
+        generator's ceiling is offered, as the search found it. The MRR is report-only: reports show it beside
+        all other measurands, and no verdict rests on it.
 
         Trials that the machine disturbed are repeated. Fails with DISTURBED when less than half of them are left, and
         with ERROR, before anything is measured, where the baseline that was named cannot serve.
@@ -189,7 +189,7 @@ class MeasuringKeywords:
         It is the ratio that the load would come to if the trial went on: what was lost, and what the SUT's queues grew
         by. So it does not depend on how long the trial lasts, and it is the one that a PDR is judged by.
 
-        Fails with GENERATOR_LIMITED or DISTURBED where the trial tells nothing of the SUT.
+        Fails with GENERATOR_LIMITED or DISTURBED where the trial shows nothing of the SUT.
 
         | Get Loss Ratio    <=    0.1%
         """
@@ -233,10 +233,10 @@ class MeasuringKeywords:
         assertion_expected: Any = None,
         message: str | None = None,
     ) -> Any:
-        """Returns the PDR that all reports tell, and checks it.
+        """Returns the PDR that all reports show, and checks it.
 
-        `Measurement Should Be Stable` tells it; of two builds it is the candidate's. A search alone has no PDR, but a
-        `Get Relevant Lower Bound`.
+        `Measurement Should Be Stable` measures it. Where two builds are compared, it is the candidate's. A search alone
+        has no PDR, but has the bound that `Get Relevant Lower Bound` returns.
 
         | Get PDR    >=    1 Mpps
         """

@@ -35,10 +35,10 @@ class PacketKeywords:
     ) -> None:
         """Runs two eBPF programs on each packet of a capture, by BPF_PROG_RUN, on one kernel.
 
-        ``packets`` is a pcap or pcapng file of Ethernet frames, 1024 at most. Each is run some times, with the packet
-        and the maps as they were at first, and what the program returns and leaves of the packet is compared. In a
-        guest of constant speed the instructions of the program and all that it calls are counted. The data path of the
-        test lies beneath: what the program asks the kernel's routing tables it is told.
+        ``packets`` is a pcap or pcapng file of Ethernet frames, 1024 at most. Each packet is run some times, with the
+        packet and the maps as they were at first. What the program returns, and what it leaves of the packet, is
+        compared. In a guest of constant speed the instructions of the program and of all that it calls are counted. The
+        data path of the test lies beneath, so a program that asks the kernel's routing tables gets answers from it.
 
         Programs may be of any kind that BPF_PROG_RUN runs on a packet: XDP, tc, socket filters, cgroup_skb, sk_lookup,
         flow dissectors, LWT and netfilter. All else is as in `Compare EBPF Builds`.

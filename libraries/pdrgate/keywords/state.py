@@ -49,7 +49,7 @@ class RunningTest:
 
     name: str = ""
     longname: str = ""
-    """The test's name with its suites' names: it tells the test from all others of the run."""
+    """Name of the test with its suites' names. No other test of the run has it."""
     scenario: Scenario = field(default_factory=Scenario)
     path_chosen: bool = False
     """Whether the scenario's data path was, so that it is not the usual one by default."""
@@ -92,7 +92,10 @@ class State:
     living: dict[Session, LivingSuts] = field(default_factory=dict)
     """SUTs of two builds that stay up from test to test, by the session that ends them."""
     by_gate: bool = False
-    """Whether ``pdrgate gate`` started Robot: it tells the verdict when all has ended, and Robot writes nothing."""
+    """Whether ``pdrgate gate`` started Robot.
+
+    The gate prints the verdict when all has ended, and Robot writes nothing.
+    """
 
     @cached_property
     def screen(self) -> Screen:

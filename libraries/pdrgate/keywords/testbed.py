@@ -115,7 +115,7 @@ class TestbedKeywords:
             record.fail(str(error), held=isinstance(error, HeldError))
             raise
         except Exception as error:
-            if str(error) == STOPPED:  # a suite whose set-up that ends tells its tests nothing of it
+            if str(error) == STOPPED:  # Robot ended the set-up; its tests get no reason
                 record.fail(INTERRUPTED)
             raise
         suite = str(builtin.get_variable_value("${SUITE NAME}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list
@@ -53,12 +52,6 @@ def absent_cpus(text: str, host: Host) -> str | None:
     if absent := wanted - set(online):
         return f"{host.name} has no CPU {format_cpu_list(absent)} online, only CPU {format_cpu_list(online)}"
     return None
-
-
-def last_number(name: str) -> int | None:
-    """The number at the end of an interrupt's name, which is its queue's where it serves one: ``virtio2-input.1``."""
-    match = re.search(r"(\d+)(?:@.*)?$", name)
-    return int(match[1]) if match else None
 
 
 def shares_in_words(text: str) -> str:

@@ -16,8 +16,12 @@ from pdrgate.values.errors import TestbedError
 
 NO_RULES = "none"
 _LEGACY = ("/proc/net/ip_tables_names", "/proc/net/ip6_tables_names", "/proc/net/arp_tables_names")
-_PASSING = re.compile(r"packets \d+ bytes \d+| expires \w+")
-"""Texts that change by themselves in a ruleset that nobody touches."""
+_PASSING = re.compile(
+    r'("[^"\n]*")|packets \d+ bytes \d+| expires \w+| used (?:never|\d+ \w*bytes|(?:\d+[wdhms]+)+)(?!\S)'
+)
+"""Texts that change by themselves in a ruleset that nobody touches; what is in quotes does not."""
+_LEARNED = re.compile(r"(\b(?:set|map) \S+ \{[^{}]*\bflags [\w,]*(?:dynamic|timeout)[^{}]*?)\s+elements = \{[^}]*\}")
+"""Elements that packets add to a set, and that leave it when their time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class FirewallRules(SetKnob):
 
 
 def _lasting(rules: str) -> str:
-    return _PASSING.sub("", rules).strip()
+    return _PASSING.sub(r"\1", _LEARNED.sub(r"\1", rules)).strip()
 
 
 def _size(rules: str) -> str:

@@ -12,10 +12,19 @@ from dataclasses import dataclass
 
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.cpu_shares import absent_cpus, is_share, last_number, shares, shares_in_words
+from pdrgate.knobs.cpu_shares import absent_cpus, is_share, shares, shares_in_words
 from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.file_set_knob import FileSetKnob
 from pdrgate.knobs.states import parse_state
+
+_NO_QUEUE = re.compile(
+    r"(?<![a-z])(?:mgmn?t|management|hwc|async|admin|adminq|ctrl|control|config|misc|mbx|mbox|mailbox|event|fdir|pages"
+    r"|lsc|link|service|exn|aux|fw|err|error|ptp|other)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Words of interrupts by which a card is managed, whatever number stands at their end."""
+_ADDRESS = re.compile(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_BLOCK = re.compile(r"gve-ntfy-blk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +53,8 @@ class InterruptAffinity(DeviceKnob, FileSetKnob):
 
     def _paths(self, host: Host) -> dict[str, str]:
         found = {}
-        for number, name in device_interrupts(host, self.device).items():
-            queue = last_number(name)
+        names = device_interrupts(host, self.device)
+        for number, queue in queues_of(names, self.device).items():
             part = str(number) if queue is None else f"{number}/{queue}"
             found[part] = f"/proc/irq/{number}/smp_affinity_list"
         return found
@@ -73,6 +82,28 @@ def device_interrupts(host: Host, device: str) -> dict[int, str]:
         if (match := re.match(r"\s*(\d+):.*\s(\S+)$", line))
     }
     return {number: named[number] for number in sorted(numbers) if number in named}
+
+
+def queues_of(names: Mapping[int, str], device: str) -> dict[int, int | None]:
+    """The queue that each interrupt serves; None for one that serves none.
+
+    Its number ends the name, in front of the bus address behind ``@``: ``virtio2-input.1``, ``mlx5_comp0@pci:…``. The
+    one interrupt of a device that has no more serves its queue 0.
+
+    Args:
+        names: the interrupts' names, by number.
+        device: the network device that they are of, whose own name may end with a digit.
+    """
+    found: dict[int, int | None] = {}
+    for number, name in names.items():
+        rest = _ADDRESS.sub("", name.partition("@")[0].removeprefix(device))
+        queue = None if _NO_QUEUE.search(rest) else re.search(r"(\d+)\)?$", rest)
+        found[number] = int(queue[1]) if queue is not None else None
+    if blocks := [number for number, name in names.items() if _BLOCK.match(name)]:
+        # gve: the first half of its blocks send, the other half receive.
+        half = max(1, len(blocks) // 2)
+        found |= {number: own % half for number in blocks if (own := found[number]) is not None}
+    return dict.fromkeys(found, 0) if len(found) == 1 else found
 
 
 def _numbers(host: Host, bus: str) -> set[int]:

@@ -16,9 +16,13 @@ DEFAULT = "default"
 
 _FIELDS = {
     "L2DA": "m", "VLAN tag": "v", "L3 proto": "t", "IP SA": "s", "IP DA": "d",
-    "L4 bytes 0 & 1 [TCP/UDP src port]": "f", "L4 bytes 2 & 3 [TCP/UDP dst port]": "n",
+    "L4 bytes 0 & 1 [TCP/UDP src port]": "f", "L4 bytes 2 & 3 [TCP/UDP dst port]": "n", "GTP TEID": "e",
+    "IPv6 Flow Label": "l",
 }  # fmt: skip
 """Fields of a hash as ethtool shows them, with the letters by which it takes them."""
+_FIELDLESS = ("None", "All matching flows discarded on RX")
+_MIRRORED = ("sd", "fn")
+"""Pairs of fields that a symmetric hash takes together. It takes no others."""
 _NO_FIELDS, _DISCARD = "none", "r"
 """State without hashed fields, and the letter by which ethtool takes it."""
 
@@ -154,7 +158,29 @@ class FlowHash(DeviceKnob):
             if shown.exit_code != 0:
                 reason = (shown.stderr.strip().splitlines() or ["ethtool does not say why"])[-1]
                 return f"{self.device} on {host.name} has no RSS hash of {flow} ({reason})"
-        return None
+            self._letters(host, flow, shown.stdout)
+        return self._kept_symmetric(host)
+
+    def _kept_symmetric(self, host: Host) -> str | None:
+        """Why the device refuses a hash that is not the same in both directions; None if it does not."""
+        uneven = [f"{flow}={fields}" for flow, fields in parse_state(self.value).items() if not _is_symmetric(fields)]
+        shown = self._ethtool(host, "-x").stdout if uneven else ""
+        if (on := re.search(r"^\s*(symmetric[\w-]*): on$", shown, re.MULTILINE)) is None:
+            return None
+        return (
+            f"{self.device} on {host.name} hashes with {on[1]} and so takes no {uneven[0]}, but sd, fn or sdfn; switch "
+            f"that off with ethtool -X {self.device} xfrm none"
+        )
+
+    def _letters(self, host: Host, flow: str, shown: str) -> str:
+        """The hashed fields. Raises TestbedError for a field without a known letter: it could not be put back."""
+        lines = [line for line in map(str.strip, shown.splitlines()) if line and not line.endswith(":")]
+        if unknown := [line for line in lines if line not in (*_FIELDS, *_FIELDLESS)]:
+            raise TestbedError(
+                f"{self.device} on {host.name} hashes {unknown[0]!r} of {flow}, which could not be put back; take that "
+                f"field out with ethtool -N {self.device} rx-flow-hash {flow}, or leave flow_hash out"
+            )
+        return "".join(letter for label, letter in _FIELDS.items() if label in lines) or _NO_FIELDS
 
     def read(self, host: Host) -> str:
         found = {}
@@ -162,7 +188,7 @@ class FlowHash(DeviceKnob):
             shown = self._ethtool(host, "-n", "rx-flow-hash", flow)
             if shown.exit_code != 0:
                 raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
-            found[flow] = _letters(shown.stdout)
+            found[flow] = self._letters(host, flow, shown.stdout)
         return state_text(found)
 
     def holds(self, actual: str, wanted: str) -> bool:
@@ -188,7 +214,6 @@ def flow_hash(device: str, fields: Mapping[str, str]) -> FlowHash:
     return FlowHash(device, state_text(fields))
 
 
-def _letters(text: str) -> str:
-    return "".join(letter for label, letter in _FIELDS.items() if re.search(f"^{re.escape(label)}$", text, re.M)) or (
-        _NO_FIELDS
-    )
+def _is_symmetric(fields: str) -> bool:
+    pairs = [pair for pair in _MIRRORED if set(pair) <= set(fields)]
+    return fields == _NO_FIELDS or set(fields) == set("".join(pairs))

@@ -18,7 +18,7 @@ def new_order() -> int:
     return secrets.randbelow(_SEEDS)
 
 
-class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot tells no types of it
+class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot has no types of it
     """Puts the suites of the portfolio into the order that a number draws; all others stay where they are.
 
     Args:

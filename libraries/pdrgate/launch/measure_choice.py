@@ -8,7 +8,8 @@ from pathlib import Path
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.measures import MEASURES, MeasureName
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.launch.suites import default_testbed
+from pdrgate.testbeds import load_testbed
+from pdrgate.this_process.own_files import found
 from pdrgate.values.errors import UsageError
 
 _UNSAID: tuple[MeasureName, ...] = ("pdr", "transfer")
@@ -16,8 +17,11 @@ _UNSAID: tuple[MeasureName, ...] = ("pdr", "transfer")
 
 
 def default_measure(testbed: Path, *, kernels: bool) -> MeasureName | None:
-    """What two builds are compared by where nobody says: kernels are counted in guests; None: `_UNSAID`."""
-    return "cost" if kernels and testbed == default_testbed(builds=True)[0] else None
+    """What two builds are compared by where nobody says: kernels are counted in emulated guests; None: `_UNSAID`.
+
+    Raises TestbedError where there is no such testbed.
+    """
+    return "cost" if kernels and load_testbed(found(testbed)).counts_packets else None
 
 
 def with_measure(options: RunOptions) -> RunOptions:

@@ -1,4 +1,4 @@
-"""Starts Robot on the gate's suites, and tells what it came to. Robot does the rest."""
+"""Starts Robot on the gate's suites, prints the verdicts, and returns the exit code. Robot runs the tests."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _LITTLE_SPACE = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """How a run is told."""
+class OutputForm:
+    """What a run prints, and where."""
 
     form: Literal["text", "json"] = "text"
     """JSON makes standard output the result and nothing else; what people read goes to standard error."""
@@ -50,21 +50,22 @@ class Telling:
 
 
 def run_gate(
-    options: RunOptions, folder: Path, why: str = "", *, resume: bool = False, telling: Telling | None = None
+    options: RunOptions, folder: Path, why: str = "", *, resume: bool = False, output: OutputForm | None = None
 ) -> int:
-    """Run the suites into ``folder``, tell the verdicts, and return the exit code of the contract.
+    """Run the suites into ``folder``, print the verdicts, and return the exit code of the contract.
 
     Args:
         why: what was chosen for the user and why, as a sentence.
         resume: whether the folder's trials are this run's.
+        output: what is printed; text by default.
     """
-    told = telling or Telling()
-    if told.form == "text":
-        return _run(options, folder, why, resume, told.quiet)
+    output = output or OutputForm()
+    if output.form == "text":
+        return _run(options, folder, why, resume, output.quiet)
     out = sys.stdout
     with standard_output_to(sys.stderr):
-        code = _run(options, folder, why, resume, told.quiet)
-    with contextlib.suppress(FileNotFoundError):  # why there is none was told
+        code = _run(options, folder, why, resume, output.quiet)
+    with contextlib.suppress(FileNotFoundError):  # without a result, the reason is already printed
         out.write((folder / RESULT_FILE).read_text(encoding="utf-8"))
         out.flush()
     return code
@@ -149,7 +150,10 @@ def _measured(options: RunOptions, folder: Path, resume: bool, stopping: Stoppin
 
 
 def _page(folder: Path, result: RunResult) -> Iterator[str]:
-    """Write summary.html and the pictures; that they cannot be written changes no verdict, and is told."""
+    """Write summary.html and the pictures.
+
+    A file that cannot be written is reported as a sentence and changes no verdict.
+    """
     from pdrgate.reports.whole_runs.remake import UnmadeReport, make_page, retell_xunit
 
     try:

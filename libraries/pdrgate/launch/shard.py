@@ -22,7 +22,7 @@ class Shard:
     """One of several parts."""
 
     number: int
-    """Of the part, from 1."""
+    """Which of the parts it is, counted from 1."""
     of: int
 
     @classmethod

@@ -16,7 +16,10 @@ _SECOND = "pdrgate: ended at once; the next start puts back what was changed, an
 
 
 class StoppedError(BaseException):
-    """Somebody stops the run before Robot runs a suite, or after; like KeyboardInterrupt, which Robot would tell of."""
+    """Somebody stops the run before Robot runs a suite, or after its last one.
+
+    It is no Exception, as KeyboardInterrupt is none. Robot would print a message of its own for a KeyboardInterrupt.
+    """
 
 
 class Stopping:
@@ -67,7 +70,7 @@ class Stopping:
         with contextlib.suppress(OSError):
             # Not by a stream: one of them may be what is interrupted.
             os.write(2, (_FIRST.format(why=why, again=again) if self.heard.count == 1 else _SECOND).encode())
-        stderr, sys.__stderr__ = sys.__stderr__, None  # type: ignore[misc]  # where Robot tells of a signal
+        stderr, sys.__stderr__ = sys.__stderr__, None  # type: ignore[misc]  # where Robot reports a signal
         try:
             self._robots(number, frame)
         finally:

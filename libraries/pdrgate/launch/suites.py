@@ -52,14 +52,14 @@ def default_testbed(builds: bool) -> tuple[Path, str]:
     )
 
 
-def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> None:
-    """Tell at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError.
+def check(options: RunOptions, report: Callable[[str], None] | None = None) -> None:
+    """Refuse at once, and not from within a suite, what cannot work. Raises TestbedError, UsageError, DataError.
 
-    What is named is looked at here, and revisions of a tree are compiled: whoever waits for others does it for nothing
-    else.
+    Files and addresses that the options name are opened here. Revisions of a git tree are compiled here. Nobody waits
+    for another run's testbed only to be refused then.
 
     Args:
-        tell: gets sentences of how far a build is that is compiled.
+        report: gets sentences on how far the compilation of a build is.
     """
     from pdrgate.testbeds import load_testbed
 
@@ -73,10 +73,10 @@ def check(options: RunOptions, tell: Callable[[str], None] | None = None) -> Non
         from pdrgate.builds.kernel_build import BuildError
         from pdrgate.builds.named_build import check_one_architecture, look_at
 
-        named = [look_at(options.kernel, tell)]
+        named = [look_at(options.kernel, report)]
         try:
             if not options.bpf:
-                named.append(look_at(options.against, tell))
+                named.append(look_at(options.against, report))
                 check_one_architecture(one for one in named if one is not None)
         except BuildError as error:
             raise UsageError(f"--against: {error}") from error

@@ -41,7 +41,7 @@ def get_variables(run: str = "") -> dict[str, Any]:
 
 
 def _anywhere(options: RunOptions) -> RunOptions:
-    """The same with absolute paths: a suite may lie anywhere."""
+    """Options with absolute paths: a suite may lie in any folder."""
     from pdrgate.builds.kernel_build import absolute
     from pdrgate.gate.run.scenario_file import files_beside
     from pdrgate.gate.verdicts.baseline import name_in_history

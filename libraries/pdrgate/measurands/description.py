@@ -1,4 +1,4 @@
-"""What a measurand says of itself, for whoever judges, tells, draws or stores it.
+"""What a measurand says of itself, for all code that judges, prints, draws or stores it.
 
 A class of measurands has one `Description` as its ``about``. Whoever meets the name of a measurand in a result asks the
 registry (`pdrgate.measurands.registry`) for it.
@@ -45,7 +45,7 @@ class Tolerance:
     least: float = 0.0
     """The tolerance is never less, whatever is asked for."""
     least_delivered: float = 0.0
-    """The same where packets end at programs of the SUT."""
+    """Least tolerance where packets end at programs of the SUT."""
 
     def accepted(self, asked: TolerancesAsked, *, delivered: bool = False) -> float:
         """The change that is accepted of a run; ``delivered`` says whether packets end at programs of the SUT."""
@@ -54,7 +54,7 @@ class Tolerance:
         return max(self.default if found is None else float(found), least)
 
     def judges(self, asked: TolerancesAsked) -> bool:
-        """Whether a run judges it; else it is told."""
+        """Whether a run judges it; else it is report-only there."""
         return self.option not in asked or asked[self.option] is not None
 
 
@@ -92,7 +92,7 @@ _MOST = 0.5
 
 
 class Sentence(Protocol):
-    """How a measurand's change is told, where its numbers alone do not say it well."""
+    """Words for a measurand's change, where its numbers alone do not say it well."""
 
     @property
     def whole(self) -> bool:
@@ -103,7 +103,7 @@ class Sentence(Protocol):
         """Whether a reader knows from it that a REGRESSION is one."""
 
     def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
-        """The change in words; None where its numbers tell it better.
+        """The change in words; None where its numbers say it better.
 
         Args:
             functions: where it changed; None where nobody looked.
@@ -112,10 +112,10 @@ class Sentence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Everything that is said of a measurand in the same way by all who tell of it."""
+    """Everything that holds of a measurand in all results, reports and options."""
 
     name: str
-    """The name by which it is told everywhere."""
+    """Name of the measurand in results, reports and options."""
     quantity: Unit
     better: Better
     """The direction that is good."""
@@ -128,7 +128,7 @@ class Description:
     essential: bool = False
     """Whether pairs of boots need it: it is timed, so that its values have a shape from boot to boot that is judged."""
     sentence: Sentence | None = None
-    """How its change is told; None: by its numbers."""
+    """Words for its change; None: its numbers are printed."""
     parts: Parts | None = None
     """How functions of the kernel have a part in it, where they have."""
     each: str = "packet"

@@ -20,8 +20,8 @@ from pdrgate.results.model import Better, ChangeResult
 LATENCY = (Phase.LATENCY_50, Phase.LATENCY_90, Phase.LATENCY_99)
 """The phases of trials with latency probes, by percent of the PDR."""
 
-TOLD_IN = 2
-"""The first replicates, in which is measured what is told and not judged."""
+REPORT_ONLY_IN = 2
+"""Replicates, from the first on, in which report-only measurands are measured."""
 PAST_TRIALS = 3, 3
 """Trials of a replicate at each load where receivers surely starve, where they do, and at each beyond."""
 _COUNTED = frozenset((Phase.SATURATION, Phase.COST, Phase.IDLE, Phase.REPLACEMENT))
@@ -72,9 +72,9 @@ class Setting:
     latency: bool = False
     """Whether latency is asked for."""
     paths: bool = False
-    """Whether it can be told who called whom."""
+    """Whether trials can follow calls, and so record who calls whom."""
     memory: bool = False
-    """Whether it can be told what functions of the kernel touch."""
+    """Whether memory trials can be made: what functions of the kernel touch is recorded."""
 
 
 AnySetting = TypeVar("AnySetting", contravariant=True)
@@ -106,7 +106,7 @@ class Compared(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called wherever it is told."""
+        """Name of the measurand in results, reports and options."""
 
     @property
     def unit(self) -> str: ...
@@ -134,7 +134,7 @@ class MeasuredIn(Measurand, Protocol[AnySetting]):
 def is_counted(phase: Phase, replicate: int) -> bool:
     """Whether a trial keeps what each function of the SUT's kernel executed, where that is counted: ten times as much
     as all else of it."""
-    return phase in _COUNTED or (phase in LATENCY and replicate <= TOLD_IN)
+    return phase in _COUNTED or (phase in LATENCY and replicate <= REPORT_ONLY_IN)
 
 
 def replicate_of(trials: Iterable[Trial]) -> dict[tuple[str, int, int], list[Trial]]:

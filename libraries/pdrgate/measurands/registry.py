@@ -1,6 +1,6 @@
 """All measurands: what builds are compared by, and what is known of each by its name.
 
-A measurand is a class in a file of its own and stands here, in the order in which results tell of them.
+A measurand is a class in a file of its own and stands here, in the order in which results show them.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ OF_TRIALS: Final[tuple[type[MeasuredIn[Setting]], ...]] = (
     Calls, *OF_THUNKS, IdleWork, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
     ReplacementLoss, PacketsInOrder, PacketsTwice, PacketsNever,
 )  # fmt: skip
-"""Told by trials of an open loop, the one that a run is about first."""
+"""Measurands of trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[MeasuredIn[TransferSetting]], ...]] = (
     TcpThroughput, LoadedRoundTrip, Transmissions, UsedWindow, AdvertisedWindow, GrowthBytes, FullWindowTime, ByteCost,
     RequestRate, RequestLatency, RequestCost,
 )  # fmt: skip
-"""Told by transfers of a closed loop, the one that a run is about first."""
+"""Measurands of transfers of a closed loop, the one that a run is about first."""
 
 DESCRIPTIONS: Final[tuple[Description, ...]] = (
     *(one.about for one in OF_TRIALS), *(one.about for one in OF_TRANSFERS), RECEIVE_RATE,
@@ -80,7 +80,7 @@ def compared_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
 
 
 def told_of(kinds: Iterable[type[Described]]) -> tuple[Description, ...]:
-    """Descriptions of the measurands among ``kinds`` that are told of builds, and compared with nothing."""
+    """Descriptions of the measurands among ``kinds`` that no test of pairs compares."""
     return tuple(one.about for one in kinds if one.about.rule is not Rule.PAIRS)
 
 

@@ -10,7 +10,7 @@ from pdrgate.measurands.description import Description, TolerancesAsked
 from pdrgate.results.model import Better, ChangeResult, Findings
 
 Values = Mapping[str, Sequence[float]]
-"""By measurand, a value of each boot."""
+"""Values of each boot, by measurand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

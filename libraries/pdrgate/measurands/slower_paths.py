@@ -34,7 +34,8 @@ def searched_besides(scenarios: Sequence[ScenarioResult]) -> list[ScenarioResult
 
 
 def decisive_scenario(scenarios: Sequence[ScenarioResult]) -> ScenarioResult | None:
-    """The one that the verdict of all is of: the gravest, and of equal ones a search, which tells more of its path."""
+    """The scenario that the verdict of all is of: the gravest, and of equal ones a search, which measures more of its
+    path."""
     word = gravest_verdict(one.verdict for one in scenarios)
     found = [one for one in scenarios if one.verdict is word]
     searches = searched_besides(scenarios)

@@ -19,8 +19,9 @@ A packet that a generator was refused is not counted again if a place of the SUT
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
+from pdrgate.observers.counters import FILL
 from pdrgate.observers.driver_statistics import by_kind, of_the_cloud
 from pdrgate.observers.gains import Gains, beside, hop_name, port_name
 from pdrgate.observers.reading import Place
@@ -71,6 +72,9 @@ _SHARE = "_permille"
 _OF_TIME = ("cpu", "vcpu", "heartbeat")
 """Places that count no packets. Their values may be differences of two counters, or shares, and so may fall."""
 _BY_XDP = "by the XDP program"
+_NO_ROOM = "CONNTRACK_FULL"
+_FULL_TABLE = 990
+"""Thousandths of the table of connections from which on it has no room for more: some go while others come."""
 _REASONS = {
     "CPU_BACKLOG": ("in the backlog", "netdev_max_backlog"),
     "FULL_RING": ("in the receive ring", ""),
@@ -85,6 +89,7 @@ _REASONS = {
     "FQ_FLOW_LIMIT": ("in the qdisc", "limit"),
     "FQ_BAND_LIMIT": ("in the qdisc", "limit"),
     "CAKE_FLOOD": ("in the qdisc", "limit"),
+    _NO_ROOM: ("in the connection table", "nf_conntrack_max"),
     "NETFILTER_DROP": ("by a rule of netfilter", "nft list ruleset"),
     "IP_INNOROUTES": ("without a route", ""),
     "IP_OUTNOROUTES": ("without a route", ""),
@@ -145,7 +150,7 @@ def losses(trial: Trial) -> LossResult:
         drivers = list(_by_driver(gains, left))
         left -= sum(place.packets for place in drivers)
         found += drivers
-    found += _by_reason(gains, found, left, twice)
+    found += _by_reason(gains, found, left, twice, _full_tables(trial))
     return LossResult.of(trial.offered, trial.forwarded, found, _set_back(trial))
 
 
@@ -173,14 +178,26 @@ def _generic(gains: Gains) -> dict[str, int]:
     return found
 
 
-def _by_reason(gains: Gains, counted: Sequence[PlaceLoss], left: int, twice: Twice) -> Iterator[PlaceLoss]:
+def _full_tables(trial: Trial) -> set[str]:
+    """Nodes whose table of connections was full at the end of a trial, and whose kernel does not count what that
+    cost."""
+    after = {Place.parse(place): values for place, values in trial.seen.counters_after.items()}
+    return {place.node for place, values in after.items() if values.get(FILL, 0) >= _FULL_TABLE}
+
+
+def _by_reason(
+    gains: Gains, counted: Sequence[PlaceLoss], left: int, twice: Twice, full_tables: Set[str]
+) -> Iterator[PlaceLoss]:
     """Losses for which the kernel gives reasons and that no place has counted, at most as many as are ``left``.
 
     Reasons that are known to be of packets on their way come first: a machine drops what is of others too.
     """
     by_place: dict[tuple[bool, str, str, str], int] = {}
     spare = dict(twice.reasons)
-    for reason, function, node, packets in _reasons(gains):
+    for given, function, node, packets in _reasons(gains):
+        # In newer kernels nft itself drops what a rule says, and its caller what conntrack says.
+        tracked = given == "NETFILTER_DROP" and node in full_tables and function != "nft_do_chain"
+        reason = _NO_ROOM if tracked else given
         where, hint = _REASONS.get(reason, (f"in {function}", "" if reason == _UNSPECIFIED else reason))
         known = min(packets, spare.get((reason, node), 0))
         if known:

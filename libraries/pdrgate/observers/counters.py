@@ -8,8 +8,10 @@ and UDP have the kernel's own counters. All counters grow from boot; only differ
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +21,13 @@ from pdrgate.observers.driver_statistics import counts_losses
 from pdrgate.observers.reading import Counter, Place, PlaceKind, signed
 from pdrgate.values.errors import TestbedError
 
-FILES = _DEV, _SOFTNET, _SNMP, _SNMP6, _NETSTAT, _CONNTRACK, _STAT = (
+FILES = _DEV, _SOFTNET, _SNMP, _SNMP6, _NETSTAT, _CONNTRACK, _TRACKED, _MOST_TRACKED, _STAT = (
     "/proc/net/dev", "/proc/net/softnet_stat", "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/netstat",
-    "/proc/net/stat/nf_conntrack", "/proc/stat",
+    "/proc/net/stat/nf_conntrack", "/proc/sys/net/netfilter/nf_conntrack_count",
+    "/proc/sys/net/netfilter/nf_conntrack_max", "/proc/stat",
 )  # fmt: skip
+FILL = "fill_permille"
+"""Name of the share of the table of connections that is taken, which is no count."""
 _MISSED = "/sys/class/net/{}/statistics/rx_missed_errors"
 _HEADED = ("tail", "-v", "-n", "+1")
 _SCRIPT = f"""{" ".join(_HEADED)} $1; shift
@@ -30,6 +35,7 @@ printf '\\n==> qdiscs <==\\n'; tc -s -j qdisc show
 for port; do printf '\\n==> driver %s <==\\n' "$port"; ethtool -S "$port"; done
 """
 
+_OF_A_QDISC = {name: re.compile(rf'"{name}"\s*:\s*"([^"]*)"') for name in ("kind", "handle", "dev", "parent")}
 _DEV_COLUMNS = {"rx_packets": 1, "rx_dropped": 3, "tx_packets": 9, "tx_dropped": 11}
 _SOFTNET_COLUMNS = {"processed": 0, "dropped": 1, "time_squeeze": 2}
 _SOFTNET_CPU_COLUMN = 12
@@ -102,7 +108,9 @@ def host_counters(read: HostCounters, interfaces: Collection[str], host: str) ->
     counters |= parse_snmp(read.files.get(_SNMP, ""))
     counters |= parse_netstat(read.files.get(_NETSTAT, ""))
     counters |= parse_snmp6(read.files.get(_SNMP6, ""))
-    counters |= parse_conntrack(read.files.get(_CONNTRACK, ""))
+    counters |= parse_conntrack(read.files.get(_CONNTRACK, "")) or fill_of_conntrack(
+        read.files.get(_TRACKED, ""), read.files.get(_MOST_TRACKED, "")
+    )
     counters |= parse_stat(read.files.get(_STAT, ""))
     return counters
 
@@ -157,12 +165,32 @@ def driver_losses(interface: str, values: Mapping[str, int]) -> dict[Counter, in
 
 
 def parse_qdiscs(text: str) -> list[dict[str, Any]]:
-    """``tc -s -j qdisc show``; empty of a tc that knows no JSON."""
+    """``tc -s -j qdisc show``; empty of a tc that knows no JSON.
+
+    A kind whose options tc prints as plain text leaves an entry that is no JSON. Of that one, what is not of its kind
+    is read, and others are whole.
+    """
     try:
         qdiscs: list[dict[str, Any]] = json.loads(text or "[]")
     except ValueError:
-        return []
+        return [one for entry in re.split(r'(?=\{\s*"kind"\s*:)', text)[1:] if (one := _qdisc(entry)) is not None]
     return qdiscs
+
+
+def _qdisc(entry: str) -> dict[str, Any] | None:
+    """One qdisc of a text in which some are no JSON."""
+    with contextlib.suppress(ValueError):
+        whole: dict[str, Any] = json.JSONDecoder().raw_decode(entry)[0]
+        return whole
+    found: dict[str, Any] = {name: read[1] for name, pattern in _OF_A_QDISC.items() if (read := pattern.search(entry))}
+    if not {"kind", "handle", "dev"} <= found.keys():
+        return None
+    drops = re.search(r'"packets"\s*:\s*\d+\s*,\s*"drops"\s*:\s*(\d+)', entry)
+    return (
+        found
+        | ({"root": True} if re.search(r'"root"\s*:\s*true', entry) else {})
+        | ({"drops": int(drops[1])} if drops else {})
+    )
 
 
 def qdisc_drops(interfaces: Collection[str], qdiscs: Sequence[Mapping[str, Any]]) -> dict[Counter, int]:
@@ -210,6 +238,13 @@ def parse_conntrack(text: str) -> dict[Counter, int]:
     if "drop" not in heads:
         return {}
     return {Counter(Place("conntrack"), "drop"): sum(int(row[heads.index("drop")], 16) for row in rows)}
+
+
+def fill_of_conntrack(count: str, most: str) -> dict[Counter, int]:
+    """How full the table of connections is, for kernels that do not count whom it had no room for."""
+    if not (count.strip().isdecimal() and most.strip().isdecimal() and int(most)):
+        return {}
+    return {Counter(Place("conntrack"), FILL): min(1000, int(count) * 1000 // int(most))}
 
 
 def _tables(text: str) -> Iterator[tuple[str, dict[str, int]]]:

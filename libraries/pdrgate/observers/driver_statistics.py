@@ -22,9 +22,19 @@ _FAILED = ("fail", "failed", "failure", "err", "error")
 """Words that mean lost packets beside ``alloc``: the card had no buffer for them."""
 _NO_PACKETS = (
     "irq", "intr", "interrupt", "cmpl", "completion", "fdir", "atr", "timestamp", "tstamp", "hwtstamp", "cache",
-    "beacon", "event",
+    "beacon", "event", "byte", "kbyte", "octet", "oct", "bit",
 )  # fmt: skip
-"""Words of what is no packet, or of one that is not lost: interrupts, filters that matched none, time stamps."""
+"""Words of what is no packet, or of one that is not lost: bytes, interrupts, filters that matched none, time stamps."""
+_CLASSES = ("prio", "priority", "cos", "tc", "pcp", "class")
+_CASTS = ("ucast", "mcast", "bcast", "unicast", "multicast", "broadcast", "uc", "mc", "bc")
+_VIEWS = (
+    *_CLASSES, "phy", "port", "mac", "wire", "stat", "nic", "dev", "device", "netdev", "adapter", "hw", "vport", "pf",
+    "vf", "func", "function", "lif", "vsi", "veb", "ring", "ch", "rvec",
+)  # fmt: skip
+"""Words of where a card has counted: for the port, by priority, for the device or for a function of it."""
+_EACH = "#"
+"""Mark of a sum over rings, priorities or casts."""
+_SAME = {"dropped": "drop", "discarded": "discard"}
 _FILLING = ("queue", "rxq", "txq", "total", "pkt", "packet", "frame", "count", "cnt", "num")
 """Words that make no difference: a driver sums the ``rx_discards`` of its rings as ``rx_total_discard_pkts``."""
 
@@ -51,16 +61,27 @@ def of_the_cloud(name: str) -> bool:
 def by_kind(statistics: Mapping[str, int]) -> dict[str, int]:
     """Statistics by what they count: the words of their names, without their rings.
 
-    A driver may count the same for the device and once more by ring (``rx_xdp_drop``, ``rx0_xdp_drop``): the larger
-    sum is taken.
+    A driver may count the same for the device and once more by ring (``rx_xdp_drop``, ``rx0_xdp_drop``), by priority
+    or for the port (``rx_prio0_discards``, ``rx_discards_phy``): the largest sum is taken, under the name that it has.
     """
-    device: dict[str, int] = {}
-    rings: dict[str, int] = {}
+    sums: dict[frozenset[str], dict[tuple[str, ...], int]] = {}
     for name, value in statistics.items():
-        kind = "_".join(_words(name))
-        of = rings if any(letter.isdecimal() for letter in name) else device
-        of[kind] = of.get(kind, 0) + value
-    return {kind: max(device.get(kind, 0), rings.get(kind, 0)) for kind in sorted({*device, *rings})}
+        words = _words(name)
+        what = frozenset(_SAME.get(word, word) for word in words if word not in (*_VIEWS, *_CASTS))
+        summed = any(letter.isdecimal() for letter in name) or any(word in _CASTS for word in words)
+        view = (*(word for word in words if word not in _CASTS), *[_EACH] * summed)
+        by_view = sums.setdefault(what, {})
+        by_view[view] = by_view.get(view, 0) + value
+    for what in [one for one, by_view in sums.items() if all(set(view) & set(_CLASSES) for view in by_view)]:
+        # A reason that only priorities have (rx_prio0_buf_discard) is part of what all of them lost.
+        whole = next((other for other in sums if other < what), what)
+        if whole != what:
+            sums[whole] |= {view: max(packets, sums[whole].get(view, 0)) for view, packets in sums.pop(what).items()}
+    found: dict[str, int] = {}
+    for by_view in sums.values():
+        view, packets = max(sorted(by_view.items(), key=lambda one: len(one[0])), key=lambda one: one[1])
+        found["_".join(word for word in view if word != _EACH)] = packets
+    return dict(sorted(found.items()))
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ class PortEnvironment:
     """The bus address that it is plugged in at, such as ``0000:3b:00.0``."""
     numa_node: int | None = None
     mtu: int | None = None
-    """Bytes."""
+    """Largest packet of the port, bytes."""
     speed: int | None = None
     """Mbit/s; None while the link is down, too."""
     offloads: tuple[str, ...] | None = None

@@ -1,4 +1,4 @@
-"""What of the machine kept a trial, or a transfer, from telling anything of the SUT."""
+"""Disturbances of a trial or transfer by the machine: why it shows nothing of the SUT."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from enum import StrEnum
 
 
 class CauseKind(StrEnum):
-    """A kind of cause: who tells it, and what was disturbed. Causes of one kind are counted together."""
+    """A kind of cause: which observer reports it, and what was disturbed. Causes of one kind are counted together."""
 
     STOOD_STILL = "stood still"
     """A CPU: not even the timer's interrupt came (heartbeat)."""
     WITHHELD = "withheld"
     """Others had the CPU for long while packets waited (heartbeat)."""
     WAITED = "waited"
-    """The same in many small parts."""
+    """Others had the CPU many times for a short while, as long in all as for `WITHHELD` (heartbeat)."""
     SLOWER = "slower"
-    """The same work took the CPU longer (heartbeat)."""
+    """A CPU took longer for work that is always equal (heartbeat)."""
     SLOWER_MEMORY = "slower memory"
     """The CPU reached its memory slower."""
     LATE = "late"

@@ -11,4 +11,4 @@ taken in by the SUT, whatever becomes of it then. All else is loss."""
 
 FATES: tuple[Fate, ...] = get_args(Fate)
 INSIDE: tuple[Fate, ...] = ("dropped", "passed", "handled")
-"""Fates of which no packet that comes back to the generator tells: these are counted where the SUT takes packets in."""
+"""Fates that no packet on its way back to the generator shows. Such packets are counted where the SUT takes them in."""

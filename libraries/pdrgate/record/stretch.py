@@ -27,13 +27,14 @@ Functions = Mapping[str, tuple[int, int]]
 """Instructions and calls by function: ``{"ip6_forward": (1_730_000, 10_000)}``."""
 
 Stacks = Mapping[str, tuple[int, int]]
-"""The same by function and the chain of its callers: ``{"net_rx_action;virtnet_poll": (1_730_000, 10_000)}``."""
+"""Instructions and calls by function and the chain of its callers: ``{"net_rx_action;virtnet_poll": (1_730_000,
+10_000)}``."""
 
 CALLER = ";"
 """Stands between a function and its caller, which comes first: as tools for flame graphs have it."""
 
 Callers = Mapping[str, tuple[str, ...]]
-"""By function, those that call it or jump to its begin."""
+"""Callers of each function: those that call it, or jump to its begin."""
 
 USER_SPACE = "user space"
 """What programs executed stands under this name among the functions, and is no part of a packet's path."""
@@ -50,7 +51,7 @@ class Belonging(FlatPart):
     fingerprint: str = ""
     """Digest of all that made it: scenario, profile, testbed, generator, kernel and its settings."""
     boot: str = ""
-    """What tells this start of the SUT from all others."""
+    """Identifier of one start of the SUT; no two boots have one in common."""
     side: str = ""
     """``baseline`` or ``candidate`` where builds are compared."""
     build: str = ""
@@ -90,8 +91,10 @@ class Latency:
     max: float
     count: int
     within: tuple[float, ...] = ()
-    """How much less each of the four may be, where the generator counts latencies in buckets; empty where it tells
-    them exactly."""
+    """Bounds of how much lower each of the four percentiles may be, where the generator counts latencies in buckets.
+
+    Empty where the generator measures each latency exactly.
+    """
 
 
 LINES_OF_PAGE = 64
@@ -107,7 +110,7 @@ class MemoryCounts(NamedTuple):
     lines: int = 0
     """Cache lines of data that it was the first to touch in a window."""
     code_lines: int = 0
-    """The same of code."""
+    """Cache lines of code that it was the first to touch in a window."""
     missed_l1: int = 0
     """Lines of data that a model of a server's first level did not have."""
     missed_l1_code: int = 0
@@ -121,29 +124,35 @@ class MemoryCounts(NamedTuple):
     returns: int = 0
     """Returns of functions, but for those of thunks, which count as indirect."""
     stack_lines: int = 0
-    """Of `lines`, those of stacks;"""
+    """Part of `lines` that lies on stacks.
+
+    In a trial on several CPUs the part of `shared`, as for the next five fields.
+    """
     cpu_lines: int = 0
-    """of what each CPU has for itself;"""
+    """Part of `lines` in memory that each CPU has for itself."""
     symbol_lines: int = 0
-    """of variables of the kernel or of modules;"""
+    """Part of `lines` in variables of the kernel or of modules."""
     direct_lines: int = 0
-    """of the map of all memory: slabs, pages, and the packet's data;"""
+    """Part of `lines` in the map of all memory: slabs, pages, and the packet's data."""
     vmalloc_lines: int = 0
-    """of what vmalloc made;"""
+    """Part of `lines` in memory from vmalloc."""
     page_lines: int = 0
-    """of the kernel's notes of pages;"""
+    """Part of `lines` in the kernel's array of page descriptors."""
     program_lines: int = 0
-    """of programs. What is in none of these is not known. Of a trial on several CPUs they tell the shared lines."""
+    """Part of `lines` in the memory of programs. The region of lines that are in none of these parts is unknown."""
     shared: int = 0
-    """Of a trial on several CPUs, lines that another CPU touched shortly before, one of the two writing."""
+    """Lines that another CPU touched shortly before, one of the two writing.
+
+    Counted only in a trial on several CPUs.
+    """
     falsely_shared: int = 0
-    """Of these, those of which each CPU touched other bytes."""
+    """Part of `shared` in which the two CPUs touched different bytes: false sharing."""
     ipis: int = 0
-    """Of a trial on several CPUs, interprocessor interrupts that were taken."""
+    """Interprocessor interrupts that were taken. Counted only in a trial on several CPUs."""
     wakeups: int = 0
-    """Of a trial on several CPUs, tasks that were woken."""
+    """Tasks that were woken. Counted only in a trial on several CPUs."""
     waited: int = 0
-    """Of a trial on several CPUs, instructions of CPUs that waited for a lock."""
+    """Instructions of CPUs that waited for a lock. Counted only in a trial on several CPUs."""
     filled_pages: int = 0
     """Pages of memory that it stored to from begin to end, reading next to nothing, as to clear them takes."""
 
@@ -164,13 +173,18 @@ class MemorySeen:
     """Windows that do not count, for the CPU had nothing to do meanwhile."""
     functions: Mapping[str, MemoryCounts]
     named: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
-    """By function and field of `MemoryCounts`, of the lines that this counts those that have names of their own: a BPF
-    map, a slab cache, pages that are of none, or a variable."""
+    """Names of the counted lines, by function and field of `MemoryCounts`, each with its number of lines.
+
+    A name is a BPF map, a slab cache, pages that belong to none, or a variable. Lines without a name are not in it.
+    """
     fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By function and name of its lines, which fields of a struct it touches, where it is certain which struct that is:
-    ``net_bridge_fdb_entry.used written, .key read``."""
+    """Fields of a struct that a function touches, by function and by the name of its lines: ``net_bridge_fdb_entry.used
+    written, .key read``. Present where it is certain which struct lies there."""
     writers: Mapping[str, str] = field(default_factory=dict)
-    """Of a trial on several CPUs, by function the one that writes to its shared lines, where that is another one."""
+    """Function that writes to the shared lines of a function, where that is another one.
+
+    Recorded only in a trial on several CPUs.
+    """
     cpus: int = 1
     """CPUs of the SUT."""
     missing: tuple[str, ...] = ()
@@ -182,13 +196,13 @@ class Seen(FlatPart):
     """What was seen of a trial, by the generator's probes and by who watched it."""
 
     latency: Latency | None = None
-    """Of a trial with probes."""
+    """Latency percentiles of the probes; None in a trial without probes."""
     counters_before: Readings = field(default_factory=dict)
     counters_after: Readings = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     """What the SUT's kernel executed meanwhile; empty where that is not counted, or not kept for this phase."""
     stacks: Stacks = field(default_factory=dict)
-    """The same by who called whom, of a trial in which that was followed."""
+    """Instructions and calls by chain of callers, of a trial in which calls were followed."""
     memory: MemorySeen | None = None
     """What functions touched, of a trial in which each access to memory was seen."""
     callers: Callers = field(default_factory=dict)
@@ -196,7 +210,7 @@ class Seen(FlatPart):
     counted: float = 0.0
     """Seconds for which functions were counted: the trial, and what the generator needs before and after it."""
     disturbed: tuple[Cause, ...] = ()
-    """What of the machine kept the trial from telling anything of the SUT; empty for a sound one."""
+    """Disturbances by the machine, which keep the trial from showing anything of the SUT; empty for a sound trial."""
 
     def __post_init__(self) -> None:
         no_negative_times(self, "counted")

@@ -37,18 +37,18 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Senders:
-    """What a transfer's senders tell: what they sent, and TCP_INFO over time.
+    """What a transfer's senders report: what they sent, and TCP_INFO over time.
 
     Raises:
         ValueError: a number is negative.
     """
 
     sent: int = 0
-    """Bytes."""
+    """Bytes that the senders sent."""
     segment: int = 0
-    """The most that a segment carries."""
+    """Bytes that a segment carries at most."""
     retransmitted: int = 0
-    """Segments."""
+    """Segments that were sent again."""
     looks: tuple[Look, ...] = ()
     """TCP_INFO over time."""
 
@@ -62,7 +62,7 @@ class Senders:
 
     @property
     def advertised(self) -> int:
-        """The largest window that a receiver really advertised; 0 where no look tells."""
+        """The largest window that a receiver really advertised; 0 where no look has one."""
         return max((look.advertised for look in self.looks), default=0)
 
     @property
@@ -82,11 +82,11 @@ class EndsCpu:
     sut_cpu: float = 0.0
     """CPU time of the program at the SUT, as that machine counts it."""
     station_cpu: float = 0.0
-    """The same of the other one."""
+    """CPU time of the program at the station, as that machine counts it."""
     sut_busy: float | None = None
     """Share of the time in which the SUT's CPUs were not idle; None where that means nothing, as in a guest."""
     station_busy: float | None = None
-    """The same of the station's CPU."""
+    """Share of the time in which the station's CPU was not idle; None where that means nothing."""
 
     def __post_init__(self) -> None:
         no_negative_times(self, "sut_cpu", "station_cpu")

@@ -35,8 +35,10 @@ when sending ended, and was sent before that, was queued."""
 GENERATOR_TOLERANCE = 1e-3
 """Largest unsent part, and largest stretch of the sending time, of a trial that the generator did not limit."""
 OF_THE_LOSS = 0.1
-"""The same as a part of the loss ratio, where that is more: of a SUT that loses half of its packets it makes no
-difference whether one in twenty more had come."""
+"""Largest unsent part of such a trial as a part of its loss ratio, where that exceeds `GENERATOR_TOLERANCE`.
+
+For a SUT that loses half of its packets it makes no difference whether one in twenty more had come.
+"""
 
 LOOKS = 16
 """Times that a generator looks at what is under way, at equal steps of the sending time, the last at its end."""
@@ -67,12 +69,16 @@ class Aside(FlatPart):
     stray: int = 0
     """Packets seen at the receiver that are not this trial's: kept apart, never counted as forwarded."""
     returned: int = 0
-    """This trial's own packets that came back on a port that does not count: on the one that they were sent from, where
-    they are to be forwarded; on the other one, where they are to be returned."""
+    """Packets of this trial that came back on a port that does not count.
+
+    Packets to be forwarded count on the other port than the one they were sent from. Packets to be returned count on
+    that one.
+    """
     twice: int = 0
-    """This trial's own packets that came back once more: each counts once, as its number shows."""
+    """Packets of this trial that came back once more. Each packet has a number, and counts once."""
     left: int = 0
-    """Where packets are counted as the SUT takes them in: those that came back all the same, by any port."""
+    """Packets that came back by any port although their fate is counted inside the SUT (`pdrgate.record.fate.INSIDE`).
+    """
     numbered: int = 0
     """Packets that came back and whose place among those of their flow is known, by the number in a chosen frame."""
     overtaken: int = 0
@@ -106,8 +112,10 @@ class Trial:
     offered: int
     """Packets the generator really put in front of the SUT, refused ones included."""
     forwarded: int
-    """This trial's own packets that were handled, each once, as its fate says: that came back, where they are to be
-    forwarded. Drained ones are included."""
+    """Packets of this trial that were handled as its fate says, each counted once.
+
+    A packet that is to be forwarded counts once it came back. Drained packets are included.
+    """
     drained: int = 0
     """Part of the forwarded packets that came back only after sending had ended."""
     unsent: int = 0
@@ -181,10 +189,11 @@ class Trial:
     def _rise(self) -> float:
         """Packets by which what is under way, queued and lost alike, rose over the sending time.
 
-        From the middle of the first to that of the last quarter, each told by its median: one stall of the machine at
-        either end makes no queue. Nor does what stands in it once it is begun: of few packets 0.5 % are less. Of an
-        overload that lasts it is the excess, whether a buffer holds all of it, none, or is full half-way; of losses
-        that come in bursts it is a guess, which what was lost and drained bounds.
+        The rise is taken from the middle of the first quarter of the looks to the middle of the last quarter. The
+        median of each quarter stands for it, so one stall of the machine at either end makes no queue. Packets that
+        stand in a queue once it is begun (`STANDING`) are no rise either: of few packets 0.5 % are less. In an overload
+        that lasts, the rise is the excess, whether a buffer holds all of it, none, or is full half-way. In losses that
+        come in bursts it is a guess. The packets that were lost and drained bound it.
         """
         quarter = len(self.under_way) // 4
         if not quarter:
@@ -216,10 +225,10 @@ class Trial:
 
     @property
     def throughput_ratio(self) -> float:
-        """Part of the intended load that came back while sending went on: what a throughput is told by.
+        """Part of the intended load that came back while sending went on: a throughput is this part of the load.
 
-        It is the delivery ratio, but for what was unsent and for time that sending took longer. Of an overload that was
-        not sent whole more of the rest comes back, and no more in a second.
+        It is the delivery ratio, but for what was unsent and for time that sending took longer. In an overload that was
+        not sent whole, more of the rest comes back, and no more in a second.
         """
         sent = self.offered / self.intended if self.intended else 1.0
         return self.delivery_ratio * sent * (self.intended_duration / self.seconds if self.seconds else 1.0)
@@ -251,7 +260,7 @@ class Trial:
 
     @property
     def sound(self) -> bool:
-        """Whether it tells of the SUT: neither the generator nor the machine was what it shows."""
+        """Whether the trial shows the SUT: neither the generator limited it nor the machine disturbed it."""
         return not self.generator_limited and not self.seen.disturbed
 
     @property

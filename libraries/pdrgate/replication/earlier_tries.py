@@ -27,7 +27,7 @@ class Try:
     """A comparison of two builds that has ended, as the next one of the same builds takes it over."""
 
     run: str
-    """What tells it from others."""
+    """Name of the run and of its test, which identifies the try."""
     when: float
     """When the try ended, seconds of the epoch."""
     verdict: str
@@ -45,7 +45,8 @@ class Try:
 
     @property
     def sound(self) -> bool:
-        """Whether it is one and tells anything: of every measurand as many pairs, all of them positive numbers."""
+        """Whether the try can count: it has a name and a verdict, and equally many pairs of each measurand, all
+        positive numbers."""
         return (
             0 < len(self.run) <= _LONGEST
             and self.verdict in Verdict.__members__
@@ -58,8 +59,8 @@ class Try:
 def counting(tries: Iterable[Try], now: float) -> tuple[Try, ...]:
     """The tries that the next one goes on with, oldest first: all since the last that began afresh, of the last week.
 
-    Pairs of one run that stand there twice count once. What is no try, or is told of the future, counts for nothing,
-    and forgets no other one.
+    Pairs of one run that stand there twice count once. A try that is not sound, or that ended in the future, counts for
+    nothing, and makes no other one be forgotten.
 
     Args:
         tries: of one and the same two builds under equal fingerprints, in the order in which they ended.

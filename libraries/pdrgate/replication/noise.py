@@ -26,8 +26,10 @@ _DAYS_FREEDOM = 1.5
 """Degrees of freedom of the days' values: those of three days, until a fortnight later."""
 _DAY = 86400.0
 COMPARISONS = 3
-"""Comparisons that tell what pairs deviate by, from which on it is known what a testbed does at best. Others may have
-had the machine during one of them."""
+"""Comparisons with a known deviation of pairs, from which on it is known what a testbed does at best.
+
+Others may have had the machine during one of them.
+"""
 _STATED = 1e6
 """Degrees of freedom of a deviation that needs no measuring."""
 
@@ -45,15 +47,15 @@ class ObservedBoot:
     """What a boot came to."""
 
     build: str
-    """What tells the build from others; boots of one build are replicates."""
+    """Digest of the build. Boots of one build are replicates."""
     boot: str
-    """What tells the boot from others."""
+    """Identifier of the boot."""
     pair: int = 0
     """The number of its pair; 0: it is of none."""
     values: Mapping[str, float]
     """Values by measurand."""
     within: Mapping[str, TrialScatter] = field(default_factory=dict)
-    """Scatter by measurand, where a boot's trials tell."""
+    """Scatter of the boot's trials, for each measurand that has a value in each trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,7 @@ class MeasurandNoise:
         else:
             return None
         odds = PairsRule().pass_odds
-        # Twice the tolerance is what the rule tells from nothing.
+        # The rule distinguishes twice the tolerance from no change.
         return self.as_tolerance(resolvable(deviation, pairs, odds) / 2)
 
     def as_tolerance(self, distance: float) -> float:
@@ -164,9 +166,10 @@ class NoiseFloor:
     ) -> NoiseFloor:  # fmt: skip
         """The floor that observations of one testbed come to.
 
-        Each weighs half as much as one that is `HALF_LIFE` younger, and so do its degrees of freedom. What boots
-        deviate by is told within each comparison, and by the boots of single runs of one build, at whatever times: the
-        larger of the two, for a stored result is of another time. What is not positive and finite is passed over.
+        Each weighs half as much as one that is `HALF_LIFE` younger, and so do its degrees of freedom. The deviation of
+        boots is estimated within each comparison, and from boots of single runs of one build at whatever times. The
+        larger of the two counts, for a stored result is of another time. What is not positive and finite is passed
+        over.
 
         Args:
             now: seconds of the epoch.
@@ -224,26 +227,27 @@ def _noise(name: str, observations: Sequence[NoiseObservation], weights: Sequenc
 
 
 def _quietest(comparisons: Sequence[Sequence[Weighed]]) -> Deviation | None:
-    """What pairs deviate by in the comparison that agrees with least, old ones too; None where too few tell."""
-    told = [pooled_deviation([[(value, 1.0) for value, _ in ratios]]) for ratios in comparisons]
-    known = [one for one in told if one is not None]
+    """Deviation of pairs in the comparison whose pairs agree with the least, old ones too; None below `COMPARISONS`
+    such comparisons."""
+    pooled = [pooled_deviation([[(value, 1.0) for value, _ in ratios]]) for ratios in comparisons]
+    known = [one for one in pooled if one is not None]
     return min(known, key=lambda one: one.at_least()) if len(known) >= COMPARISONS else None
 
 
 def _of_days(
     name: str, observations: Sequence[NoiseObservation], weights: Sequence[float]
 ) -> tuple[Deviation | None, int]:
-    """What a build's days deviate by, each told by the median of its boots; and the most days of one build."""
+    """Deviation of a build's days, where the median of its boots stands for a day; and the most days of one build."""
     days: dict[str, dict[int, list[Weighed]]] = defaultdict(lambda: defaultdict(list))
     for one, weight in zip(observations, weights, strict=True):
         for boot in one.boots:
             if name in boot.values:
                 days[boot.build][int(one.when // _DAY)].append((math.log(boot.values[name]), weight))
-    told = [
+    medians = [
         [(statistics.median(value for value, _ in own), max(weight for _, weight in own)) for own in each.values()]
         for each in days.values()
     ]
-    return pooled_deviation(told), max(map(len, told), default=0)
+    return pooled_deviation(medians), max(map(len, medians), default=0)
 
 
 _Levels = dict[tuple[int, str], dict[str, list[Weighed]]]
@@ -251,7 +255,8 @@ _Levels = dict[tuple[int, str], dict[str, list[Weighed]]]
 
 
 def _of_boots(groups: _Levels) -> tuple[Deviation | None, set[tuple[int, str, str]], int]:
-    """What boots deviate by, those that dip left out; which do; and of how many that can be told.
+    """Deviation of boots, without those that dip; the boots that dip; and the number of boots that were looked at for
+    that.
 
     What was measured twice in one boot is one boot.
     """

@@ -1,4 +1,4 @@
-"""Whether pairs of earlier tries and fresh ones tell of one ratio; where they do not only the fresh ones count.
+"""Whether pairs of earlier tries and fresh ones have one ratio; where they do not, only the fresh ones count.
 
 Earlier pairs come from a file or a database, and a machine may have been another one unseen. More of them than of the
 fresh ones would decide, and the few fresh ones would even be taken for lone dips.
@@ -29,7 +29,7 @@ class Contradiction:
     earlier: float
     fresh: float
     slower: bool
-    """Whether the earlier ones told of a change for the worse beyond the tolerance."""
+    """Whether the earlier pairs show a change for the worse beyond the tolerance."""
 
     def __str__(self) -> str:
         return f"{self.measurand} {self.earlier:+z.1%} then, {self.fresh:+z.1%} now"

@@ -34,9 +34,9 @@ class SutFacts:
     uncounted: str = ""
     """Why the cost of a packet is not counted."""
     sees_memory: bool = False
-    """Whether it can be told what functions of its kernel touch."""
+    """Whether memory trials can be made: what functions of its kernel touch is recorded."""
     follows_calls: bool = False
-    """Whether it can be told who calls whom."""
+    """Whether trials can follow calls, and so record the callers of each function."""
     cost_tolerance: float | None = None
     """How much the cost of a packet may rise, relative; None where it is not judged."""
     sut_cpus: tuple[int, ...] = ()
@@ -73,7 +73,7 @@ class Replication(Protocol):
 
     @property
     def unlike(self) -> Judgement | None:
-        """The `failure` that packets told before any speed was compared, so that no load explains it."""
+        """The `failure` that packets showed before any speed was compared, so that no load explains it."""
 
     @property
     def sides(self) -> Mapping[Side, SideResult]:
@@ -89,7 +89,7 @@ class Replication(Protocol):
 
     @property
     def latency_loads(self) -> tuple[float, ...]:
-        """Loads at which latency is told, packets/s; empty until they are known."""
+        """Loads at which latency is measured, packets/s; empty until they are known."""
 
     @property
     def facts(self) -> SutFacts:

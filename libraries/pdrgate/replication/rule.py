@@ -40,12 +40,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class PairsRule:
-    """Pairs are taken until they tell an unchanged build from one slower by twice the tolerance, or are over.
+    """Pairs are taken until they distinguish an unchanged build from one slower by twice the tolerance, or are over.
 
-    A sequential likelihood ratio test: however much pairs deviate, the bound is the same, and from some pairs on looks
-    cost nothing. Of several measurands each may be the one that calls a REGRESSION wrongly, so each needs more for it,
-    and says it when it has pairs enough of its own; PASS needs all of them, and nothing more. What is undecided when
-    pairs or time are over, half the odds decide, or nobody. tests/bench/gate_quality.py says how often it errs.
+    The rule is a sequential likelihood ratio test: however much pairs deviate, the bound is the same, and from some
+    pairs on looks cost nothing. Each of several measurands may be the one that calls a REGRESSION wrongly. So each
+    needs more evidence for it, and calls it once it has pairs enough of its own. PASS needs all measurands, and no more
+    evidence of each. What is undecided when pairs or time are over is decided by half the odds, or stays undecided.
+    tests/bench/gate_quality.py says how often the rule errs.
     """
 
     most: int = 48
@@ -53,10 +54,15 @@ class PairsRule:
     fewest: int = 4
     """The fewest pairs that may end a comparison early: of fewer, the deviation is anybody's guess."""
     fewest_scattered: int = 8
-    """The same of a measurand in which a build's own boots deviate by more than half its tolerance: from here on flips
-    between two levels can be told from noise, and a dip from the rest. Others need not wait for it."""
+    """The fewest pairs that may end a comparison early in a measurand in which a build's own boots deviate by more than
+    half its tolerance.
+
+    So many pairs distinguish flips between two levels from noise, and a dip from the rest. Other measurands need not
+    wait.
+    """
     fewest_known: int = 2
-    """The same of a measurand of which it is known what pairs deviate by: two of them leave nobody guessing."""
+    """The fewest pairs that may end a comparison early in a measurand of which the deviation of pairs is known
+    beforehand."""
     fewest_again: int = 2
     """The fewest pairs of a retry that goes on with as many pairs of earlier tries: it measures in any case, whatever
     those say."""
@@ -66,16 +72,18 @@ class PairsRule:
     """Odds of a build slower by twice the tolerance against an unchanged one that REGRESSION needs: more, for few
     pairs make a deviation look small."""
     regression_odds_if_drifting: float = 100.0
-    """The same where neighbouring pairs may be alike: few boots of a machine that drifts lie beside each other and look
-    like a change."""
+    """Odds that REGRESSION needs where neighbouring pairs may be alike: few boots of a machine that drifts lie beside
+    each other and look like a change."""
     pass_odds_if_drifting: float = 7.5
-    """The same of PASS: less, for who looks again at a build that passed loses nothing by the first look."""
+    """Odds that PASS needs where neighbouring pairs may be alike: less, for who looks again at a build that passed
+    loses nothing by the first look."""
     affordable: int = 48
     """Pairs of one try that there is time for, about: what these do not resolve even at best is given up early."""
     fewest_unresolved: int = 6
     """Pairs after which a measurand may be given up that others need not wait for."""
     fewest_hopeless: int = 12
-    """The same of the one that the comparison is about: from here on boots that come up at two levels show it."""
+    """Pairs after which the measurand that the comparison is about may be given up: boots that come up at two levels
+    show it from here on."""
     comparisons: int = 1
     """Comparisons of the run: any of them may be the one that calls a REGRESSION wrongly, and PASS needs all of
     them."""
@@ -143,7 +151,7 @@ class PairsRule:
             slower, drifting = one.evidence.slower, one.evidence.slower_if_drifting
             assert drifting is not None
             bounds = [bound[0 if slower > 0 else 1] for bound in self._bounds(len(samples))]
-            # Of a drift the first few pairs tell nothing that grows.
+            # In a drift the first few pairs show nothing that grows.
             known = [(slower, bounds[0]), (drifting, bounds[1])] if slower * drifting > 0 else [(slower, bounds[0])]
             needed = max(bound * pairs / max(abs(found), _NOTHING) for found, bound in known)
             fewest = self._fewest(own) if pairs > 2 else self.fewest  # two values of a build deviate by anything
@@ -155,15 +163,15 @@ class PairsRule:
         return least - earlier, longest - earlier
 
     def told(self, standing: Standing, samples: Sequence[Samples], earlier: int = 0) -> tuple[ChangeResult, ...]:
-        """The changes as they are told when the comparison has ended: without what the end has favoured.
+        """The changes as they are reported when the comparison has ended: without the bias of when it ended.
 
         Each is corrected by its `stopping_bias`, as though it alone had ended the comparison. Its t-interval moves with
-        it, and has a quarter of the doubt where the pairs were looked at more than once: so it holds the true change as
+        it, and has a quarter of the doubt where the pairs were looked at more than once. So it holds the true change as
         often as it says, see tests/bench/coverage.py.
 
         Args:
             standing: what `standing` said of these samples.
-            earlier: as there.
+            earlier: pairs of earlier tries among the samples, as in `standing`.
         """
         if not standing.changes:
             return ()
@@ -232,7 +240,7 @@ class PairsRule:
         if change.verdict is not Verdict.INCONCLUSIVE or evidence.pairs < fewest or not change.tolerance:
             return change
         distance = 2 * abs(math.log1p(-change.tolerance if change.better == "higher" else change.tolerance))
-        # What dips is no noise of the others, and more of them tell the one from the other.
+        # Dips are no noise of the other pairs. With more pairs the two can be distinguished.
         deviation = min(evidence.deviation, deviation_about_median(samples.gains)[1])
         at_best = Deviation(deviation, evidence.pairs - 1).at_least(_SURELY)
         if pairs_to_resolve(at_best, distance, self.pass_odds) <= most:

@@ -47,14 +47,15 @@ class Samples:
     baseline: tuple[float, ...]
     candidate: tuple[float, ...]
     known: Deviation | None = None
-    """What log ratios of pairs deviate by, where that does not depend on the machine; None: only these pairs tell."""
+    """Deviation of the log ratios of pairs, where it does not depend on the machine; None: it is estimated from these
+    pairs."""
 
     def after(self, tries: Iterable[Pairs]) -> Samples:
-        """The same with the pairs of earlier tries in front.
+        """Samples with the pairs of earlier tries in front of these.
 
-        Each try's are moved to the level of these, both sides alike: on another day a machine may be faster, which is
-        no scatter of a build, and the ratios stay as they are. Of an odd number the last is left out, for only even
-        ones are fair to both builds.
+        Pairs of each try are moved to the level of these, both sides alike. On another day a machine may be faster,
+        which is no scatter of a build, and the ratios stay as they are. The last of an odd number of pairs is left out,
+        for only even numbers are fair to both builds.
         """
         earlier = [pairs[: len(pairs) // 2 * 2] for pairs in tries]
         if not self.candidate or not any(earlier):
@@ -76,7 +77,7 @@ class Samples:
         return self.gains_of(zip(self.baseline, self.candidate, strict=True))
 
     def gains_of(self, pairs: Iterable[tuple[float, float]]) -> tuple[float, ...]:
-        """The same of any pairs of this measurand."""
+        """Log ratios of any pairs of this measurand, candidate to baseline, positive for the better."""
         sign = 1.0 if self.better == "higher" else -1.0
         return tuple(sign * math.log(new / old) for old, new in pairs)
 
@@ -150,13 +151,13 @@ class Samples:
         """The change of samples that were not taken in pairs. Raises ValueError as the interval does.
 
         Args:
-            between: what the logs of boots deviate by, see `change_interval_of_boots`. Where nobody knows, repeats tell
+            between: what the logs of boots deviate by, see `change_interval_of_boots`. Where nobody knows, repeats show
                 what the same boots would give again, see `change_interval`, and nothing of the next ones: a change for
                 the worse is INCONCLUSIVE then, and one that is none is not judged.
-            boots: that the samples of candidate and baseline are of.
+            boots: how many boots the samples of candidate and baseline are of.
 
-        Where a baseline scatters so much that Fieller's interval has no end, as two boots of a TCP round trip do, it is
-        that of the logs of both means: wide, and no error, for the next boot tells more.
+        Where a baseline scatters so much that Fieller's interval has no end, as two boots of a TCP round trip do, the
+        interval is that of the logs of both means. It is wide, and no error, for the next boot shows more.
         """
         if between is not None:
             found = change_interval_of_boots(self.candidate, self.baseline, between, confidence, boots=boots)

@@ -1,4 +1,4 @@
-"""Two builds may differ by more than their change: what is stored of that, and how it is told."""
+"""Differences of two builds beside their change: what results store of them, and the words for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packets that the SUT's kernel dropped, each seen by a drop trace: what results hold of it and how it is told."""
+"""Packets that the SUT's kernel dropped, each seen by a drop trace: what results store of them, and how it reads."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ class DropsResult:
         return f"The SUT's network stack was seen to drop {number}{self._limits()} {at}: {', '.join(named)}"
 
     def _limits(self) -> str:
-        told = []
+        words = []
         if self.bounded:
-            told.append("among the first that a trace has room for")
+            words.append("among the first that a trace has room for")
         if self.missed:
-            told.append(f"{thousands(self.missed)} others of the machine were missed")
-        return f" ({'; '.join(told)})" if told else ""
+            words.append(f"{thousands(self.missed)} others of the machine were missed")
+        return f" ({'; '.join(words)})" if words else ""

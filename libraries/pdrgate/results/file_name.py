@@ -13,5 +13,8 @@ def file_name(text: str) -> str:
 
 
 def as_text(name: str) -> str:
-    """A text that may hold a file's name: what of it is no UTF-8, as a file's name may be, is told as its code."""
+    """A text that may hold a file's name.
+
+    Bytes of it that are no UTF-8, as a file's name may have, become their codes.
+    """
     return name.encode(errors="surrogateescape").decode(errors="backslashreplace")

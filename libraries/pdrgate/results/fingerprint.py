@@ -1,4 +1,4 @@
-"""Fingerprints: what must be equal for two results to be comparable, and what tells two builds apart.
+"""Fingerprints: what must be equal for two results to be comparable, and what distinguishes two builds.
 
 A fingerprint is a mapping of texts. `pdrgate.gate.sut.fingerprinting` makes it of what a run finds.
 """
@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 
 UNKNOWN = "unknown"
-"""The value of an entry that the host does not tell; equal to another one."""
+"""Value of an entry that the host does not report. Two unknown values are equal."""
 
 OF_THE_KERNEL = frozenset({"kernel", "kernel_version", "config"})
 """The entries that say which build was measured."""
@@ -21,23 +21,23 @@ PROGRAM_MODE = "data_path_mode"
 """The entry of data paths that an eBPF program forwards on."""
 
 CHOSEN_BY_KERNEL = frozenset({"mitigations", "clocksource", "frequency_driver", "idle_driver", "offloads", "sysctls"})
-"""Entries that a build has a say in: how it names its mitigations, and what it does unless it is told otherwise."""
+"""Entries that a build has a say in: how it names its mitigations, and its defaults for what nobody sets."""
 
 SET_BY_OPERATOR = frozenset({"cmdline", "governor", "turbo", "smt", "microcode", "drivers", "firmware", "mtu"})
 """Entries that a machine has whatever build it runs."""
 
 
 def digest(fingerprint: Mapping[str, str]) -> str:
-    """Twelve digits that tell a fingerprint from another one."""
-    told = "\n".join(f"{key}={value}" for key, value in sorted(fingerprint.items()))
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    """Digest of a fingerprint, twelve hexadecimal digits."""
+    entries = "\n".join(f"{key}={value}" for key, value in sorted(fingerprint.items()))
+    return hashlib.sha256(entries.encode()).hexdigest()[:12]
 
 
 def series(fingerprint: Mapping[str, str]) -> str:
     """The digest of all that no build has a say in: results that share it differ by their builds alone.
 
-    It is what a history follows over builds. `may_differ` is looser where one of two fingerprints does not tell a
-    setting: such results are comparable when somebody names one of them, and no series.
+    It is what a history follows over builds. `may_differ` is looser where one of two fingerprints lacks a setting: such
+    results are comparable when somebody names one of them, and are no series.
     """
     return digest(conditions(fingerprint))
 
@@ -52,8 +52,8 @@ def build_digest(fingerprint: Mapping[str, str], label: str = "") -> str:
     """The digest of the build that a fingerprint was taken of.
 
     Args:
-        label: what a person called the build. It counts where an eBPF program carries the packets: of that the
-            fingerprint tells nothing else.
+        label: what a person called the build. It counts where an eBPF program carries the packets and the fingerprint
+            does not identify the program.
     """
     kernel = {key: fingerprint.get(key, UNKNOWN) for key in OF_THE_KERNEL}
     if OF_THE_PROGRAM in fingerprint:
@@ -69,12 +69,12 @@ def may_differ(theirs: Mapping[str, str], ours: Mapping[str, str]) -> frozenset[
     and no build's. What one of two kernels does not report of the machine's settings may differ unseen; the comparison
     lists it.
     """
-    untold = (CHOSEN_BY_KERNEL | SET_BY_OPERATOR) - theirs.keys()
+    unreported = (CHOSEN_BY_KERNEL | SET_BY_OPERATOR) - theirs.keys()
     builds = OF_THE_KERNEL | {OF_THE_PROGRAM}
     if all(theirs.get(key) == ours.get(key) for key in OF_THE_KERNEL):
-        return builds | untold
+        return builds | unreported
     silent = {key for key in SET_BY_OPERATOR if UNKNOWN in (theirs.get(key), ours.get(key))}
-    return builds | untold | CHOSEN_BY_KERNEL | silent
+    return builds | unreported | CHOSEN_BY_KERNEL | silent
 
 
 def difference(theirs: str, ours: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Results hold how many packets were lost and where, and tell it in words."""
+"""Packets that were lost, and where: what results store of them, and the words for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 UNEXPLAINED = 1e-4
 """Part of the offered packets that may be lost at no place that counts; more is a fault of the measurement."""
-_MOST_TOLD = 4
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +94,16 @@ class LossResult:
         """``12 840 packets lost: 12 700 in the backlog of CPU 1 (netdev_max_backlog), 140 without a route``."""
         if not self.lost:
             return "no packet lost"
-        told = [
+        places = [
             f"{thousands(place.packets)} {place.where}" + (f" ({place.hint})" if place.hint else "")
-            for place in self.places[:_MOST_TOLD]
+            for place in self.places[:_MOST_NAMED]
         ]
-        if further := sum(place.packets for place in self.places[_MOST_TOLD:]):
-            told.append(f"{thousands(further)} at {len(self.places) - _MOST_TOLD} further places")
+        if further := sum(place.packets for place in self.places[_MOST_NAMED:]):
+            places.append(f"{thousands(further)} at {len(self.places) - _MOST_NAMED} further places")
         if self.unexplained > 0:
-            told.append(f"{thousands(self.unexplained)} unexplained")
+            places.append(f"{thousands(self.unexplained)} unexplained")
         number = f"{thousands(self.lost)} packet{'s' * (self.lost != 1)} lost"
-        return f"{number}: {', '.join(told) or 'at no place that counts'}"
+        return f"{number}: {', '.join(places) or 'at no place that counts'}"
 
     @property
     def most(self) -> PlaceLoss | None:
@@ -112,7 +112,7 @@ class LossResult:
 
 
 def compared(baseline: LossResult | None, candidate: LossResult | None) -> str:
-    """A clause that tells where two builds lose; empty where one of them tells of no loss."""
+    """A clause on where two builds lose most packets; empty where no such place is known of one of them."""
     one, other = (found.most if found else None for found in (baseline, candidate))
     if baseline is None or candidate is None or one is None or other is None:
         return ""

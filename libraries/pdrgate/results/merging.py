@@ -18,9 +18,9 @@ class RunPart:
     """A run that left a result."""
 
     place: str
-    """The place of the run, as a person is told."""
+    """Place of the run, as people read it."""
     link: str
-    """The same, as a page beside the merged result links to it."""
+    """Link to the place of the run, from a page beside the merged result."""
     result: RunResult
 
 

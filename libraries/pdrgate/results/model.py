@@ -32,7 +32,7 @@ class MeasurandResult:
     """A measurand of one build: what was measured, with its 95 % interval and the samples that it rests on."""
 
     name: str
-    """``PDR``, ``saturation throughput``, …: what it is called wherever it is told."""
+    """Name of the measurand in all reports, such as ``PDR`` or ``saturation throughput``."""
     unit: str
     better: Better
     value: float
@@ -59,7 +59,8 @@ class Evidence:
     """Log of how much likelier they are of a build worse by twice the tolerance, or more, than of one that is not worse
     at all."""
     faster: float
-    """The same of a build better by twice the tolerance, against one that is not better at all."""
+    """Log of how much likelier they are of a build better by twice the tolerance, or more, than of one that is not
+    better at all."""
     pairs: int
     deviation: float
     """The deviation of the logs of the pairs' ratios."""
@@ -68,9 +69,9 @@ class Evidence:
     apart: int = 0
     """Pairs that lie so far from the others that they count for less than they are."""
     slower_if_drifting: float | None = None
-    """The same as ``slower``, where neighbouring pairs may be alike; older results have None."""
+    """Log of the odds that ``slower`` has, where neighbouring pairs may be alike; None in older results."""
     faster_if_drifting: float | None = None
-    """The same as ``faster``, where neighbouring pairs may be alike; older results have None."""
+    """Log of the odds that ``faster`` has, where neighbouring pairs may be alike; None in older results."""
     narrow: bool = False
     """Whether the interval reaches no further from the change than a fifth of the tolerance: nothing that matters is
     left to learn, and where the odds do not decide the side does on which the change lies."""
@@ -94,11 +95,12 @@ class PartChange:
     """The function's value there."""
     candidate: float = 0.0
     kinds: Mapping[str, float] = field(default_factory=dict)
-    """Of cache lines and misses what they are of, with how many more each is; empty where that is not known."""
+    """How many more cache lines or misses the function has of each kind, such as stacks; empty where that is not known.
+    """
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Of cache lines of these kinds, the fields of a struct that are touched, as far as they are known for certain."""
+    """Fields of a struct that the function touches in cache lines of these kinds, as far as they are certain."""
     writer: str = ""
-    """Of lines that CPUs share, the function that writes to them, where that is another one."""
+    """Function that writes to the lines that CPUs share in this one, where that is another function."""
     moved_with: tuple[str, ...] = ()
     """Other functions that do the same work in one of the builds: the values are those of all of them."""
 
@@ -139,7 +141,7 @@ class ChangeResult:
 
     @property
     def unresolved(self) -> bool:
-        """Whether it is not judged: its noise keeps it from its tolerance, or it is told of functions and no more."""
+        """Whether it is not judged: its noise keeps it from its tolerance, or it is report-only, by functions."""
         return self.verdict is Verdict.NO_BASELINE and (self.evidence is not None or bool(self.parts))
 
 
@@ -149,15 +151,16 @@ class MemoryFunction:
 
     name: str
     values: Mapping[str, tuple[float, ...]]
-    """By measurand, a value of each trial."""
+    """Values of each measurand, one for each trial."""
     kinds: Mapping[str, float] = field(default_factory=dict)
-    """Of its cache lines what they are, with how many each is: medians of the trials."""
+    """How many of its cache lines are of each kind, such as stacks: medians of the trials."""
     missed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """By measurand of misses, of lines of which name they are, as far as that is known: medians of the trials."""
+    """How many lines of each name it missed, by measurand of misses, as far as names are known: medians of the trials.
+    """
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Of cache lines of these kinds, the fields of a struct that it touches, as far as they are known for certain."""
+    """Fields of a struct that it touches in cache lines of these kinds, as far as they are certain."""
     writer: str = ""
-    """Of lines that CPUs share, the function that writes to them, where that is another one."""
+    """Function that writes to the lines that CPUs share in this one, where that is another function."""
     fills_pages: bool = False
     """Whether it mostly clears pages: how many are needed, the boot's free pages decide and how many packets wait."""
 
@@ -168,7 +171,7 @@ class MemoryResult:
 
     trials: int
     values: Mapping[str, tuple[float, ...]]
-    """By measurand, a value of each trial."""
+    """Values of each measurand, one for each trial."""
     functions: tuple[MemoryFunction, ...]
     cpus: int = 1
     """CPUs of the SUT that it was seen on; what CPUs share is comparable only where they are as many."""
@@ -204,7 +207,7 @@ class FrameResult:
     instructions: float
     """Instructions per forwarded packet, with all that it calls."""
     own: float
-    """Instructions of the function itself, and of callees too small to be told."""
+    """Instructions of the function itself, and of callees that are too small to have a frame of their own."""
     calls: float
     """Calls per forwarded packet; 0 of a function that was on its way all the time."""
 
@@ -226,10 +229,11 @@ class CostResult:
     lossless_instructions: float | None = None
     lossless_batch: float | None = None
     callers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By function, those whose code calls it, as far as both are of a packet's path and code tells; empty where nobody
-    looked."""
+    """Functions whose code calls a function, as far as both are of a packet's path and code shows it; empty where it
+    was not looked at."""
     path: tuple[FrameResult, ...] = ()
-    """Frames of callers and callees that have half a percent of all instructions or more; empty where nobody told."""
+    """Frames of callers and callees that have half a percent of all instructions or more; empty where calls were not
+    followed."""
     alone: bool = False
     """Whether it is of a program alone, in instructions per run on a packet, and ``trials`` are times that it was
     loaded."""
@@ -264,8 +268,8 @@ class LatencyResult:
 class ArrivalsResult:
     """How packets arrived at the receivers of an end host at a load, over the trials of all replicates.
 
-    A gap lies between two calls that brought packets, by sample. They are counted in classes, each twice as wide as the
-    one before: told is the upper bound, in seconds, of the class that so many lie in or below.
+    A gap lies between two calls that brought packets, by sample. Gaps are counted in classes, each twice as wide as the
+    one before. A percentile is the upper bound, in seconds, of the class in which it lies.
     """
 
     load: float
@@ -329,7 +333,7 @@ class ComparisonResult:
     earlier: int = 0
     """Pairs of earlier tries of the same two builds, which count too."""
     tries: int = 1
-    """This one and those."""
+    """Tries of these two builds that the pairs are of: the present one and the earlier ones."""
     accepted: bool = True
     """Whether the verdict rests on it; ``why_not`` says what stands against it."""
     why_not: str = ""
@@ -338,7 +342,7 @@ class ComparisonResult:
     functions: tuple[FunctionChange, ...] = ()
     """What of a packet's cost changed, the largest change first; empty where it was not counted."""
     notice: str = ""
-    """What surely changed below a tolerance, in a sentence: it is told, and not judged."""
+    """What surely changed below a tolerance, in a sentence. A notice is report-only."""
     build_differences: tuple[BuildDifference, ...] = ()
     """What the builds differ by beside their change, what matters most first."""
     unknown_configs: tuple[Side, ...] = ()
@@ -359,7 +363,7 @@ class SpikeInResult:
     planted: str = ""
     """What was put into the packets' way, in words; empty where nothing could be."""
     slowdown: float | None = None
-    """How much more work a packet took, relative, as trials of one boot told; None where nothing was planted."""
+    """How much more work a packet took, relative, as trials of one boot showed; None where nothing was planted."""
     verdict: Verdict | None = None
     """The verdict of that comparison; None where there was none."""
     reason: str
@@ -370,7 +374,7 @@ class SpikeInResult:
 
     @property
     def found(self) -> bool:
-        """Whether the slowdown was told."""
+        """Whether the comparison found the slowdown, with the verdict REGRESSION."""
         return self.verdict is Verdict.REGRESSION
 
 
@@ -432,7 +436,7 @@ class LoadResult:
     tir: float | None
     """The TIR of the step that ends here; None at the first load."""
     steady_plr: float | None = None
-    """What the load would lose if its trials went on (`Trial.steady_loss_ratio`): the loss that a PDR is told by."""
+    """Loss ratio that the load would have if its trials went on (`Trial.steady_loss_ratio`). A PDR is judged by it."""
     surplus: float = 0.0
     generator_limited: int = 0
     """Repeats left out because the generator was the limit."""
@@ -529,13 +533,13 @@ class TransferResult:
     sut_busy: float | None = None
     """Share of the time in which the SUT's CPU was not idle; None where that is not known."""
     station_busy: float | None = None
-    """The same of the CPU of the station that it faces."""
+    """Share of the time in which the CPU of the station was not idle; None where that is not known."""
     sut_cpu: float = 0.0
     """CPU time of the program at the SUT."""
     rtts: tuple[float, ...] = ()
     """Round trip times at equal steps."""
     rates: tuple[float, ...] = ()
-    """The same of what was sent."""
+    """Rates of sending at equal steps."""
     disturbed: str = ""
 
 
@@ -557,7 +561,7 @@ class TransfersResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashResult:
-    """A fault that a kernel told of on its console."""
+    """A fault that a kernel reported on its console."""
 
     kind: str
     line: str
@@ -619,7 +623,7 @@ class Findings(FlatPart):
     memory: MemoryResult | None = None
     """What a packet does with memory; None where nobody saw it."""
     several_cpus: MemoryResult | None = None
-    """What several CPUs do to each other for a packet; None where no guest of several CPUs told."""
+    """What several CPUs do to each other for a packet; None where no guest of several CPUs was measured."""
     latency: tuple[LatencyResult, ...] = ()
     """Latencies by share of the PDR; empty where they were not asked for."""
     losses: LossResult | None = None
@@ -636,18 +640,18 @@ class SideResult:
     side: Side
     build: str
     digest: str = ""
-    """The digest of the build's content, SHA-256 in hexadecimal; empty where nobody tells, and in results of older
+    """The digest of the build's content, SHA-256 in hexadecimal; empty where it is unknown, and in results of older
     versions."""
     findings: Findings = field(default_factory=Findings)
 
     def but(self, findings: Findings) -> SideResult:
-        """The same build with other findings."""
+        """A copy of the build's result with other findings."""
         return replace(self, findings=findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin(FlatPart):
-    """Where a scenario's result comes from: the test that asked, the run, and the SUT as it was set up."""
+    """Origin of a scenario's result: the test that asked, the run, and the SUT as it was set up."""
 
     test: str = ""
     """The Robot test that asked for it."""

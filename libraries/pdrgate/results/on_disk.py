@@ -97,14 +97,14 @@ def _made(kind: type[_Kind], flat: Any, **instead: Any) -> _Kind:
     )
 
 
-def _scenario_to_disk(told: Mapping[str, Any]) -> dict[str, Any]:
-    flat = _without_parts(told, ScenarioResult)
+def _scenario_to_disk(record: Mapping[str, Any]) -> dict[str, Any]:
+    flat = _without_parts(record, ScenarioResult)
     flat["sides"] = [_without_parts(one, SideResult) for one in flat["sides"]]
     return {name: flat[name] for name in _OF_A_SCENARIO}
 
 
-def _without_parts(told: Mapping[str, Any], kind: type[DataclassInstance]) -> dict[str, Any]:
+def _without_parts(record: Mapping[str, Any], kind: type[DataclassInstance]) -> dict[str, Any]:
     parts, found = parts_of(kind), dict[str, Any]()
-    for name, value in told.items():
+    for name, value in record.items():
         found |= value if name in parts else {name: value}
     return found

@@ -1,4 +1,4 @@
-"""A long load below the PDR: what was lost of it, when and where, and how that is told."""
+"""A long load below the PDR: what was lost of it, when and where, and the words for that."""
 
 from __future__ import annotations
 
@@ -39,15 +39,17 @@ class SoakResult:
     latency: float | None
     """Median over the slices of their median latencies; None where no probe came back."""
     tail: float | None
-    """The same of their 99th percentiles."""
+    """Median over the slices of their 99th percentiles of latency; None where no probe came back."""
     drift: float | None
     """Relative change of the median latency from the first quarter of the slices to the last, where it is beyond
     chance."""
     losses: LossResult | None
     """Places where packets were lost, of all slices."""
     share_of: str = "the PDR"
-    """What ``share`` is of: the PDR, or the lower bound of a search, where no repeats have told the PDR. Older
-    versions called both so."""
+    """What ``share`` is of: the PDR, or the lower bound of a search, where no repeats gave a PDR.
+
+    Older versions wrote "the PDR" for both.
+    """
 
     @property
     def sound_lost(self) -> int:
@@ -69,30 +71,32 @@ class SoakResult:
         if self.first_loss is None:
             return f"{head}, none lost: an NDR of {Rate(self.load)} is confirmed"
         bursts = f"{self.bursts} burst{'s' * (self.bursts != 1)}"
-        told = f"{head}, first loss after {_clock(self.first_loss)}, {thousands(self.lost)} lost in {bursts}"
+        sentence = f"{head}, first loss after {_clock(self.first_loss)}, {thousands(self.lost)} lost in {bursts}"
         where = self.losses.sentence().partition(": ")[2] if self.losses is not None else ""
-        told += f" ({Ratio(self.lost / self.offered)}): {where}" if where else f" ({Ratio(self.lost / self.offered)})"
+        sentence += (
+            f" ({Ratio(self.lost / self.offered)}): {where}" if where else f" ({Ratio(self.lost / self.offered)})"
+        )
         if not self.sound_lost:
-            return f"{told}; all of it while the machine was disturbed ({self.evidence}): an NDR is not confirmed"
+            return f"{sentence}; all of it while the machine was disturbed ({self.evidence}): an NDR is not confirmed"
         if self.disturbed_lost:
-            told += f"; {thousands(self.disturbed_lost)} of them while the machine was disturbed ({self.evidence})"
-        return f"{told}; an NDR of {Rate(self.load)} is not confirmed"
+            sentence += f"; {thousands(self.disturbed_lost)} of them while the machine was disturbed ({self.evidence})"
+        return f"{sentence}; an NDR of {Rate(self.load)} is not confirmed"
 
     def remarks(self) -> list[str]:
         """What else a reader should know."""
-        told = []
+        sentences = []
         if self.seconds < self.asked:
-            told.append(f"it ended early, {_clock(self.asked)} were asked for")
+            sentences.append(f"it ended early, {_clock(self.asked)} were asked for")
         if self.latency is not None and self.tail is not None:
             drift = f", {self.drift:+z.0%} from begin to end" if self.drift is not None else ""
-            told.append(f"latency {Duration(self.latency)} in the median{drift}, 99 % {Duration(self.tail)}")
+            sentences.append(f"latency {Duration(self.latency)} in the median{drift}, 99 % {Duration(self.tail)}")
         if self.disturbed and not self.disturbed_lost:
-            told.append(
+            sentences.append(
                 f"the machine disturbed {self.disturbed} of {self.slices} slices ({self.evidence}), without loss"
             )
         if self.limited:
-            told.append(f"in {self.limited} of {self.slices} slices the generator fell short")
-        return told
+            sentences.append(f"in {self.limited} of {self.slices} slices the generator fell short")
+        return sentences
 
 
 def _clock(seconds: float) -> str:

@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
     @property
     def bisect_code(self) -> int:
-        """The exit code for ``git bisect run``: 0 good, 1 bad, 125 cannot be told."""
+        """The exit code for ``git bisect run``: 0 good, 1 bad, 125 untestable."""
         if self in (Verdict.PASS, Verdict.IMPROVEMENT):
             return EXIT_PASS
         return EXIT_FAIL if self is Verdict.REGRESSION else EXIT_UNTESTABLE
@@ -62,6 +62,10 @@ INTERRUPTED = "interrupted; all trials are kept, continue with --resume"
 """The reason of a scenario that Ctrl-C or SIGTERM has ended, which is an ERROR."""
 
 
+PROGRAMS_DIFFER = "the programs differ, and "
+"""How a clause begins that says of eBPF programs that packets ran nothing of what differs; a headline has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A verdict and its reason: one sentence with the numbers it rests on."""
@@ -73,7 +77,7 @@ class Judgement:
         return f"{self.verdict}: {self.reason}"
 
     def remarked(self, *clauses: str) -> Judgement:
-        """The same with these clauses after its reason; empty ones are left out."""
+        """A copy of the judgement with clauses after its reason; empty clauses are left out."""
         return Judgement(self.verdict, "; ".join(filter(None, (self.reason, *clauses))))
 
 

@@ -61,7 +61,7 @@ class Repeats:
     references: int = 0
     """Number of values that others were compared with to find modes."""
     unit: str = PACKETS_PER_SECOND
-    """The values'."""
+    """Unit of the values."""
 
     @classmethod
     def of(

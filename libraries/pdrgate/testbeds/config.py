@@ -128,6 +128,11 @@ class TestbedConfig(ABC):
         return False
 
     @property
+    def counts_packets(self) -> bool:
+        """Whether the file says that SUTs which boot kernel builds count the instructions of each packet."""
+        return False
+
+    @property
     def waits_for_build(self) -> bool:
         """Whether there is nothing to `open` before a build is named."""
         return False

@@ -52,7 +52,7 @@ _LIMIT = 20
 _FAREWELL = 0.2
 """Seconds for the worker to end when its input does."""
 _DIRECTION, _KINDS = 2, 4
-"""See wire.h."""
+"""Bit of a tag that says the direction, and number of tags that a trial takes; as wire.h has them."""
 _TAGS = range(0x8000, 0x10000 - _KINDS, _KINDS)
 _FEWEST_BETWEEN, _MOST_BETWEEN = 9, 15
 """Parts of a trial's packets, between which a frame is kept whole: as many other ones in each trial."""
@@ -63,7 +63,7 @@ class Bursts:
     """Sending of packets at once, if all of a burst shall wait for the SUT: it looks at none before it has all."""
 
     packets: int
-    """In a burst."""
+    """Packets of a burst."""
     least_load: float
     """Packets/s from which on a trial is of bursts, each of which the SUT is done with before the next."""
     stop: Callable[[], None]

@@ -2,7 +2,7 @@
 
 The commit is fetched from its tree, whose git runs confined. It comes as a pack, of which our git computes the digest
 of each object: so the checkout matches the commit's digest, whatever the tree's files hold. Our repository has no
-configuration, no hooks and no filters but git's own.
+configuration, no hooks and no filters: a checkout has the commit's bytes, its links and its modes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from pdrgate.hosts.sandbox import DIES_WITH_PARENT
 from pdrgate.this_process.child_environment import child_environment
 from pdrgate.values.errors import StorageError
 
-_SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.file.allow=always")
+_SETTINGS = (
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "protocol.file.allow=always",
+    "core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "core.fileMode=true", "core.ignoreCase=false",
+    "core.attributesFile=/dev/null",
+)  # fmt: skip
+_AS_COMMITTED = "* -text -eol -ident -filter -working-tree-encoding\n"
+"""Attributes that come before those of a tree, a user and a machine: files have the bytes of the commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,9 @@ class Sources:
         self.checked_out.mkdir(exist_ok=True)
         if not self._repository.exists():
             self._git("init", "--quiet", "--bare", "--template=")
+        attributes = self._repository / "info/attributes"
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text(_AS_COMMITTED)
         kept = f"refs/kept/{revision.commit}"
         if self._run("rev-parse", "--verify", "--quiet", kept).returncode:
             self._fetch(revision, kept)
@@ -79,11 +88,10 @@ class Sources:
             str(revision.tree), f"+{revision.commit}:{kept}",
         )  # fmt: skip
         if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["no reason is given"]
             _check_room(self.folder, done.stderr)
             raise BuildError(
-                f"{revision.text}: its sources cannot be had of the tree: {lines[-1]}; is all of the commit there (git "
-                "fsck), and not left with a remote (a partial clone)?"
+                f"{revision.text}: its sources cannot be had of the tree (is all of the commit there, by git fsck?): "
+                f"{revision.repository.reason(done.stderr)}"
             )
 
     def _git(self, *words: str, variables: Mapping[str, str] = MappingProxyType({}), held: tuple[int, ...] = ()) -> str:

@@ -48,7 +48,9 @@ _DAY = 86_400.0
 _FIRST_ERROR = re.compile(
     r"^(?:\S+:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|\S+: error: .*)", re.M
 )
-_LAST_RESORT = re.compile(r"^(?:make\S*: \*\*\* .*|.*\berror\b.*)", re.M | re.I)
+_LAST_RESORT = re.compile(r"^.*\berror\b.*", re.M | re.I)
+_STEP = re.compile(r"  [A-Z][\w+ ]{0,14} |make\S*: |.*\bwarning: ")
+"""What make says of a step that it begins, or of itself; and warnings."""
 _PARTS = {
     "vmlinuz": ("arch/x86/boot/bzImage", BZIMAGE), "System.map": ("System.map", TEXT), "config": (".config", TEXT),
 }  # fmt: skip
@@ -72,7 +74,7 @@ def built(
     """
     configuration = kernel_configuration(config)
     confined = confines(f"{revision.tree}: to compile a kernel")
-    _check_tools(revision)
+    _check_tools(revision, configuration)
     top = _own_folder(cache or cache_folder(), confined)
     place, kept = top / _line(revision), top / "builds" / _key(revision, configuration)
     if not kept.exists():
@@ -84,6 +86,10 @@ def built(
                 _forget(kept.parent, _KEPT)
                 _forget(top, _LINES)
     os.utime(kept)
+    if report is not None:
+        for made in kept.glob("boot/config-*"):
+            if lost := configuration.not_in(made.read_text(errors="replace")):
+                report(f"  {revision.name}: {lost}")
     return kept
 
 
@@ -140,7 +146,10 @@ class _TreeBuild:
 
     def _make(self, making: Making, kept: Path) -> None:
         stamp = f"KBUILD_BUILD_TIMESTAMP={self._sources.time(self._revision)}"
-        making.configure(self._configuration, self._report, stamp)
+        configuration, lacking = self._configuration.with_files_of(self._sources.checked_out)
+        for sentence in lacking:
+            self._report(f"  {sentence}")
+        making.configure(configuration, self._report, stamp)
         modules = "CONFIG_MODULES=y" in making.text(".config")
         jobs = ("-j", str(len(os.sched_getaffinity(0))))
         making.make(self._report, *jobs, stamp, "bzImage", *(("modules",) if modules else ()))
@@ -161,9 +170,21 @@ class _TreeBuild:
         text = making.said()
         if "No space left on device" in text:
             raise StorageError(f"{self._place}: No space left on device for compiling; make room there")
-        found = _FIRST_ERROR.search(text) or _LAST_RESORT.search(text)
-        error = re.sub(r"\S*/source/", "", found[0]) if found else "make failed without a word"
-        return f"{self._revision.name}: does not compile: {error.strip()}; all that make said is in {making.log}"
+        error = re.sub(r"\S*/source/", "", first_error(text)).strip()
+        return f"{self._revision.name}: does not compile: {error}; all that make said is in {making.log}"
+
+
+def first_error(said: str) -> str:
+    """The words of make's output that say why it failed: a compiler's first error, or what a program wrote just before
+    make gave up."""
+    if found := _FIRST_ERROR.search(said):
+        return found[0]
+    before: list[str] = []
+    for line in said.splitlines():
+        if line.startswith("make") and ": *** " in line:
+            return line if "No rule to make target" in line or not before else before[0]
+        before = [] if not line.strip() or _STEP.match(line) else [*before, line]
+    return found[0] if (found := _LAST_RESORT.search(said)) else "make failed without a word"
 
 
 def _line(revision: Revision) -> str:
@@ -183,13 +204,15 @@ def _key(revision: Revision, configuration: KernelConfiguration) -> str:
     return f"{revision.commit}-{hashlib.sha256(ingredients).hexdigest()}"
 
 
-def _check_tools(revision: Revision) -> None:
-    lacking = [package for tool, package in _TOOLS.items() if shutil.which(tool) is None]
+def _check_tools(revision: Revision, configuration: KernelConfiguration) -> None:
+    tools = _TOOLS | configuration.packages
+    lacking = [package for tool, package in tools.items() if shutil.which(tool) is None]
     lacking += [package for header, package in _HEADERS.items() if not Path("/usr/include", header).exists()]
     if lacking:
         raise MissingToolError(
             f"{revision.tree}: to compile a kernel, install what is missing: "
             f"{'./ci/bootstrap --compile, or: ' if FROM_CHECKOUT else ''}apt-get install {' '.join(lacking)}"
+            f"{' (in older releases pahole is in dwarves)' if 'pahole' in lacking else ''}"
         )
 
 

@@ -96,13 +96,31 @@ class Tree:
         """Output of git in the tree. Raises BuildError also if git fails."""
         done = self.run(*words)
         if done.returncode:
-            lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason is given"]
-            raise BuildError(f"{self.top}: `git {shlex.join(words[:2])}` failed: {lines[-1]}")
+            reason = self.reason(done.stderr.decode(errors="replace"))
+            raise BuildError(f"{self.top}: `git {shlex.join(words[:2])}` failed: {reason}")
         return done.stdout.decode(errors="replace").strip()
 
+    def reason(self, said: str) -> str:
+        """Why git failed: its last line; in a clone that left a part with its remote, the first one too, and a
+        remedy."""
+        lines = [line.strip() for line in said.splitlines() if line.strip()] or ["no reason is given"]
+        if not self.asked("config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"):
+            return lines[-1]
+        why = f" ({lines[0]})" if lines[0] != lines[-1] else ""
+        return (
+            f"{lines[-1]}{why}; the clone is partial, and to read it takes a network, a proxy or an agent that pdrgate "
+            "gives no tree's git: complete it with git fetch --refetch --no-filter"
+        )
+
     def asked(self, *words: str) -> str | None:
-        """Output of git in the tree; None if git says that there is no such thing."""
+        """Output of git in the tree; None if git says that there is no such thing.
+
+        Raises:
+            BuildError: as `run`, or it cannot be known of a partial clone.
+        """
         done = self.run(*words)
+        if done.returncode and b"promisor remote" in done.stderr:
+            raise BuildError(f"{self.top}: {self.reason(done.stderr.decode(errors='replace'))}")
         return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
 
     def _reader(self) -> User | None:

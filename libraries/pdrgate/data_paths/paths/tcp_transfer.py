@@ -25,7 +25,7 @@ _SEND_BUFFER = 64 << 20
 _OVERHEAD = 2
 """Times the window that a receiver's buffer holds: packets take more memory than their bytes."""
 _SCALE = 16
-"""Bits of a window that a segment tells; more are scaled."""
+"""Bits of the window field of a segment. Larger windows are scaled."""
 _PATH_LIMIT = 100_000
 """Packets under way on a path with delay, at most."""
 
@@ -42,11 +42,11 @@ class _Receiver:
 class TcpTransfer(SteppedPath):
     """TCP between the hop where traffic comes in and its station; further hops have nothing to do.
 
-    The window is that of the receiver's route and twice that of its buffer, which does not grow by itself. Kernels have
-    forgotten the route's once the buffer tells them otherwise (6.18 does); windows of 64 KiB times a power of two are
-    exact all the same, for no segment can tell a larger one at the scale that they were begun with. A path delay, and
-    loss, are netem's, at the station's end where its kernel has that. What a SUT of a run's own sends is lost where the
-    station takes it, after a fixed number of frames.
+    The window is set on the receiver's route. The receiver's buffer is twice as large, and does not grow by itself. A
+    kernel may forget the route's window once a buffer is set (6.18 does). Windows of 64 KiB times a power of two are
+    exact all the same, for a segment has no room for a larger one at the scale that they were begun with. A path delay,
+    and loss, are netem's, at the station's end where its kernel has that. What a SUT of a run's own sends is lost where
+    the station takes it, after a fixed number of frames.
 
     Args:
         changes: where what is set is noted first; addresses and routes the testbed knows of.
@@ -59,7 +59,7 @@ class TcpTransfer(SteppedPath):
         self._changes = changes
         self._started: Started[Iperf | TcpRequests] | None = None
         self._window = 0
-        """That is set, bytes."""
+        """Window that is set now, bytes; 0 where none is."""
 
     @property
     def mode(self) -> str:
@@ -146,17 +146,17 @@ class TcpTransfer(SteppedPath):
     def _advertise(self, receiver: _Receiver, window: int) -> None:
         if window == self._window:
             return
-        told = window - (window >> _SCALE)
+        advertised = window - (window >> _SCALE)
         route = (receiver.to, "dev", receiver.interface)
         replaced = self._network.ip(
-            receiver.host, ("route", "replace", *route, "window", str(told)), ("route", "delete", *route)
+            receiver.host, ("route", "replace", *route, "window", str(advertised)), ("route", "delete", *route)
         )
         if self._window:
             replaced.apply()  # the first one's opposite deletes this one
         else:
             self._take(replaced)
         self._window = window
-        buffer = _OVERHEAD * told
+        buffer = _OVERHEAD * advertised
         self._take(self._setting(receiver.host, sysctl("net/ipv4/tcp_rmem", f"4096 {buffer} {buffer}")))
 
 

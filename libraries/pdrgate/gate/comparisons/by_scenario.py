@@ -1,4 +1,4 @@
-"""The scenario decides by what two builds are compared, and which boots tell it."""
+"""How a scenario decides by what two builds are compared, and on which boots."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def comparison_of(
 
     Args:
         test: the Robot test that asks.
-        longname: what tells it from all other tests of the run; empty where its name does.
+        longname: name of the test that no other test of the run has; empty where ``test`` is unique.
     """
     task = ComparisonTask(session, scenario, builds, plan, test, longname or test)
     kind = CurveBoots if scenario.streams is None else TransferBoots
@@ -49,8 +49,8 @@ def comparison_of(
     on_cpus = BootedOnce() if scenario.streams is None and scenario.counts not in INSIDE else None
     parts = ComparedBoots(
         _BY_CURVES if scenario.streams is None else _BY_TRANSFERS,
-        lambda told, known: kind(
-            session, scenario, builds, together=plan.together, told=told, known=known, test=task.longname
+        lambda on_trial, known: kind(
+            session, scenario, builds, together=plan.together, on_trial=on_trial, known=known, test=task.longname
         ),
         on_cpus,
     )
@@ -66,12 +66,12 @@ def living_comparison_of(
     kind = CountedBytes if closed else CountedReplacements if scenario.replaces else CountedPackets
     parts = ComparedBoots(
         compared_by_counts(scenario),
-        lambda told, known: LivingBoots(
+        lambda on_trial, known: LivingBoots(
             session,
             scenario,
             suts,
             kind(session, scenario, suts),
-            told=told,
+            on_trial=on_trial,
             known=known,
             test=task.longname,
             keeps_code=not plan.several_cpus,

@@ -1,4 +1,4 @@
-"""Where an eBPF program loads: on each of some kernels, at what cost, or why not in the kernel's own words."""
+"""On which of some kernels an eBPF program loads: at what cost, or why not in the kernel's own words."""
 
 from __future__ import annotations
 
@@ -36,11 +36,14 @@ class LoadOnKernel:
     reason: str = ""
     """Why it does not, or could not be asked."""
     cost: Mapping[str, int] = field(default_factory=dict)
-    """What the load cost, by the names that trials have; without what this kernel does not tell."""
+    """Cost of the load by counter, under the names that trials have.
+
+    A counter that this kernel does not report is left out.
+    """
 
     @property
     def sentence(self) -> str:
-        """The same for a person."""
+        """A line for a person: the kernel, whether it takes the program, and the cost or the reason."""
         words = {True: "loads", False: "is refused", None: "could not be asked"}[self.loads]
         named = self.kernel if self.release in ("", self.kernel) else f"{self.kernel} ({self.release})"
         return f"{named}: {words}: {self.reason or load_in_words(self.cost)}"

@@ -31,6 +31,7 @@ from pdrgate.gate.verdicts.baseline import besides_the_kernel, differing_entries
 from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
+from pdrgate.gate.verdicts.program_remarks import program_remarks
 from pdrgate.measurands import DESCRIPTIONS
 from pdrgate.measurands.counted.program_run import ran_none
 from pdrgate.measurands.self_described import Values
@@ -53,7 +54,7 @@ from pdrgate.results.verdict import Judgement, Verdict, graver
 class PairsComparison:
     """A comparison over boots of two builds: `run` it; or `measure`, `judge` by other tolerances, and `finish`.
 
-    However it ends, `finish` tells and stores the change of what was measured until then.
+    However it ends, `finish` reports and stores the change of what was measured until then.
 
     Args:
         task: what is compared, and how much it may cost.
@@ -70,7 +71,8 @@ class PairsComparison:
         """What a verdict rests on beside the samples, as of the last one."""
         self.comparison: ComparisonResult | None = None
         self.judgement: Judgement | None = None
-        """By the plan's tolerance, until `judge` is asked: then the gravest of what it said; None before both."""
+        """Verdict by the plan's tolerance, until `judge` is asked: then the gravest of its verdicts; None before both.
+        """
         self._asked: Judgement | None = None
         """The gravest that `judge` said."""
         self._known: dict[Side, tuple[int, SideResult, SideResult]] = {}
@@ -99,7 +101,7 @@ class PairsComparison:
         if self.loop.failure is None:
             self._assess()
             if on_cpus is not None and (self.parts.stay_up or self.loop.replication.facts.sees_memory):
-                self._several_cpus = on_cpus.told(self.task)
+                self._several_cpus = on_cpus.seen(self.task)
             self._take(self._several_cpus.results)
         self.judgement, self.comparison = self._by(self.plan.tolerance)
 
@@ -182,7 +184,7 @@ class PairsComparison:
 
     @property
     def builds(self) -> Mapping[Side, Build]:
-        """Both builds."""
+        """Both builds, by side."""
         return self.task.builds
 
     @property
@@ -226,7 +228,7 @@ class PairsComparison:
 
     @property
     def observed(self) -> bool:
-        """Whether it has ended in something that tells how boots of its testbed deviate."""
+        """Whether it has ended in a verdict after which its pairs show how boots of its testbed deviate."""
         return (
             self.shape is not None and self.judgement is not None and tells_of_noise(self.task, self.judgement.verdict)
         )
@@ -243,12 +245,15 @@ class PairsComparison:
         known.go_on_from(known.loads, known.latency_loads, sides, known.facts)
 
     def _by(self, tolerance: float) -> tuple[Judgement, ComparisonResult | None]:
-        """The verdict by a tolerance, and the change: one that was measured is told in any case."""
+        """The verdict by a tolerance, and the change, which is reported also where the verdict does not rest on it."""
         check_tolerance(tolerance)
+        sides = {side: self._accounted(side) for side in SIDES}
+        programs = {side: build.program for side, build in self.builds.items()}
         self.context = replace(
-            self.context, sides={side: self._accounted(side) for side in SIDES}, failure=self._failure(),
+            self.context, sides=sides, failure=self._failure(),
             values=self._values(), asked=self.loop.accepts(tolerance),
-            planted=self._is_planted, remedy=self.loop.replication.facts.remedy,
+            programs=program_remarks(programs, sides, self.loop.found.trials), planted=self._is_planted,
+            remedy=self.loop.replication.facts.remedy,
             differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
         return judged_pairs(self.loop.samples(tolerance), self.context)
@@ -297,28 +302,28 @@ class PairsComparison:
         self.context = replace(
             self.context,
             shape=self._compared.shape(samples, found.trials, self.loop.earlier),
-            # At a constant speed trials tell of it themselves, where it mattered.
+            # At a constant speed the trials show it themselves, where it mattered.
             interference="" if replication.facts.steady else interference(found.trials, replication.facts.sut_cpus),
             disturbance=Disturbance.of(found.judged, self.session.profile.patience),
         )
 
     def _accounted(self, side: Side) -> SideResult:
         """The side with what its trials come to, which is computed once for as many of them."""
-        told, trials = self.loop.replication.sides[side], self.loop.found.trials
+        known_side, trials = self.loop.replication.sides[side], self.loop.found.trials
         known = self._known.get(side)
-        if known is None or known[0] != len(trials) or known[1] is not told:
-            known = self._known[side] = len(trials), told, self._compared.accounted(told, trials)
+        if known is None or known[0] != len(trials) or known[1] is not known_side:
+            known = self._known[side] = len(trials), known_side, self._compared.accounted(known_side, trials)
         return known[2]
 
     def _side_result(self, side: Side) -> SideResult:
         found = self.loop.found
         measured = (*self.loop.compared, *found.somewhere(self.parts.by.also_told))
-        told = [summarised(one.name, one.unit, one.better, found.values(one.name, side)) for one in measured]
+        values = [summarised(one.name, one.unit, one.better, found.values(one.name, side)) for one in measured]
         assessment = self.shape.assessments.get(side) if self.shape is not None else None
         accounted = self._accounted(side)
         findings = replace(
             accounted.findings,
-            measurands=tuple(one for one in told if one is not None),
+            measurands=tuple(one for one in values if one is not None),
             assessment=assessment.result() if assessment else None,
             complaints=found.complaints(side),
         )

@@ -1,11 +1,13 @@
 """Could a comparison that passed have failed? Its baseline, slowed down on purpose, is compared with itself.
 
 The slowdown is real and of known size: work in the packets' way (`pdrgate.data_paths.slowdowns`) that makes one slower
-by twice the tolerance, as trials of one boot tell. The comparison is one like any other, by the same plan and rule, on
-boots of its own. To put it into boots that are up already would cost less and prove less: of slow and plain in one boot
-nothing is seen of what boots deviate by; of slow in one boot and plain in the next the boots' deviations cancel from
-ratio to ratio, so that the mean is known better than in any comparison of builds, and the machine's ups and downs,
-which meet both boots of a pair alike, do not cancel at all.
+by twice the tolerance, as measured by trials of one boot. The comparison is one like any other, by the same plan and
+rule, on boots of its own.
+
+To put it into boots that are up already would cost less and prove less. Slow and plain in one boot show nothing of what
+boots deviate by. With slow in one boot and plain in the next, the boots' deviations cancel from ratio to ratio, so that
+the mean is known better than in any comparison of builds. The machine's ups and downs, which meet both boots of a pair
+alike, do not cancel at all then.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def compare_files(
     candidate: Path,
     tolerance: float,
     plr_threshold: float | None = None,
-    told_of: Callable[[str], None] = lambda sentence: None,
+    report: Callable[[str], None] = lambda sentence: None,
     *,
     asked: WantedSet = WantedSet(),  # noqa: B008  # frozen
     experience: Experience | None = None,
@@ -118,14 +118,13 @@ def compare_files(
 ) -> tuple[ComparisonResult | None, Judgement]:
     """Assess both sides, then compare their PDRs and saturation throughputs, or what transfers come to.
 
-    Of the trials of a build comparison, which has two builds, those of the baseline are taken from the first path and
-    those of the candidate from the second: given twice, such a run is judged again, pair by pair. Boots of two runs are
-    no pairs: they were not measured side by side. A change that can be computed is told also where a side is not
-    stable.
+    Trials of a build comparison have two builds. Those of the baseline are taken from the first path and those of the
+    candidate from the second. Given twice, such a run is judged again, pair by pair. Boots of two runs are no pairs:
+    they were not measured side by side. A change that can be computed is reported also where a side is not stable.
 
     Args:
         plr_threshold: the loss ratio that makes the PDR; None: what the trials were measured for.
-        told_of: gets a sentence on what a reader should know of the files, see `expand` and `check_comparable`.
+        report: gets a sentence on what a reader should know of the files, see `expand` and `check_comparable`.
         asked: which of several is meant.
         experience: keeps what boots deviate by, for trials whose run lies around them.
         boots_deviate: what it is stated to be.
@@ -135,8 +134,8 @@ def compare_files(
         UsageError: the tolerance has no meaning.
     """
     check_tolerance(tolerance)
-    stored = stored_set(baseline, asked, told_of), stored_set(candidate, asked, told_of)
-    check_comparable(*stored, asked, told_of, any_goal=plr_threshold is not None)
+    stored = stored_set(baseline, asked, report), stored_set(candidate, asked, report)
+    check_comparable(*stored, asked, report, any_goal=plr_threshold is not None)
     loss_ratio = goal_of_sets(stored) if plr_threshold is None else plr_threshold
     first, second = (
         _transfers_of(one, side) if one.closed_loop else _trials_of(one, side, loss_ratio, other.of(opposite))
@@ -236,7 +235,7 @@ def _transfers_of(stored: StoredSet, side: Side) -> _Set:
     paired = any(one.belonging.pair for one in own)
     assessed = assess_transfers(Experiment(str(path), tuple(own)))
     failure = None
-    if assessed.verdict is not Stability.STABLE and not paired:  # of pairs, boots tell
+    if assessed.verdict is not Stability.STABLE and not paired:  # in pairs, boots show it
         failure = Judgement(Verdict(assessed.verdict.value), f"{path}: {assessed.reason}")
     values: _Values = {one.about.name: {} for one in OF_TRANSFERS}
     for count, ((_, pair, _), made) in enumerate(replicate_of(own).items(), 1):

@@ -60,12 +60,15 @@ class StoredSet:
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """Long names of those that asked for it; of a comparison of builds it is one. Empty where nothing tells."""
+        """Long names of the tests that asked for it; a comparison of builds has one.
+
+        Empty where no trial names its test.
+        """
         return tuple(dict.fromkeys(one.belonging.test for one in self.trials if one.belonging.test))
 
     @property
     def in_words(self) -> str:
-        """What tells it from others of its scenario."""
+        """Clause on the builds, which distinguishes it from other sets of its scenario."""
         if not self.builds:
             return "no comparison of builds"
         return f"{self.builds.get('candidate', 'nothing yet')} against {self.builds.get('baseline', 'nothing yet')}"
@@ -97,16 +100,16 @@ class StoredSet:
         return own
 
 
-def stored_set(path: Path, asked: WantedSet, told_of: Callable[[str], None]) -> StoredSet:
+def stored_set(path: Path, asked: WantedSet, report: Callable[[str], None]) -> StoredSet:
     """What is meant of all that lies at ``path``.
 
     Args:
-        told_of: gets a sentence on each file that is left out, see `expand`.
+        report: gets a sentence on each file that is left out, see `expand`.
 
     Raises:
         DataError: nothing there is meant, or several things are; the message names them and says how to choose.
     """
-    found = [one for file in expand([path], told_of) for one in _sets(path, file)]
+    found = [one for file in expand([path], report) for one in _sets(path, file)]
     if asked.test:
         held = _listed([test for one in found for test in one.tests or (_NAMELESS,)])
         found = [left for one in found if (left := _of_test(one, asked.test)) is not None]
@@ -137,18 +140,18 @@ def stored_set(path: Path, asked: WantedSet, told_of: Callable[[str], None]) -> 
             f"{path} holds {' and '.join(kinds)} of {len(scenarios)} scenarios ({_listed(scenarios)}); {how}"
         )
     if len(files := dict.fromkeys(one.file for one in found)) > 1:
-        told = [f"{file}: {_listed(one.in_words for one in found if one.file == file)}" for file in files]
-        raise DataError(f"{path} holds {len(files)} runs ({_listed(told)}); name one of them")
+        choices = [f"{file}: {_listed(one.in_words for one in found if one.file == file)}" for file in files]
+        raise DataError(f"{path} holds {len(files)} runs ({_listed(choices)}); name one of them")
     if len(found) > 1:
         counts = Counter(one.in_words for one in found)
         tests = list(dict.fromkeys(test for one in found for test in one.tests))
-        told = [f"{words}, {count} times" if count > 1 else words for words, count in counts.items()]
+        choices = [f"{words}, {count} times" if count > 1 else words for words, count in counts.items()]
         how = "put the lines of one of them into a file of its own"
         if len(counts) > 1:
             how = "choose one with --build"
         elif len(tests) == len(found):
-            told, how = [f"{next(iter(counts))} by the tests {_listed(tests)}"], "choose one with --test"
-        raise DataError(f"{path} holds {len(found)} measurements of one scenario ({_listed(told)}); {how}")
+            choices, how = [f"{next(iter(counts))} by the tests {_listed(tests)}"], "choose one with --test"
+        raise DataError(f"{path} holds {len(found)} measurements of one scenario ({_listed(choices)}); {how}")
     return found[0]
 
 
@@ -156,15 +159,15 @@ def check_comparable(
     baseline: StoredSet,
     candidate: StoredSet,
     asked: WantedSet,
-    told_of: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     any_goal: bool = False,
 ) -> None:
-    """See that two sets answer one question, the one that was asked, and that their packets were counted alike.
+    """Check that two sets answer one question, the one that was asked, and that their packets were counted alike.
 
     Args:
-        asked: what either set was chosen by, as far as it tells.
-        told_of: gets a sentence where only the names of files say otherwise.
+        asked: what either set was chosen by, as far as the set names it.
+        report: gets a sentence where only the names of files say otherwise.
         any_goal: whether both are to be judged at a loss that they need not have been measured for.
 
     Raises:
@@ -191,7 +194,7 @@ def check_comparable(
                 f"{candidate.path} at {Ratio(goal_of(ours))} ({ours}); say with --loss at which both are judged"
             )
     elif theirs and ours and theirs != ours:
-        told_of(f"by the names of the files {baseline.path} is of {theirs}, and {candidate.path} of {ours}")
+        report(f"by the names of the files {baseline.path} is of {theirs}, and {candidate.path} of {ours}")
     if not (baseline.published or candidate.published or baseline.closed_loop):
         _check_counting(baseline, candidate)
 
@@ -212,7 +215,7 @@ def _check_counting(baseline: StoredSet, candidate: StoredSet) -> None:
 
 
 def goal_of_sets(sets: Iterable[StoredSet]) -> float:
-    """The loss ratio that sets were measured for; the usual one of those that do not tell."""
+    """The loss ratio that sets were measured for; the usual one of sets that do not name their scenario."""
     return next((goal_of(one.scenario) for one in sets if one.tells_scenario), DEFAULT_PLR_THRESHOLD)
 
 
@@ -226,7 +229,7 @@ def _sets(path: Path, file: Path) -> list[StoredSet]:
 
 
 def _of_test(found: StoredSet, test: str) -> StoredSet | None:
-    """What of a set a test asked for; all of it where nothing tells, and None where it was another."""
+    """Part of a set that a test asked for; all of it where no trial names its test; None where another one asked."""
     if not found.tests:
         return found
     asked = [one.belonging.test for one in found.trials]
@@ -247,5 +250,5 @@ def _told_apart(made: Sequence[Trial]) -> list[tuple[str, dict[str, str], list[T
 
 def _listed(things: Iterable[str]) -> str:
     """Some of them, and how many more there are."""
-    told = list(dict.fromkeys(things))
-    return ", ".join(told[:_SHOWN]) + (f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else "")
+    different = list(dict.fromkeys(things))
+    return ", ".join(different[:_SHOWN]) + (f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else "")

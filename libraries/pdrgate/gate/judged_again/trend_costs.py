@@ -1,4 +1,4 @@
-"""Where a trend moved, these functions began to cost a packet more."""
+"""Functions that began to cost a packet more where a trend moved."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CostAt = Callable[[Series, Point], CostResult | None]
 
 def with_functions(found: Iterable[Move], cost_at: CostAt) -> tuple[Move, ...]:
     """The moves, and to those that functions have a part in the ones that changed between the two points around it."""
-    return tuple(_told(move, described(move.series.measurand).parts, cost_at) for move in found)
+    return tuple(_with_functions(move, described(move.series.measurand).parts, cost_at) for move in found)
 
 
-def _told(move: Move, parts: Parts | None, cost_at: CostAt) -> Move:
+def _with_functions(move: Move, parts: Parts | None, cost_at: CostAt) -> Move:
     if parts is None:
         return move
     changes = function_changes(cost_at(move.series, move.before), cost_at(move.series, move.after))

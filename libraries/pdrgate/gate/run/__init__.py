@@ -1,1 +1,1 @@
-"""The run: what was asked of it, who is told of it, and what it keeps on disk."""
+"""The run: what was asked of it, who observes it, and what it keeps on disk."""

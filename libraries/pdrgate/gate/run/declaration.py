@@ -60,13 +60,13 @@ KEYS = By.TESTBED | By.PATH
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The part of a declaration that the type and the default of a field do not tell.
+    """The part of a declaration that neither the type nor the default of a field has.
 
     Attributes:
         words: what docs/reference.md says of it; the command line, keywords and pipelines have the first sentence.
         by: where it may stand.
         form: what a value looks like, such as ``BUILD``; by the type where it is empty.
-        default: the default in words, where the field's own tells little.
+        default: the default in words, where the field's own says little.
         option: the name on the command line, where that is not the field's.
         environment: the variable that is read where the command line says nothing.
         range: the least and the greatest value of a number.

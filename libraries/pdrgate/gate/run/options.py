@@ -40,7 +40,7 @@ from pdrgate.values.units import Duration, Ratio
 
 OPTIONS_FILE = "run.json"
 _LARGEST_OPTIONS = 1 << 20
-"""Bytes of it."""
+"""Largest options file that is read, bytes."""
 ProfileName = Literal["smoke", "quick", "standard", "pastrami"]
 _EVERYWHERE = EVERYBODY | By.TESTBED
 NO_WAIT, LONG_SOAK = Duration(0), Duration(3600)
@@ -82,8 +82,11 @@ class Options:
             default=f"{COST_TOLERANCE.text} in emulated guests",
         ),
     ] = None
-    """None: the least is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
-    `pdrgate.testbeds.protocol.Counting`; elsewhere instructions are told and not judged."""
+    """Tolerance of the cost of a packet; None: the usual one.
+
+    The usual one is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
+    `pdrgate.testbeds.protocol.Counting`. Elsewhere instructions are report-only.
+    """
     changes: Annotated[
         tuple[str, ...],
         Said(
@@ -243,6 +246,7 @@ class RunOptions(Options):
             "It also says of what kind a program is whose section does not",
             form="WHERE",
             default="as the data path has it",
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = "auto"
     replaces: Annotated[
@@ -253,6 +257,7 @@ class RunOptions(Options):
             '`SEC("freplace/FUNCTION")` names it',
             form="OBJECT:PROGRAM/FUNCTION",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = ""
     maps: Annotated[
@@ -260,6 +265,7 @@ class RunOptions(Options):
         path_key(
             "what maps of the eBPF programs hold before packets come, in YAML: [maps](#maps-of-ebpf-programs)",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = None
     rodata: Annotated[
@@ -269,6 +275,7 @@ class RunOptions(Options):
             "may be repeated, and is a list in a file",
             form="NAME=VALUE",
             commands=True,
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = ()
     packets: Annotated[
@@ -277,6 +284,7 @@ class RunOptions(Options):
             "run the eBPF programs on the packets of this capture, each by itself, in place of traffic: [packets in "
             "place of ports](#packets-in-place-of-ports)",
             of=("packets",),
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = None
     soak: Annotated[

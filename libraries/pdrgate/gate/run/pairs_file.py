@@ -1,4 +1,5 @@
-"""pairs.jsonl: the pairs of boots of comparisons, each on disk before the next is begun, for the run that goes on."""
+"""The file pairs.jsonl: the pairs of boots of comparisons, each on disk before the next is begun, for a run that is
+resumed."""
 
 from __future__ import annotations
 

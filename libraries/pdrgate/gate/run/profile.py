@@ -9,16 +9,16 @@ from pdrgate.search.goals import NDR, PDR_GOAL, Goal
 from pdrgate.search.patience import Patience
 
 TOP_TRIALS, STEADY_TOP_TRIALS = 2, 3
-"""Trials at the highest load in a repeat, and in a boot of constant speed: they tell the saturation throughput."""
+"""Trials at the highest load in a repeat, and in a boot of constant speed. The saturation throughput is theirs."""
 
 
 BOOT_WIDTH = 0.02
-"""The relative width to which the PDR of a boot is told."""
+"""The relative width to which the PDR of a boot is measured."""
 
 _OVERHEAD = 0.08
 """Seconds that a trial takes besides its traffic, about: what is under way drains, counters are read."""
 _PDR_TRIALS = 3
-"""Trials that tell the PDR in a repeat, about; it has as many as it takes."""
+"""Trials that enclose the PDR in a repeat, about; it has as many as it takes."""
 _EASY = 0.25
 """The share of its budget that a search takes whose curve is smooth."""
 
@@ -38,17 +38,17 @@ class Profile:
     """K: trials at each load of the grid."""
     grid: tuple[float, ...]
     boot_trial: float
-    """Duration of each trial where boots are compared: there, more boots tell more than longer trials."""
+    """Duration of each trial where boots are compared: there, more boots show more than longer trials."""
     boot_top_trials: int = 8
     """Trials at the highest load in a boot."""
     finest_width: float = 0.0
-    """No PDR is told to less than this relative width, whatever a suite asks for."""
+    """Least relative width of a PDR, whatever a suite asks for."""
     patience: Patience = Patience()  # noqa: RUF009  # frozen
     """How often trials of repeats and boots that are not sound are measured again."""
     transfers: int = 2
     """Transfers of a closed loop under load in a repeat; each lasts the trial's duration, in whole seconds."""
     boot_transfers: int = 3
-    """The same in a boot."""
+    """Transfers of a closed loop under load in a boot."""
     window_step: int = 1
     """Doublings from one window of a window curve to the next."""
     several_cpus: bool = True
@@ -60,7 +60,7 @@ class Profile:
 
     @property
     def repeats_time(self) -> float:
-        """About how many seconds the repeats take, with the trials that tell saturation and PDR."""
+        """About how many seconds the repeats take, with the trials for saturation and PDR."""
         return self.trials_time(self.repeats * (len(self.grid) + TOP_TRIALS - 1 + _PDR_TRIALS))
 
     @property
@@ -78,8 +78,11 @@ def _goal(goal: Goal, initial: float, final: float, total: float) -> Goal:
 
 
 _GRID = (0.5, 0.7, 1.15, 1.5, 1.95)
-"""Few loads, wide apart beyond the PDR: a TIR divides by the step, so narrow steps turn a throughput that scatters by
-1 or 2 % into a TIR that says nothing. Near the PDR the trials lie that tell it, see `PartialDropRate`."""
+"""Loads of the curve, by the PDR: few, and wide apart beyond it.
+
+A TIR divides by the step, so narrow steps turn a throughput that scatters by 1 or 2 % into a TIR that says nothing.
+Near the PDR lie the trials that enclose it, see `PartialDropRate`.
+"""
 
 BOOT_GRID = (0.5, 0.7, 1.25, 1.6, 2.0)
 """Loads that boots are compared at, by the PDR: none is so near it that boots of different speed fall on both

@@ -1,4 +1,4 @@
-"""What those who watch a run are told."""
+"""What is reported to those who watch a run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Progress:
 
 
 class RunObserver(Protocol):
-    """What a console or Robot's log is told of a run."""
+    """A watcher of a run: a console, or Robot's log."""
 
     def said(self, sentence: str) -> None:
         """Something happened that a person wants to know."""

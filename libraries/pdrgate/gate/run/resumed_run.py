@@ -20,7 +20,7 @@ class EarlierTrials:
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
         self.all = tuple(trials)
         self._left: dict[Belonging, deque[Trial]] = {}
-        """Those that have answered nothing yet, in measured order."""
+        """Trials that have answered nothing yet, by whom they belong to, in measured order."""
         for one in self.all:
             if one.occasion.phase != Phase.DROPS:  # measured anew: one that nobody looks at shows no dropped packet
                 self._left.setdefault(one.belonging, deque()).append(one)

@@ -75,7 +75,7 @@ class RunRecord:
         self._result = GrowingResult(folder / RESULT_FILE)
         self._testbed: TestbedResult | None = None
         self.put_aside = None if resume else _put_aside(folder)
-        """Where another run's trials were put, or what else it left; None where there was nothing."""
+        """Folder into which another run's trials, or what else it left, were put; None where there was nothing."""
         self._pairs: PairsFile | None = None
         self._measure_into(TRIALS_FILE, PAIRS_FILE)
         self._fingerprints: dict[str, dict[str, str]] = read_fingerprints(folder) if resume else {}
@@ -105,7 +105,7 @@ class RunRecord:
 
     @property
     def spike_in(self) -> Self:
-        """The same for what is measured with a planted slowdown: its trials have a file of their own.
+        """Record of what is measured with a planted slowdown: its trials and pairs have files of their own.
 
         Raises as the record itself does, when it is first asked for.
         """
@@ -117,7 +117,7 @@ class RunRecord:
 
     @functools.cached_property
     def steps(self) -> Self:
-        """The same for builds that are measured beside those that the run is about. Raises as the record itself."""
+        """Record of builds that are measured beside those that the run is about. Raises as the record itself does."""
         other = copy.copy(self)
         other.trials = TrialFile(self.folder / STEPS_TRIALS)
         other.earlier = EarlierTrials()
@@ -125,7 +125,10 @@ class RunRecord:
 
     @functools.cached_property
     def several_cpus(self) -> Self:
-        """The same for guests of several CPUs that are measured once beside the pairs. Raises as the record itself."""
+        """Record of guests of several CPUs that are measured once beside the pairs.
+
+        Raises as the record itself does.
+        """
         other = copy.copy(self)
         other.trials = TrialFile(self.folder / SEVERAL_CPUS_TRIALS)
         other.earlier = EarlierTrials()
@@ -133,7 +136,7 @@ class RunRecord:
 
     @property
     def run(self) -> str:
-        """What tells the run from all others, also from those that lay in its folder before."""
+        """Name of the run that no other run has, not even one that lay in its folder before."""
         number = _free_number(self.folder)
         return f"{self.folder.resolve()}{f' ({number})' if number > 1 else ''}"
 
@@ -241,7 +244,7 @@ class RunRecord:
         path = self.folder / trials
         self.trials = TrialFile(path)
         self.earlier = EarlierTrials(read_trials(path) if self.resumed and path.stat().st_size else ())
-        """Those of the run that is resumed."""
+        """Trials of the run that is resumed; none in a new run."""
         self._pairs_file = self.folder / pairs
         self._pairs = None
 
@@ -255,7 +258,7 @@ def not_in_history(where: Address, folder: Path, patience: float = 30.0) -> str:
         patience: seconds to wait for another program that writes to it.
     """
     if not (folder / RESULT_FILE).exists():
-        return ""  # that there is no result is told, and why
+        return ""  # that there is no result, and why, is reported elsewhere
     from pdrgate.history.database.connection import Database  # SQLAlchemy: most runs do without
     from pdrgate.history.database.importing import add
 

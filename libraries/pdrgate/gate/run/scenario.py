@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.catalogue import DATA_PATHS, Call, PathDescription, Receivers, SetUp, TcpStreams  # fmt: skip
-from pdrgate.gate.run.declaration import By, Said, declarations, path_key
+from pdrgate.gate.run.declaration import OF_PATH, By, Said, declarations, path_key
 from pdrgate.record.fate import INSIDE, Fate
 from pdrgate.results.fingerprint import OF_THE_PROGRAM
 from pdrgate.search.goals import Goal
@@ -59,6 +59,7 @@ class Scenario:
             "what is set up before the steps: `ip-routing`, the kernel's router for both IP versions; `bare-ipv4` and "
             "`bare-ipv6`, nothing; or any other data path",
             default="`ip-routing`",
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = "ipv6-routing"
     pinning: Annotated[Pinning, path_key("the CPUs that do the SUT's packet work")] = "1 cpu"
@@ -78,6 +79,7 @@ class Scenario:
             "[what counts as handled](counted.md#what-counts-as-handled)",
             form="NAME",
             default="as the data path says: mostly `forwarded`",
+            by=OF_PATH | By.PIPELINE,
         ),
     ] = ""
     traffic: Annotated[

@@ -64,14 +64,14 @@ def described_by(file: Path) -> tuple[Scenario, dict[str, Any]]:
     Raises:
         UsageError: it cannot be read, or says what no scenario has.
     """
-    content, told = _read(file)
+    content, described = _read(file)
     commands: list[str] = []
-    for step in told.set_up:
+    for step in described.set_up:
         commands += [step] if isinstance(step, str) else [step.run, f"{UNDO} {step.undo}"]
     try:
         values = {"data_path": UNDER_STEPS} | scenario_values(content, file.parent)
-        set_up = named_set_up(told.name, set_up_of(commands, [file.parent / name for name in told.files]))
-        program = None if told.ebpf_program is None else _program(told.ebpf_program, file.parent)
+        set_up = named_set_up(described.name, set_up_of(commands, [file.parent / name for name in described.files]))
+        program = None if described.ebpf_program is None else _program(described.ebpf_program, file.parent)
         compared = {name: value for name, value in content.items() if name in _OF_PROGRAMS}
         options = files_beside(file.parent, read_settings(compared.items(), _OF_PROGRAMS))
         return Scenario(set_up=set_up, program=program, **values), options
@@ -93,7 +93,7 @@ def _read(file: Path) -> tuple[dict[str, Any], _File]:
     try:
         with file.open("rb") as stream:
             content = yaml.safe_load(stream.read(_LARGEST))
-        told = msgspec.convert(content, _File)
+        described = msgspec.convert(content, _File)
     except OSError as error:
         raise UsageError(f"cannot read the scenario {file}: {error.strerror}; name a YAML file") from error
     except (yaml.YAMLError, RecursionError) as error:
@@ -108,7 +108,7 @@ def _read(file: Path) -> tuple[dict[str, Any], _File]:
         raise UsageError(
             f"the scenario {file} has a key {unknown[0]!r}, which there is not; there are {', '.join(sorted(known))}"
         )
-    return content, told
+    return content, described
 
 
 def own_program(file: Path, program: str, setup: ProgramSetup) -> BpfBuild:

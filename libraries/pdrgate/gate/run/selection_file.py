@@ -1,4 +1,4 @@
-"""selection.json: the paths that a run measures because their code differs, decided before it begins."""
+"""The file selection.json: the paths that a run measures because their code differs, decided before it begins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pdrgate.values.errors import DataError
 
 SELECTION_FILE = "selection.json"
 _LARGEST = 64 << 20
-"""Bytes of it."""
+"""Largest selection file that is read, bytes."""
 
 
 def code_key(digest: str, config: TestbedConfig) -> str:

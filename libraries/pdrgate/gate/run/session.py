@@ -69,7 +69,7 @@ class Session:
         self._journal: Journal | None = None
         self._testbeds: list[Testbed] = []
         self._kept: list[Testbed] = []
-        """Of these, what stays until it is left by itself, or the session ends."""
+        """Testbeds of `_testbeds` that stay until `leave` names them, or the session ends."""
         self._said: set[str] = set()
 
     def open(self) -> None:
@@ -165,15 +165,17 @@ class Session:
 
     @property
     def changes(self) -> ChangeLog:
-        """Where a change of the SUT is noted before it is made. Raises TestbedError when nothing is taken."""
+        """Log in which a change of the SUT is noted before it is made. Raises TestbedError when nothing is taken."""
         if self._journal is None:
             raise TestbedError("nothing is taken yet; begin with the keyword Open Testbed")
         return self._journal
 
     @contextlib.contextmanager
     def on_several_cpus(self) -> Iterator[int]:
-        """What is begun meanwhile has a SUT of several CPUs that tells which lines they share, where the testbed has
-        that; how many CPUs, and 0 where it has none. It needs nothing more of this machine.
+        """Give what is begun meanwhile a SUT of several CPUs that records which lines they share, where the testbed has
+        one.
+
+        Yields the number of its CPUs, and 0 where there is none. It needs nothing more of this machine.
         """
         own, other = self.config, self.config.on_several_cpus() if self._opener is None else None
         self.config = other or own
@@ -211,7 +213,7 @@ class Session:
         """Put testbeds of its own back; None: all of them but those that are kept.
 
         Raises:
-            PdrGateError: what the first one said of those that could not be put back; what the others said is told.
+            PdrGateError: the first failure to put one back. The others are reported to the observer.
         """
         self._raised(self._left(testbeds))
 
@@ -219,8 +221,8 @@ class Session:
         """Put everything back and let the next run begin; may be called twice.
 
         Raises:
-            PdrGateError: the first that went wrong, the rest is told. What could not be put back is in the journal, for
-                the next start.
+            PdrGateError: the first that went wrong; the rest is reported to the observer. What could not be put back is
+                in the journal, for the next start.
         """
         self._raised(self._closed())
 
@@ -260,13 +262,13 @@ class Session:
     def _undone(self, journal: Journal) -> list[PdrGateError]:
         """End a journal, and put back what its testbeds did not; what that does not manage either."""
         try:
-            told = undo(journal)
+            sentences = undo(journal)
         except PdrGateError as error:
             return [error]
-        for sentence in told:
+        for sentence in sentences:
             if not isinstance(sentence, NotUndone):
                 self.observer.said(sentence)
-        return [TestbedError(sentence) for sentence in told if isinstance(sentence, NotUndone)]
+        return [TestbedError(sentence) for sentence in sentences if isinstance(sentence, NotUndone)]
 
     def _raised(self, failures: Sequence[PdrGateError]) -> None:
         for failure in failures[1:]:
@@ -276,7 +278,10 @@ class Session:
 
     @contextlib.contextmanager
     def _closed_on_error(self) -> Iterator[None]:
-        """What fails meanwhile is the error to raise; what goes wrong in closing the session then is told."""
+        """Close the session where something fails meanwhile, and raise that failure.
+
+        What goes wrong in closing is reported to the observer.
+        """
         try:
             yield
         except BaseException:

@@ -30,7 +30,7 @@ def grid(pdr: float, factors: Sequence[float], max_load: float, highest: float =
 
 
 def ends(factors: Sequence[float]) -> tuple[float, ...]:
-    """Those of a grid below the PDR, and the highest: where what lies between is measured by itself."""
+    """Factors of a grid below the PDR, and the highest. The loads between are chosen by other trials then."""
     return tuple(factor for factor in factors if factor < 1 or factor == max(factors))
 
 
@@ -61,7 +61,7 @@ def further_load(trials: Sequence[Trial], plr_threshold: float, max_load: float,
 
     PASTRAMI's TIR needs two loads past the PDR. When fewer than ``needs`` show it (the SUT has become faster since the
     search, or the search met a bad moment), the grid is extended upwards as far as the generator goes. The highest load
-    is asked for again first where none of its trials told anything.
+    is asked for again first where none of its trials was sound.
     """
     curve = LoadLossCurve.from_trials(trials)
     past = [load for load, plr in zip(curve.loads, curve.steady_plrs, strict=True) if plr > plr_threshold]

@@ -29,7 +29,7 @@ class OneSutRun(ABC):
     Args:
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
-        longname: what tells it from all other tests of the run; empty where its name does.
+        longname: name of the test that no other test of the run has; empty where ``test`` is unique.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class OneSutRun(ABC):
     ) -> None:
         self.session = session
         self.sut = PreparedSut(
-            session, scenario, session.testbed, Identity(test=longname or test), told=self._told
+            session, scenario, session.testbed, Identity(test=longname or test), on_trial=self._on_trial
         )  # fmt: skip
         self.test = test
         self.measurands: tuple[MeasurandResult, ...] = ()
@@ -45,7 +45,7 @@ class OneSutRun(ABC):
         """The gravest so far; None while nothing was judged."""
         self.interference = ""
         self.disturbance = Disturbance()
-        """Of the repeats."""
+        """Disturbance of the repeats by the machine."""
         self.cost: CostResult | None = None
         self._ends = (0.0, 0.0)
         """When the step that is going on ends, by the clock: at the earliest, at the latest."""
@@ -62,11 +62,14 @@ class OneSutRun(ABC):
 
     @property
     def trials(self) -> list[Trial]:
-        """All so far."""
+        """All trials of the scenario so far."""
         return self.sut.trials
 
     def judge(self, tolerance: float) -> Judgement:
-        """Compare with the baseline; each call by its own tolerance. A change that can be told is told in any case."""
+        """Compare with the baseline by a tolerance, and return the verdict. Each call may have another tolerance.
+
+        A change that can be computed is reported in any case.
+        """
         check_tolerance(tolerance)
         if not self._repeated:
             raise TestbedError(f"there is nothing to judge; {self._first} first")
@@ -121,12 +124,12 @@ class OneSutRun(ABC):
         """Judge the repeats by what speaks against them, and by what the machine did meanwhile.
 
         Args:
-            failure: why they tell nothing; None where they do.
+            failure: why they show nothing of the SUT; None where they do.
             made: all that was measured.
             beyond: as `Disturbance.explained` takes it.
         """
         testbed = self.session.testbed
-        if not testbed.steady:  # else each trial tells of it itself, where it mattered
+        if not testbed.steady:  # at a constant speed each trial shows it itself, where it mattered
             self.interference = interference(repeats, testbed.sut_cpus)
         self.disturbance = Disturbance.of([one for one in made if one.occasion.repeat], self.session.profile.patience)
         self._failure = self.disturbance.explained(failure, self.interference, remedy(testbed), beyond)
@@ -142,11 +145,11 @@ class OneSutRun(ABC):
 
     @property
     def _losses(self) -> LossResult | None:
-        """Where packets were lost; None where none are counted."""
+        """Packets that were lost, and where; None where none are counted."""
         return None
 
     def _told_in_words(self, final: Judgement) -> Judgement:
-        """The last judgement as its reader is told it."""
+        """The last judgement, in the words of the result."""
         return final
 
     @property
@@ -160,7 +163,7 @@ class OneSutRun(ABC):
         """What must be done before there are, for a person."""
 
     @abstractmethod
-    def _told(self, trial: Trial, replayed: bool) -> None:
+    def _on_trial(self, trial: Trial, replayed: bool) -> None:
         """Show whoever watches a trial that was measured, or that is one of the run that is resumed."""
 
     @abstractmethod

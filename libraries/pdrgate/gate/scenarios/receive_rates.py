@@ -15,11 +15,11 @@ from pdrgate.results.verdict import Judgement
 from pdrgate.values.errors import UsageError
 
 _FEWEST = 2
-"""Trials that tell how a rate scatters: one has no deviation."""
+"""Trials that a rate has at least, for it to have a deviation."""
 
 
 def check_count(count: int) -> None:
-    """Raise UsageError where so many trials do not tell how a rate scatters."""
+    """Raise UsageError where so many trials do not show how a rate scatters."""
     if count < _FEWEST:
         raise UsageError(f"{count} trials do not tell how a rate scatters; use {_FEWEST} or more, such as 10")
 
@@ -27,7 +27,7 @@ def check_count(count: int) -> None:
 def receive_rate(
     sut: PreparedSut, load: float, duration: float, count: int
 ) -> tuple[MeasurandResult | None, Judgement | None]:
-    """The MRR at a load, and what the machine did where that kept it from being told.
+    """The MRR at a load, and a judgement where the machine kept it from being measured.
 
     Whether the generator reached its ceiling in a trial makes no difference, as long as nothing disturbed it: what it
     has is what is offered.

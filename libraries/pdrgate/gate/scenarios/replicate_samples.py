@@ -32,12 +32,13 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True, slots=True)
 class Measurands:
-    """What every replicate of a scenario measures: the loads of the curve, and what is told by them and beyond."""
+    """What every replicate of a scenario measures: the loads of the curve, and the values from them and from trials
+    beyond."""
 
     each: tuple[Measurand, ...]
     """The PDR first: it is what a run is about."""
     latency: LatencyTrials | None = None
-    """Where latency is asked for."""
+    """Trials with latency probes; None where latency is not asked for."""
 
     @classmethod
     def at(
@@ -56,14 +57,15 @@ class Measurands:
         paths: bool = False,
         memory: bool = False,
     ) -> Measurands:
-        """Those of a curve of these loads (packets/s), in trials of ``duration`` seconds; ``overloads`` lie beyond, and
-        ``past`` between the PDR and the highest of them.
+        """Measurands of a curve of these loads (packets/s), in trials of ``duration`` seconds.
 
         Args:
             expected: the PDR that other replicates came to; 0: none is known.
+            past: loads between the PDR and the highest of the curve.
             past_trials: those at each of the two lowest loads of ``past``, and at each of the others.
-            paths: whether it can be told who called whom.
-            memory: whether it can be told what is touched.
+            overloads: loads beyond the curve.
+            paths: whether trials can follow calls.
+            memory: whether trials can record what is touched.
         """
         setting = Setting(
             loads=tuple(loads), duration=duration, loss_ratio=goal.loss_ratio, width=width, top_trials=top_trials,
@@ -78,12 +80,12 @@ class Measurands:
         return self.each
 
     def steps(self, sweep: Sweep) -> tuple[ReplicateStep, ...]:
-        """A replicate's, in the order in which they are measured: the knee tells where to look for the PDR."""
+        """Steps of a replicate in the order in which they are measured: the knee shows where to look for the PDR."""
         others = [one for one in self.each if one is not self.saturation]
         return (sweep, self.saturation, *others, *((self.latency,) if self.latency is not None else ()))
 
     def expecting(self, pdr: float) -> Measurands:
-        """The same, where other replicates came to a PDR, packets/s; 0: none is known."""
+        """Copy for replicates of which others came to a PDR, packets/s; 0: none is known."""
         expected = replace(self.pdr, expected=pdr)
         return replace(self, each=tuple(expected if one is self.pdr else one for one in self.each))
 
@@ -131,7 +133,7 @@ class Replicate:
 
 
 def summaries(measurands: Sequence[Measurand], replicates: Sequence[Replicate]) -> tuple[MeasurandResult, ...]:
-    """What replicates came to, by measurand; those that none of them tells are left out."""
+    """Values of replicates by measurand; a measurand without a value in any of them is left out."""
     found = []
     for measurand in measurands:
         values = [value for one in replicates if (value := measurand.value(one.trials)) is not None]
@@ -158,7 +160,7 @@ def measure_in_turn(
 
     Args:
         between: called whenever each of them has had its turn.
-        beside: whether the next trial of one tells the same while the others are measured; where that is so of all,
+        beside: whether the next trial of one has the same value while the others are measured; where that is so of all,
             they are measured at the same time.
     """
     with ThreadPoolExecutor(len(replicates)) as pool:  # what is begun in a thread must not end with its turn

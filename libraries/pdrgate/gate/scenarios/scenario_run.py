@@ -55,7 +55,7 @@ from pdrgate.values.units import Rate
 
 LOWER_BOUND = "the lower bound"
 _WAVERING = 1.25
-"""What repeats take at most, about, of what is planned for: a PDR takes as many trials as tell it."""
+"""Largest time of repeats, about, as a multiple of what is planned for: a PDR takes as many trials as enclose it."""
 
 
 class ScenarioRun(OneSutRun):
@@ -64,7 +64,7 @@ class ScenarioRun(OneSutRun):
     Args:
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
-        longname: what tells it from all other tests of the run; empty where its name does.
+        longname: name of the test that no other test of the run has; empty where ``test`` is unique.
 
     Raises:
         TestbedError: the scenario is a closed loop.
@@ -160,9 +160,9 @@ class ScenarioRun(OneSutRun):
         for number, one in enumerate(replicates, start=1):
             one.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
             measure_in_turn([one])
-            if measurands.latency == LatencyTrials():  # the first repeat tells the PDR that its loads are shares of
+            if measurands.latency == LatencyTrials():  # its loads are shares of the first repeat's PDR
                 measurands = self._with_latency(measurands, one)
-            # As many trials as it took to tell the PDR, it will take again; of a resumed run they took no time.
+            # The next repeats will take as many trials for the PDR as these took. In a resumed run these took no time.
             each = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
             self._foresee(*2 * (each * (profile.repeats - number),))
         self._summarise(measurands, replicates)
@@ -182,9 +182,9 @@ class ScenarioRun(OneSutRun):
         return self.assessment
 
     def measure_soak(self, duration: float, share: float = SHARE) -> SoakResult:
-        """A share of the PDR, or of the search's lower bound where no repeats have told that, for so many seconds.
+        """Offer a share of the PDR for so many seconds, or of the search's lower bound where there were no repeats.
 
-        In slices; each is on disk before the next.
+        The soak runs in slices. Each is on disk before the next.
 
         Raises:
             TestbedError: neither is known.
@@ -217,7 +217,7 @@ class ScenarioRun(OneSutRun):
     def measure_receive_rate(self, count: int, duration: float) -> MeasurandResult | None:
         """The MRR: what is forwarded of all that the generator can offer, in some trials of one length.
 
-        Judges when the machine kept it from being told.
+        Judges when the machine kept it from being measured.
 
         Raises:
             UsageError: one trial has no deviation.
@@ -239,7 +239,7 @@ class ScenarioRun(OneSutRun):
         return self.found.results[-1].lower if self.found is not None else None
 
     def _told_in_words(self, final: Judgement) -> Judgement:
-        """The last judgement; what was measured and not judged is told first."""
+        """The last judgement. Its reason begins with the measurands where none of them was judged."""
         if self.judgement is None and self.measurands and final.verdict is Verdict.NO_BASELINE:
             return Judgement(final.verdict, measurands_in_words(self.measurands)).remarked(final.reason)
         return final
@@ -266,14 +266,14 @@ class ScenarioRun(OneSutRun):
 
     @property
     def _losses(self) -> LossResult | None:
-        """Of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
+        """Losses of the repeats; where there are none, of a soak or the trials of the MRR, and else of all trials."""
         numbered = [trial for trial in self.trials if trial.occasion.repeat and trial.occasion.phase not in SPECIAL]
         return total(
             [one for one in numbered if one.occasion.phase not in (Phase.SOAK, Phase.MRR)] or numbered or self.trials
         )
 
     def _with_latency(self, measurands: Measurands, first: Replicate) -> Measurands:
-        """With the loads at which latency is told, and the first repeat's trials there."""
+        """Add the loads at which latency is measured, and measure the first repeat's trials there."""
         pdr = measurands.pdr.value(first.trials)
         found = dataclasses.replace(
             measurands, latency=latency_trials(pdr, self.session.profile.trial_duration, self._against.scenario)
@@ -299,7 +299,7 @@ class ScenarioRun(OneSutRun):
         self.measurands = (*summaries(measurands.all, replicates), *rates)
 
     def _no_pdr(self, measurands: Measurands, replicates: list[Replicate]) -> Judgement | None:
-        """Where most repeats came to no PDR there is none."""
+        """Judgement that there is no PDR, where most repeats came to none; else None."""
         pdr = pdr_result_of(self.measurands)
         samples = self.measurands[0].samples if pdr else ()
         if 2 * len(samples) > len(replicates):
@@ -319,7 +319,7 @@ class ScenarioRun(OneSutRun):
     def _first(self) -> str:
         return "search the PDR and repeat trials around it"
 
-    def _told(self, trial: Trial, replayed: bool) -> None:
+    def _on_trial(self, trial: Trial, replayed: bool) -> None:
         lower, upper = known_bounds(self.trials, self.scenario.loss_ratio)
         progress = Progress(self.scenario, trial, len(self.trials), replayed, lower, upper, self.left)
         self.session.observer.measured(progress)

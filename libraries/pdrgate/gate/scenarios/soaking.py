@@ -1,7 +1,7 @@
 """Soak: one load below the PDR for an hour or so, in slices that each are a trial, on disk before the next begins.
 
 No slice is measured again, whatever it shows: that is what the time was for. What is lost in a slice that the machine
-disturbed is told, and is no evidence against the SUT.
+disturbed is reported, and is no evidence against the SUT.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pdrgate.stats.ranks import monotone_trend
 
 SHARE = 0.9
 _SLICES = 360
-"""Of a soak, about: an hour has slices of ten seconds."""
+"""Slices of a soak, about: an hour has slices of ten seconds."""
 _SHORTEST = 1.0
 """Seconds of a slice."""
 _MOST_BEYOND = 0.5
-"""Of the slices, that may tell nothing before the whole tells nothing."""
+"""Part of the slices that may be generator-limited; beyond it the soak has no verdict on the SUT."""
 _BEYOND_CHANCE = 0.01
 _LEAST_DRIFT = 0.1
-"""Of the latency, to be told."""
+"""Least relative drift of the latency that is reported."""
 
 
 def slices(duration: float) -> tuple[float, ...]:
@@ -46,7 +46,7 @@ def soaked(trials: Sequence[Trial], share: float, share_of: str, asked: float) -
             break
         began += trial.intended_duration
     disturbed = [trial for trial in trials if trial.seen.disturbed]
-    told = [trial for trial in disturbed if trial.lost] or disturbed
+    shown = [trial for trial in disturbed if trial.lost] or disturbed
     probed = [found for trial in trials if (found := told_by(trial)) is not None]
     return SoakResult(
         load=trials[0].intended_load, share=share, share_of=share_of, asked=asked,
@@ -55,7 +55,7 @@ def soaked(trials: Sequence[Trial], share: float, share_of: str, asked: float) -
         bursts=sum(lossy for lossy, _ in groupby(trials, key=lambda trial: trial.lost > 0)),
         first_loss=first_loss, disturbed=len(disturbed), disturbed_lost=sum(trial.lost for trial in disturbed),
         limited=sum(trial.generator_limited for trial in trials),
-        evidence=causes_in_words(told[0].seen.disturbed) if told else "",
+        evidence=causes_in_words(shown[0].seen.disturbed) if shown else "",
         latency=median(one.p50 for one in probed) if probed else None,
         tail=median(one.p99 for one in probed) if probed else None,
         drift=_drift([one.p50 for one in probed]),
@@ -67,7 +67,7 @@ def judged_soak(found: SoakResult, tolerated: float) -> Judgement:
     """A soak that loses no more than the tolerated part is a PASS, whatever else disturbed it.
 
     Loss that only the SUT explains is UNSTABLE: what it holds for seconds it does not hold for long. Where the machine
-    disturbed all slices that lost packets, nobody can tell.
+    disturbed all slices that lost packets, the soak is DISTURBED.
     """
     reason = "; ".join([found.sentence(), *found.remarks()])
     if found.lost <= tolerated * found.offered:

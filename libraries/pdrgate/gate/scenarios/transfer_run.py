@@ -39,11 +39,12 @@ from pdrgate.values.errors import TestbedError
 
 _KIB = 1024
 _WINDOWS = tuple(16 * _KIB * 2**step for step in range(9))
-"""Of the window curve: 16 KiB to 4 MiB."""
+"""Windows of the window curve in bytes: 16 KiB to 4 MiB."""
 _EACH = 0.5
 """Seconds that a transfer takes besides its traffic, about: programs connect, counters are read."""
 _BUSY, _IDLE = 0.97, 0.85
-"""Of the time: the other end's CPU at least, and the SUT's at most, where the other end is the limit."""
+"""Shares of the time in which the other end's CPU is busy at least, and the SUT's at most, where the other end is the
+limit."""
 
 
 def measured_transfers(
@@ -73,7 +74,7 @@ class TransferRun(OneSutRun):
     Args:
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
-        longname: what tells it from all other tests of the run; empty where its name does.
+        longname: name of the test that no other test of the run has; empty where ``test`` is unique.
 
     Raises:
         TestbedError: the scenario is no closed loop.
@@ -95,12 +96,12 @@ class TransferRun(OneSutRun):
             )
         super().__init__(session, scenario, baselines, test, longname)
         self.checks: tuple[CheckResult, ...] = ()
-        """Of the repeats; empty before them."""
+        """Checks of the repeats; empty before them."""
         self._curve: WindowCurve | None = None
 
     @property
     def window(self) -> int:
-        """That of the repeats, bytes."""
+        """Window of the repeats, bytes."""
         assert self.scenario.streams is not None
         return self.scenario.streams.window * _KIB
 
@@ -174,7 +175,7 @@ class TransferRun(OneSutRun):
             ),
         )
 
-    def _told(self, trial: Trial, replayed: bool) -> None:
+    def _on_trial(self, trial: Trial, replayed: bool) -> None:
         again = ", of the run that is continued" if replayed else ""
         self.session.observer.said(transfer_in_words(trial) + again)
 
@@ -186,7 +187,7 @@ def instability(checks: Sequence[CheckResult]) -> Judgement | None:
 
 
 def station_limited(transfers: Sequence[Trial]) -> str:
-    """That the other end was busier than the SUT, in a sentence: then it is what was measured. Empty where it was not.
+    """A sentence that the other end was busier than the SUT, and so the limit; empty where it was not.
 
     It is a hint, for the CPU of the other end may be somebody else's too.
     """

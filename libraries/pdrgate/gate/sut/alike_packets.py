@@ -16,9 +16,9 @@ ALIKE_LOOKS, LOOK_DURATION = 30, 0.02
 _SEEN = 2
 """Times that a packet is seen of each build before the two are compared."""
 _TAGS = 0x8000
-"""The least port that a generator's own packets may be told by, another one in each trial."""
+"""Least port that can be a mark of the generator's own packets, which have another one in each trial."""
 LEFT_BY, SAME_PORT, OTHER_PORT = "port", "the one that they came in by", "the other one"
-"""The field that tells where a packet leaves, and its values."""
+"""Name of the field for the port by which a packet leaves, and its values."""
 
 _OF_FLOWS, _OR_MARKS = (
     ("source address", "source port", "protocol", "next header"),
@@ -34,7 +34,7 @@ class _Made:
 
     times: int = 0
     found: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By field that was not as expected: what came, and what was expected then."""
+    """Values that came, each with the expected one, by field in which a packet was not as expected."""
     counts: dict[str, int] = field(default_factory=dict)
 
     def take(self, differences: Sequence[Difference], *, returned: bool) -> None:
@@ -97,7 +97,7 @@ def _of_both(baseline: PacketsMade, candidate: PacketsMade) -> Iterator[tuple[Pa
 
 
 def _packet(sent: bytes, direction: int) -> PacketKey:
-    """What tells a packet from others of its trial, and is the same in each."""
+    """Key that identifies a packet among those of its trial, and is equal in each trial."""
     values = {one.name: one.text(sent) for one in fields(sent)}
     port = values.get("destination port", "")
     # The generator's own packets have its marks there.

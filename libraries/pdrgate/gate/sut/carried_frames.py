@@ -24,7 +24,7 @@ from pdrgate.traffic.frame_fields import Difference, frame_differences, frame_in
 _KEPT = 2
 """Frames of a trial, and of a build, that are kept where they are not a router's."""
 _RETURNED = 0.01
-"""Of the packets, those that may come back on the port that they were sent from: a switch may flood some."""
+"""Part of the packets that may come back on the port that they were sent from: a switch may flood some."""
 _COMPARED = frozenset({
     "frame length", "EtherType", "hop limit", "time to live", "next header", "protocol", "payload length",
     "total length", "type of service", "segments left", "UDP length",
@@ -40,7 +40,7 @@ _ASTRAY: Mapping[Fate, str] = {
 """What a SUT does that sends packets out of a port that does not count."""
 
 _CHANCE = 1e-4
-"""Of not having seen what a build does to some of its frames."""
+"""Largest chance of not having seen what a build does to some of its frames."""
 
 Trait = tuple[str, str]
 """The name of a field that is not a router's, and its value where that is compared."""
@@ -63,7 +63,7 @@ class ComparedFrame:
         return SAME_PORT if self.returned else OTHER_PORT
 
     def result(self, side: Side | None, build: str) -> ForwardedFrameResult:
-        """As result.json has it."""
+        """The frame as an entry of result.json."""
         return ForwardedFrameResult(
             side=side, build=build, direction=self.direction, sent=self.sent.hex(), must_be=self.must_be.hex(),
             got=self.got.hex(), differences=tuple(map(str, self.differences)),
@@ -72,7 +72,7 @@ class ComparedFrame:
 
 @dataclass
 class FramesSeen:
-    """Of one SUT, or of all boots of a build.
+    """What was seen of the frames of one SUT, or of all boots of a build.
 
     Args:
         of_user: whether a program of the user's own forwards, so that a router is only the measure.
@@ -83,7 +83,7 @@ class FramesSeen:
     fate: Fate = "forwarded"
     looked_at: int = 0
     wrong: int = 0
-    """Of these, frames that are wrong by themselves."""
+    """Frames that are wrong by themselves, of those that were looked at."""
     offered: int = 0
     returned: int = 0
     traits: Counter[Trait] = field(default_factory=Counter)
@@ -135,7 +135,7 @@ class FramesSeen:
         if not self.wrong:
             return ""
         worst = next((one for one in self.examples if self._is_wrong(one)), self.examples[0])
-        return f"makes wrong frames, {self.wrong} of {self.looked_at} looked at: {_told(worst.differences)}"
+        return f"makes wrong frames, {self.wrong} of {self.looked_at} looked at: {_in_words(worst.differences)}"
 
     @property
     def other_fate(self) -> Fate | None:
@@ -146,7 +146,7 @@ class FramesSeen:
 
     @property
     def known(self) -> bool:
-        """Whether there is anything to tell from."""
+        """Whether any packet was offered, so that the frames show something."""
         return self.offered > 0
 
     def in_lines(self) -> Iterator[str]:
@@ -165,7 +165,7 @@ class FramesSeen:
         return any(difference.broken or not of_user for difference in one.differences)
 
     def _keep(self, found: list[ComparedFrame]) -> None:
-        """Those that show something new, wrong ones first."""
+        """Keep frames that show something new, wrong ones first."""
         for one in sorted([*self.examples, *found], key=self._is_wrong, reverse=True):
             shown = {_trait(difference) for other in self.examples for difference in other.differences}
             if len(self.examples) < _KEPT and {_trait(difference) for difference in one.differences} - shown:
@@ -246,7 +246,7 @@ def _trait(difference: Difference) -> Trait:
     return difference.name, value
 
 
-def _told(found: tuple[Difference, ...]) -> str:
+def _in_words(found: tuple[Difference, ...]) -> str:
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     return f"{found[0]}{more}"
 

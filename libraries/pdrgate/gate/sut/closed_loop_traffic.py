@@ -47,7 +47,7 @@ class ClosedLoopTraffic:
         return trial
 
     def counts(self, phase: Phase, replicate: int) -> bool:
-        """Trials that tell what a byte costs have their functions counted."""
+        """Whether functions are counted in trials of a phase: in repeats, for the cost of a byte."""
         return phase == Phase.REPEAT
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from pdrgate.values.units import Ratio
 
 
 def counting_of(testbed: Testbed) -> tuple[Observer, ...]:
-    """What counts, of the trials that tell the cost of a packet; nothing where nobody can."""
+    """Observers that count functions in trials for the cost of a packet; nothing where nobody can count."""
     return testbed.executed.counting() if testbed.executed is not None else ()
 
 
@@ -32,7 +32,7 @@ def watching_during(testbed: Testbed) -> Mapping[Phase, tuple[Observer, ...]]:
 
 
 def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> float | None:
-    """What more a packet may cost there; None where that is told and not judged."""
+    """Relative rise of a packet's cost that is accepted there; None where the cost is report-only."""
     if asked is not None:
         return float(asked)
     return float(COST_TOLERANCE) if testbed.executed is not None and testbed.executed.exact else None

@@ -46,7 +46,7 @@ def lossy_load(trials: Sequence[Trial], loss_ratio: float) -> tuple[float, float
 
 
 def traced_file(folder: Path, tracer: DropTracer, scenario: str) -> Path:
-    """Where a scenario's trace goes: a file that is not there yet, since a run may look at a scenario again."""
+    """File for the trace of a scenario, which is not there yet: a run may look at a scenario again."""
     stem = f"{tracer.name}-{file_name(scenario)}"
     names = itertools.chain((stem,), (f"{stem}-{number}" for number in itertools.count(2)))
     return next(path for name in names if not (path := folder / f"{name}.data").exists())
@@ -57,7 +57,7 @@ def look(
 ) -> DropsResult:
     """Measure one more trial while its drops are traced, keep the trace, and count the packets by who dropped them.
 
-    A kernel that cannot be looked at, and a trace that fails, cost the run nothing: they are told in the result.
+    A kernel that cannot be looked at, and a trace that fails, cost the run nothing: the result holds the reason.
     """
     asked = min(duration, max(_SHORTEST, _WANTED / (load * loss_ratio)))
     trace = tracer.trace(file)

@@ -42,7 +42,7 @@ def fingerprint(
     generator: Mapping[str, str],
     environment: Environment,
 ) -> dict[str, str]:
-    """All entries as text; what the host does not tell is ``unknown``, and equal to another unknown."""
+    """All entries as text; what the host does not report is ``unknown``, and equal to another unknown."""
     return {
         "scenario": scenario,
         "method": METHOD,
@@ -90,11 +90,14 @@ def _boring(word: str) -> bool:
     return name in _BORING_WORDS or name.partition(".")[0] in _BORING_PARTS
 
 
-def _mitigations(told: Mapping[str, str] | None) -> str:
-    """By vulnerability, those that the CPU has; the kernel's own semicolons would look like ours."""
-    if told is None:
+def _mitigations(found: Mapping[str, str] | None) -> str:
+    """Mitigations of the vulnerabilities that the CPU has, by vulnerability.
+
+    The kernel's own semicolons become commas, for semicolons separate the entries.
+    """
+    if found is None:
         return UNKNOWN
-    affected = {name: text.replace("; ", ", ") for name, text in told.items() if text != "Not affected"}
+    affected = {name: text.replace("; ", ", ") for name, text in found.items() if text != "Not affected"}
     return _listed(affected) if affected else "not affected"
 
 
@@ -119,10 +122,10 @@ def _of_ports(ports: tuple[PortEnvironment, ...], tell: Callable[[PortEnvironmen
 
 
 def fingerprint_differences(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
-    """Where two fingerprints differ, in words; nothing where one is not known."""
-    told = []
+    """Entries in which two fingerprints differ, in words; nothing where one is not known."""
+    differences = []
     for key in sorted(theirs.keys() | ours.keys()) if theirs else ():
         if theirs.get(key) != ours.get(key):
             there, here = difference(theirs.get(key, "nothing"), ours.get(key, "nothing"))
-            told.append(f"{key} {there} there, {here} here")
-    return told
+            differences.append(f"{key} {there} there, {here} here")
+    return differences

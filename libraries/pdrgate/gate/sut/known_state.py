@@ -23,7 +23,7 @@ class KnownState:
 
 
 def kernel_log_of(testbed: Testbed, otherwise: KernelLog | None = None) -> KernelLog:
-    """The log of the SUT's kernel; ``otherwise`` where it does not answer, for that is told elsewhere."""
+    """The log of the SUT's kernel; ``otherwise`` where it does not answer, for that is reported elsewhere."""
     nothing = otherwise or KernelLog(None, None)
     try:
         return read_kernel_log(testbed.hops[0].host) if testbed.hops else nothing

@@ -24,7 +24,7 @@ class Traffic(Protocol):
     """What the traffic of a scenario's trials comes from: a generator, or the programs of a closed loop."""
 
     def describe(self) -> dict[str, str]:
-        """``name``, ``engine`` and what else tells one from another."""
+        """Entries that identify the source of the traffic: ``name``, ``engine`` and others."""
 
     def led_in(self, ask: Ask) -> AbstractContextManager[object]:
         """What is done around a trial and not watched."""
@@ -51,7 +51,7 @@ class Measurer:
         during: what does besides in trials of a phase.
         earlier: those of the run that is resumed. One that belongs to the same is taken as long as what is asked for
             next is what was measured next; no traffic is sent then.
-        told: gets each, and whether it is an earlier one.
+        on_trial: gets each, and whether it is an earlier one.
         check: called when a fresh one is on disk, or none came of it; raises when the SUT has died of it.
     """
 
@@ -65,7 +65,7 @@ class Measurer:
         counting: Sequence[Observer] = (),
         during: Mapping[Phase, Sequence[Observer]] = MappingProxyType({}),
         earlier: EarlierTrials | None = None,
-        told: Callable[[Trial, bool], None] = lambda trial, replayed: None,
+        on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self._traffic = traffic
@@ -75,7 +75,7 @@ class Measurer:
         self._counting = tuple(counting)
         self._during = during
         self._earlier = EarlierTrials() if earlier is None else earlier
-        self._told = told
+        self._on_trial = on_trial
         self._check = check
         self.made: list[Trial] = []
         """All of the scenario so far, earlier ones included."""
@@ -85,7 +85,7 @@ class Measurer:
         earlier = self._replayed(ask, repeat)
         trial = earlier or self._fresh(ask, goal, repeat)
         self.made.append(trial)
-        self._told(trial, earlier is not None)
+        self._on_trial(trial, earlier is not None)
         return trial
 
     def take(self, known: Trial) -> None:

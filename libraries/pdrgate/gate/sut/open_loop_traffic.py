@@ -142,7 +142,7 @@ class OpenLoopTraffic:
         return trial
 
     def counts(self, phase: Phase, replicate: int) -> bool:
-        """Trials that tell what a packet costs have their functions counted."""
+        """Whether functions are counted in trials of a phase, for the cost of a packet."""
         return is_counted(phase, replicate)
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class OpenLoopTraffic:
         return self._fate in ("forwarded", "returned") and "captures" not in self.generator.describe()
 
     def _frames_of(self, ask: Ask) -> Frames:
-        """Trials that tell latency have probes, also where nobody asked for them in all trials."""
+        """Frames of a trial. Trials for latency have probes, also where nobody asked for probes in all trials."""
         asked = ask.phase in LATENCY or (ask.phase == Phase.SOAK and self.can_probe)
         if not asked or self._frames.probe_rate:
             return self._frames

@@ -51,7 +51,7 @@ class Identity:
     build: str = ""
     pair: int = 0
     boot_id: str = ""
-    """What tells this start of the SUT from all others; else what the testbed says."""
+    """Identifier of this start of the SUT; empty where the testbed has one of its own."""
     program: BpfBuild | Path | None = None
     """The eBPF object that the data path runs; else pdrgate's own, where it runs one."""
     planted: Planted | None = None
@@ -66,7 +66,7 @@ class PreparedSut:
     """A SUT from `prepare` to `release`; its part of that, `set_up`, may be done before, beside other SUTs' trials.
 
     Args:
-        told: gets each trial, and whether it is one of the run that is resumed.
+        on_trial: gets each trial, and whether it is one of the run that is resumed.
         introduce: whether to say what is measured and with what.
         known: what the SUT is without the scenario, where another one was measured on it before.
     """
@@ -78,7 +78,7 @@ class PreparedSut:
         testbed: Testbed,
         identity: Identity | None = None,
         *,
-        told: Callable[[Trial, bool], None] = lambda trial, replayed: None,
+        on_trial: Callable[[Trial, bool], None] = lambda trial, replayed: None,
         introduce: bool = True,
         known: KnownState | None = None,
     ) -> None:
@@ -100,7 +100,7 @@ class PreparedSut:
         self.introduce = introduce
         self.frames = FramesSeen(alike=scenario.alike)
         """Frames of the trials that were measured here, the probe's included; a closed loop shows none."""
-        self._told = told
+        self._on_trial = on_trial
         self._path: DataPath | None = None
         self._observers: tuple[Observer, ...] = ()
         self._counting: tuple[Observer, ...] = ()
@@ -121,7 +121,7 @@ class PreparedSut:
         return self._measurer.made if self._measurer else []
 
     def measure(self, ask: Ask, goal: str = "", repeat: int = 0) -> Trial:
-        """One trial."""
+        """Measure one trial. Raises TestbedError where the SUT is not set up."""
         if self._measurer is None:
             raise TestbedError("the SUT is not set up for a scenario; begin with its data path")
         mine = self.identity
@@ -153,12 +153,12 @@ class PreparedSut:
 
     @property
     def follows_calls(self) -> bool:
-        """Whether it can be told who calls whom in the SUT's kernel."""
+        """Whether trials can follow calls in the SUT's kernel, and so record who calls whom."""
         return bool(self._during.get(Phase.PATH))
 
     @property
     def sees_memory(self) -> bool:
-        """Whether it can be told what functions of the SUT's kernel touch."""
+        """Whether trials can record what functions of the SUT's kernel touch."""
         return bool(self._during.get(Phase.MEMORY))
 
     # --- From `prepare` to `release` ---
@@ -179,7 +179,7 @@ class PreparedSut:
             scenario.data_path, self.identity.program or scenario.program, scenario.delivery, scenario.streams, changes,
             fate=scenario.counts, set_up=scenario.set_up, stays=not testbed.disposable or self.identity.stays,
             networks=self._known.networks, base=self._known.base,
-            told=self.session.observer.said if self.introduce else lambda line: None,
+            report=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
         if scenario.set_up is not None and isinstance(testbed, Furnishing):
             testbed.furnish(scenario.set_up.programs, scenario.set_up.words)
@@ -336,13 +336,13 @@ class PreparedSut:
         record, belonging = self.session.record, self.belonging()
         return Measurer(
             self._traffic, self._observers, record.trials, belonging, counting=self._counting, during=self._during,
-            earlier=record.earlier, told=self._told, check=self._check,
+            earlier=record.earlier, on_trial=self._on_trial, check=self._check,
         )  # fmt: skip
 
     def _look_at_other_trials(self, belonging: Belonging) -> None:
         """Raise DataError when the run that is resumed measured this very question under other conditions.
 
-        Another boot alone is none: a guest is booted by the run itself, and what one boot told serves no other.
+        Another boot alone is none: a guest is booted by the run itself, and values of one boot serve no other.
         """
         record = self.session.record
         earlier = record.earlier.made_otherwise(belonging)
@@ -354,12 +354,12 @@ class PreparedSut:
                 f"what was measured of {belonging.scenario} is of another boot of this kernel: it is measured anew"
             )
             return
-        told = fingerprint_differences(record.fingerprint(other.fingerprint), self.fingerprint)
+        differences = fingerprint_differences(record.fingerprint(other.fingerprint), self.fingerprint)
         if other.boot != belonging.boot:
-            told.append(f"boot {other.boot} there, {belonging.boot} here")
+            differences.append(f"boot {other.boot} there, {belonging.boot} here")
         raise DataError(
             f"cannot resume {record.folder}: its trials of {belonging.scenario} were made otherwise "
-            f"({'; '.join(told) or 'for another build'}); start a new run"
+            f"({'; '.join(differences) or 'for another build'}); start a new run"
         )
 
     def _look_for_faults(self) -> None:
@@ -368,7 +368,7 @@ class PreparedSut:
             self._complained(sentence)
 
     def _check(self) -> None:
-        """Raises SutError where frames are wrong and there is no other build to tell whose fault that is."""
+        """Raise SutError where frames are wrong and no other build shows whose fault that is."""
         self._look_for_faults()
         if self.identity.side is None and (fault := self.frames.fault):
             for line in self.frames.in_lines():

@@ -25,9 +25,9 @@ PROBE_DURATION = 0.1
 _WARMING_LOAD, _WARMING_DURATION = 40e3, 0.05
 """Packets come one by one at first, then in batches: the SUT's code for both runs."""
 _LEADING_SHARE, _LEADING_DURATION = 0.7, 0.05
-"""Of a load, and seconds: an end host takes it with nothing waiting, whatever it was offered before."""
+"""Share of a load, and seconds. An end host takes it with nothing waiting, whatever it was offered before."""
 _TOLERATED = 0.05
-"""Of the packets, those that others may have sent, or that were lost on the way."""
+"""Part of the packets that others may have sent, or that were lost on the way."""
 _DOES: dict[Fate, str] = {
     "forwarded": "forwards",
     "returned": "sends back",
@@ -55,7 +55,8 @@ def probe_path(
     Raises:
         SutError: nobody does, or the kernel in place of the path's programs; the message says what happened instead.
     """
-    # To read its counters takes an emulated guest 15 ms, and what came back tells it all where its router forwards.
+    # Reading its counters takes an emulated guest 15 ms. Where its router forwards, the packets that came back show
+    # all.
     reads = not path.by_kernel or fate not in ("forwarded", "returned")
     sent_on, before = None if path.by_kernel else path.redirected(), testbed.counters() if reads else {}
     sent = generator.trial(PROBE_LOAD, PROBE_DURATION, frames)
@@ -71,9 +72,8 @@ def probe_path(
     if trial.aside.returned and (trial.forwarded or 2 * trial.aside.returned > trial.offered):
         return trial
     if trial.forwarded == 0:
-        like = "" if frames.chosen is None else f" like {frames.chosen}"
         raise SutError(
-            f"{path.name} {_DOES[fate]} none of {trial.offered} packets{like} at {PROBE_LOAD:.0f} packets/s "
+            f"{path.name} {_DOES[fate]} none of {trial.offered} {_packets(frames)} at {PROBE_LOAD:.0f} packets/s "
             f"({path.sentence()}); {_instead(counted, generator, frames, testbed)}"
         )
     if fate != "forwarded":
@@ -83,8 +83,9 @@ def probe_path(
     crossings = trial.forwarded * max(1, len(testbed.hops))
     if (routed := _forwarded_by_kernel(after) - _forwarded_by_kernel(before)) > _TOLERATED * crossings:
         raise SutError(
-            f"{path.name}: the kernel's own router forwarded {routed} of {crossings} packets, which the program let "
-            f"pass ({path.sentence()}); does it redirect what the test traffic is made of?"
+            f"{path.name}: the kernel's own router forwarded {routed} of {crossings} {_packets(frames)}, which the "
+            f"program let pass ({path.sentence()}); if it is to let them pass: --set fate=passed; if it is to redirect "
+            "them, does it know such packets?"
         )
     if sent_on is not None:
         told = (path.redirected() or 0) - sent_on
@@ -113,8 +114,17 @@ def lead_in(generator: Generator, frames: Frames, load: float) -> None:
     generator.trial(_LEADING_SHARE * load, _LEADING_DURATION, frames)
 
 
+def _packets(frames: Frames) -> str:
+    """``IPv6 packets like udp dst=@out dport=53``; an address that was chosen says its version itself."""
+    chosen = "" if frames.chosen is None else f" like {frames.chosen}"
+    return f"IPv{frames.family} packets{chosen}" if not chosen or "@" in chosen else f"packets{chosen}"
+
+
 def _instead(sent: Trial, generator: Generator, frames: Frames, testbed: Testbed) -> str:
-    """What became of packets none of which had their fate, and what to do. Others like them may be sent to tell it."""
+    """A clause on packets none of which had their fate: what became of them, and what to do.
+
+    Others like them may be sent to find out.
+    """
     if frames.mark is None and frames.counted != "taken":
         before = testbed.counters()
         taken = generator.trial(PROBE_LOAD, PROBE_DURATION, replace(frames, counted="taken", probe_rate=0.0))

@@ -1,1 +1,1 @@
-"""Verdicts: what changes, disturbances and stored baselines say of a build, and how that is told."""
+"""Verdicts: what changes, disturbances and stored baselines say of a build, and the words for that."""

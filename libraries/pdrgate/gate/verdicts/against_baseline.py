@@ -52,9 +52,9 @@ class AgainstBaseline:
         self._floor = NoiseFloor()
         """What is known of the testbed's noise, before this run adds to it."""
         self._gravest: Judgement | None = None
-        """Of those by several tolerances."""
+        """The gravest of the judgements by several tolerances."""
         self.comparison: ComparisonResult | None = None
-        """That of the gravest."""
+        """Comparison of the gravest judgement."""
 
     def find(self) -> None:
         """Find the baseline.
@@ -80,9 +80,9 @@ class AgainstBaseline:
         cost: CostResult | None = None,
         losses: LossResult | None = None,
     ) -> Judgement:
-        """The verdict by a tolerance. A change that can be told is told in any case.
+        """The verdict by a tolerance. A change that can be computed is reported in any case.
 
-        Of several the comparison that is kept is that of the gravest.
+        The comparison of the gravest verdict is kept.
 
         Args:
             failure: why there is nothing to compare.
@@ -146,7 +146,8 @@ class AgainstBaseline:
         return Judgement(verdict, f"nothing was compared: {measured}").remarked(why, others, disturbance.remark())
 
     def concluded(self, judgement: Judgement, measurands: Sequence[MeasurandResult]) -> Judgement:
-        """What a scenario ends with; a baseline that was asked for in vain is told, or an ERROR where it is required.
+        """The last judgement of a scenario. It names a baseline that was asked for in vain, or is an ERROR where one is
+        required.
 
         Args:
             judgement: what it came to.
@@ -223,7 +224,7 @@ def so_far(measurands: Sequence[MeasurandResult]) -> Judgement:
 
 
 def measurands_in_words(measurands: Sequence[MeasurandResult]) -> str:
-    """What was measured, in a line. What is told and never judged by itself stands in the table of the page alone."""
+    """What was measured, in a line. Report-only measurands stand in the table of the page alone."""
     judged = [one for one in measurands if described(one.name).rule is Rule.PAIRS]
     return ", ".join(f"{one.name} {shown_value(one.value, one.unit)}" for one in judged or measurands)
 

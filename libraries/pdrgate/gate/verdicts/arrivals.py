@@ -19,8 +19,8 @@ _LONGER = "gap_longer"
 
 
 def arrivals(trials: Iterable[Trial]) -> tuple[ArrivalsResult, ...]:
-    """What arrives by load, over all trials of a build's replicates that tell of the SUT; nothing where no packet
-    ends there."""
+    """How packets arrive by load, over all sound trials of a build's replicates; nothing where no packet ends at the
+    SUT."""
     by_load: dict[float, list[Trial]] = {}
     for one in trials:
         if one.occasion.phase in _PHASES and one.sound and any(map(_RECEIVER.fullmatch, one.seen.counters_after)):

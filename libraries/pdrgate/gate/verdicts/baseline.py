@@ -241,18 +241,19 @@ def _in_result(
 def _in_entry(
     source: Path, entry: ScenarioResult, fingerprint: Mapping[str, str], accepted: frozenset[Verdict]
 ) -> tuple[Baseline | None, tuple[int, str]]:
-    """The same of one scenario of a result, which is the one that is asked for."""
+    """The baseline in one scenario of a result, which is the one that is asked for; else how far it is from serving,
+    and why."""
     theirs = entry.findings.fingerprint
     if theirs.get("method") != fingerprint.get("method"):
         return None, (999, f"{source} was measured by an older pdrgate, which counted rates otherwise; measure it anew")
     if differing := _differing(theirs, fingerprint):
         return None, (len(differing), f"{source} is not comparable: {'; '.join(differing)}")
     was_compared = accepted is _ANCHORS and entry.comparison is not None
-    told = entry.pdr is not None or entry.details.transfers is not None  # a closed loop has no PDR
-    if entry.verdict not in accepted or not told or was_compared:
+    has_value = entry.pdr is not None or entry.details.transfers is not None  # a closed loop has no PDR
+    if entry.verdict not in accepted or not has_value or was_compared:
         stable = "stable " if entry.verdict not in STABLE else ""
         result_of = "result" if entry.details.transfers is not None else "PDR"
-        what = f"holds no {stable}{result_of} of this scenario" if stable or not told else "was compared itself"
+        what = f"holds no {stable}{result_of} of this scenario" if stable or not has_value else "was compared itself"
         return None, (0, f"{source} {what} (it was {entry.verdict})")
     # They are offered again, see `pdrgate.gate.verdicts.build_latency`.
     loads = [(f"load at {one.share:.0%} of the PDR", one.load) for one in entry.findings.latency]
@@ -265,8 +266,10 @@ def _in_entry(
 
 
 def _too_few(measurands: Sequence[MeasurandResult]) -> str:
-    """Words that tell that what a run is about was not repeated; empty where it was. What is told beside may be
-    missing."""
+    """Words that say that what a run is about was not repeated; empty where it was.
+
+    Measurands that are judged beside it may be missing.
+    """
     counts = [len(one.samples) for one in measurands if not described(one.name).beside]
     few = min(counts, default=0)
     return "" if few > 1 else f"has {few} repeats; a comparison needs two or more"
@@ -293,18 +296,18 @@ def _wrong(measurands: Sequence[MeasurandResult], more: Iterable[tuple[str, floa
 
 
 def _wrong_in(one: Measured) -> str:
-    """The same of a build as a history has it."""
+    """Words for a value of a build in a history that nobody can have measured; empty where there is none."""
     return _wrong(one.measurands, [told for boot in one.boots for told in boot.items() if told[1]])
 
 
 def _differing(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
     """What keeps two results from being compared, in words."""
-    told = []
+    differences = []
     for key in sorted((theirs.keys() | ours.keys()) - may_differ(theirs, ours)):
         if theirs.get(key) != ours.get(key):
             there, here = difference(theirs.get(key, "unknown"), ours.get(key, "unknown"))
-            told.append(f"{key} {there} there, {here} here")
-    return told
+            differences.append(f"{key} {there} there, {here} here")
+    return differences
 
 
 def differing_entries(theirs: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:

@@ -1,7 +1,7 @@
 """Whether two builds are a pair that differs by a change alone: their configurations, mitigations and CPUs.
 
 A build of one's own beside the distribution's of the same version is faster by a third where it zeroes no buffers: that
-is true, and no improvement of the code. What is compared is what each SUT tells of itself, so it is the same for a
+is true, and no improvement of the code. What is compared is what each SUT reports of itself, so it is the same for a
 package, a build tree and a kernel that keeps its configuration in its image.
 """
 
@@ -37,8 +37,7 @@ class BuildPair:
 
     @classmethod
     def of(cls, baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> BuildPair:
-        """The difference that the environments of both SUTs tell; one and the same kernel has equal
-        configurations."""
+        """Differences that the environments of both SUTs show. One and the same kernel has equal configurations."""
         if not baseline or not candidate:
             return cls()
         found = sorted(
@@ -106,11 +105,11 @@ def _mitigations(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> I
             yield from _difference(one, there.partition(";")[0], here.partition(";")[0])
 
 
-def _done(told: str) -> str:
+def _done(text: str) -> str:
     """What is done about a vulnerability: nothing, or something, and of several ways against Spectre v2 which."""
-    if "mitigation" not in told.lower():
+    if "mitigation" not in text.lower():
         return ""
-    way = _SPECTRE_V2.search(told.partition(";")[0])
+    way = _SPECTRE_V2.search(text.partition(";")[0])
     return way[0].lower() if way else "mitigated"
 
 

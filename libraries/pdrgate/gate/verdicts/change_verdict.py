@@ -42,7 +42,7 @@ def tolerances_asked(options: Options, tolerance: float, cost: float | None) -> 
 
     Args:
         tolerance: that a test asks for.
-        cost: of the cost of a packet; None where it is told and not judged.
+        cost: of the cost of a packet; None where it is report-only.
     """
     named = {one.tolerance.option for one in DESCRIPTIONS if one.tolerance.option}
     return {name: getattr(options, name) for name in named} | {"tolerance": tolerance, "cost_tolerance": cost}
@@ -69,7 +69,7 @@ def unpaired_changes(
     Args:
         floor: what is known of the testbed's noise.
         boots: that the samples of candidate and baseline are of.
-        baseline_tells: whether the baseline's boots tell what boots deviate by, where the floor does not.
+        baseline_tells: whether the deviation of boots is taken from the baseline's, where the floor has none.
 
     Raises:
         DataError: a side has fewer than two samples, or a mean that is not positive.
@@ -92,7 +92,7 @@ def unpaired_changes(
 
 
 def _of_boots(samples: Samples, boots: int) -> Deviation | None:
-    """What the boots of a baseline deviate by, where it has a sample of each, and enough to tell."""
+    """Deviation of the boots of a baseline, where it has a sample of each, and enough of them."""
     own = samples.baseline
     if len(own) != boots or boots - 1 < KNOWN or min(own) <= 0:
         return None
@@ -146,6 +146,8 @@ def judged(changes: Sequence[ChangeResult], functions: Sequence[FunctionChange] 
     else:
         clauses += [told(one, functions) for one in others]
     clauses.insert(1, _evidence_in_words(decisive))
+    if decisive.verdict is Verdict.PASS:
+        clauses.append(_small_parts(decisive, functions))
     notice = _noticed(functions, changes)
     first = decisive.verdict in (Verdict.PASS, Verdict.NO_BASELINE)  # else the verdict has more to say
     clauses.insert(0 if first else len(clauses), notice)
@@ -190,11 +192,30 @@ def proven(found: Judgement, spike_in: SpikeInResult | None) -> Judgement:
 
 def _decisive(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
     """The change that decides, with what its own sentence does not say: whether it is for the worse, and by how far."""
+    if change.verdict is Verdict.PASS:
+        return f"{passed(change)}, tolerance {change.tolerance:.1%}"
     sentence, said = _of(change).sentence, told(change, functions)
     worse = change.verdict is Verdict.REGRESSION
     lead = "" if worse and sentence is not None and sentence.says_worse else f"{_lead(change)}: "
     tolerance = "" if worse and sentence is not None and sentence.whole else f", tolerance {change.tolerance:.1%}"
     return f"{lead}{said}{tolerance}"
+
+
+def passed(change: ChangeResult) -> str:
+    """A change within its tolerance in words, without a culprit: ``no change of the cost (-0.6 to +0.6 %)``, where none
+    was seen."""
+    about = _of(change)
+    if about.parts is not None and change.lower <= 0 <= change.upper:
+        return f"no change of the {about.name} ({100 * change.lower:+z.1f} to {100 * change.upper:+z.1f} %)"
+    return f"{_lead(change)}: {told(change, ())}"
+
+
+def _small_parts(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
+    """The functions that a change within its tolerance lies in; empty where none was seen."""
+    parts = _of(change).parts
+    if parts is None or change.lower <= 0 <= change.upper:
+        return ""
+    return parts.within(change.candidate - change.baseline, functions)
 
 
 def told(change: ChangeResult, functions: Sequence[FunctionChange] | None = None) -> str:

@@ -158,11 +158,12 @@ def remedy(testbed: Testbed) -> str:
 
 
 def beyond_the_machine(trials: Iterable[Trial], cpus: Collection[int]) -> str:
-    """A clause that tells where trials of one load differ by more than a machine can hide from the heartbeat.
+    """A clause on a load whose trials differ by more than a machine can hide from the heartbeat; empty where there is
+    none.
 
-    Only sound trials that a heartbeat watched count, each with the share of the CPU given back that others had of it by
-    the kernel's own account; where programs receive, that does not tell others from the SUT. The slowest and the
-    fastest of a load are left out: one may be anything.
+    Only sound trials that a heartbeat watched count. Each has the share of the CPU given back that others had of it by
+    the kernel's own account. Where programs receive, that account does not distinguish others from the SUT, and the
+    trial is left out. The slowest and the fastest of a load are left out: one may be anything.
     """
     watched = {str(Place("heartbeat", str(cpu))) for cpu in cpus}
     rates: dict[float, list[float]] = {}

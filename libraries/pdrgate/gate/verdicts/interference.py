@@ -1,6 +1,6 @@
 """Others use the SUT's CPUs while it is measured: the first thing to know of a measurement that is not stable.
 
-Told trial by trial: on the average of a run half a second that was lost in one trial is nothing.
+They are looked for trial by trial: on the average of a run half a second that was lost in one trial is nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pdrgate.observers.reading import Place
 from pdrgate.record.trial import Trial
 
-_WORTH_TELLING = 0.02
+_NOTEWORTHY = 0.02
 """Share of a CPU's time that others had. At 1 Mpps this is the difference between 4096 and 20000 packets waiting."""
 
 _WHO = (
@@ -43,7 +43,7 @@ class Interference:
             return f"{self.who} had {self.worst:.0%} of CPU {self.cpu}"
         return (
             f"{self.who} had up to {self.worst:.0%} of CPU {self.cpu} in {self.touched} of {self.trials} trials, "
-            f"{self.average:.{0 if self.average >= _WORTH_TELLING else 1}%} on average"
+            f"{self.average:.{0 if self.average >= _NOTEWORTHY else 1}%} on average"
         )
 
 
@@ -72,13 +72,13 @@ def taken(trial: Trial, cpus: Collection[int]) -> float:
 
 def _of_cpu(trials: Sequence[Trial], cpu: int, name: str, who: str, nobodys: int) -> Iterator[Interference]:
     if name == "process_ticks":
-        # Where programs of the SUT's own receive, their time is in it: others cannot be told from them.
+        # Where programs of the SUT's own receive, their time is in it and cannot be distinguished from that of others.
         trials = [trial for trial in trials if not receives(trial)]
     place, second = str(Place("cpu", str(cpu))), os.sysconf("SC_CLK_TCK")
     ticks = [trial.seen.counter_changes.get(place, {}).get(name, 0) for trial in trials]
     seconds = [trial.seconds for trial in trials]
     shares = [min(1.0, gain / second / time) if time else 0.0 for gain, time in zip(ticks, seconds, strict=True)]
-    touched = [share for gain, share in zip(ticks, shares, strict=True) if gain > nobodys and share >= _WORTH_TELLING]
+    touched = [share for gain, share in zip(ticks, shares, strict=True) if gain > nobodys and share >= _NOTEWORTHY]
     if touched:
         yield Interference(who, cpu, max(touched), sum(ticks) / second / sum(seconds), len(touched), len(trials))
 

@@ -21,7 +21,7 @@ from pdrgate.values.errors import PdrGateError, UsageError
 if TYPE_CHECKING:
     from pdrgate.history.database.experience import Experience
 
-_TOLD_PAIRS = (4, 16)
+_REPORTED_PAIRS = (4, 16)
 
 
 def noise_floor(
@@ -30,7 +30,7 @@ def noise_floor(
     """What is known of a testbed; nothing without experience or fingerprint, or where it cannot be read.
 
     Args:
-        observer: is told when it cannot be read; a verdict comes all the same.
+        observer: gets a sentence where it cannot be read; a verdict comes all the same.
     """
     # A run that is resumed keeps the boots of a comparison that had ended once more.
     found: dict[bytes, NoiseObservation] = {}
@@ -81,7 +81,7 @@ def as_observed(
 
 
 def _within(trials: Sequence[Trial]) -> dict[str, TrialScatter]:
-    """What trials at the highest load of the curve deviate by: those that tell the saturation throughput."""
+    """Scatter of trials at the highest load of the curve, which are those of the saturation throughput."""
     sound = [trial for trial in trials if trial.sound and trial.occasion.phase in (Phase.REPEAT, Phase.SATURATION)]
     highest = max((trial.intended_load for trial in sound), default=0.0)
     rates = [trial.forwarding_rate for trial in sound if trial.intended_load == highest]
@@ -92,7 +92,7 @@ def _within(trials: Sequence[Trial]) -> dict[str, TrialScatter]:
 
 
 def resolvable_in_words(floor: NoiseFloor, tolerances: Mapping[str, float]) -> str:
-    """What can be told apart on a testbed, of the measurand that asks for most; what to do where nobody knows.
+    """Tolerance that a testbed resolves, of the measurand that is hardest; what to do where nobody knows.
 
     Args:
         tolerances: by measurand, what is accepted.
@@ -100,7 +100,7 @@ def resolvable_in_words(floor: NoiseFloor, tolerances: Mapping[str, float]) -> s
     hardest = _hardest(floor, tolerances)
     if hardest is None:
         return f"what this testbed resolves is not known yet ({floor.pairs} pairs of boots so far)"
-    told = ", ".join(f"{100 * (hardest.resolves(pairs) or 0.0):.2g} % with {pairs} pairs" for pairs in _TOLD_PAIRS)
+    told = ", ".join(f"{100 * (hardest.resolves(pairs) or 0.0):.2g} % with {pairs} pairs" for pairs in _REPORTED_PAIRS)
     dips = f", {hardest.dips} of {hardest.seen} boots dipped" if hardest.dips else ""
     return f"this testbed resolves a tolerance of {told} ({hardest.measurand}; {floor.pairs} pairs so far{dips})"
 
@@ -126,6 +126,6 @@ def _hardest(floor: NoiseFloor, tolerances: Mapping[str, float]) -> MeasurandNoi
     shares = {
         name: least / max(tolerance, 1e-9)
         for name, tolerance in tolerances.items()
-        if (least := floor.of(name).resolves(_TOLD_PAIRS[0])) is not None
+        if (least := floor.of(name).resolves(_REPORTED_PAIRS[0])) is not None
     }
     return floor.of(max(shares, key=shares.__getitem__)) if shares else None

@@ -17,15 +17,15 @@ from pdrgate.results.verdict import Verdict
 from pdrgate.stats.intervals import sample_deviation
 
 _LEAST = 0.1
-"""Instructions per packet, for a function to be told of."""
+"""Instructions per packet, for a function to be listed."""
 _LEAST_FRAME = 0.005
-"""The least share of all instructions that a function in one chain of callers is told for."""
+"""Least share of all instructions of a frame, a function in one chain of callers, that is listed."""
 
 
 def cost_result(replicates: Sequence[Sequence[Trial]], loss_ratio: float) -> CostResult | None:
     """What a packet costs, from the trials of all replicates of a build; None where it was not counted."""
     found: list[list[PathCost]] = []
-    """Of each replicate that was counted, by trial."""
+    """Costs by function of each trial, for each replicate that was counted."""
     batches = []
     for trials in replicates:
         idle = idle_of(trials)
@@ -75,8 +75,8 @@ def functions_of(replicates: Sequence[Sequence[PathCost]]) -> tuple[FunctionResu
     """The functions of all replicates, by trial, the largest first; without those of hardly any instructions."""
     names = dict.fromkeys(name for own in replicates for path in own for name in path)
     functions = [_function(name, replicates) for name in names]
-    told = (one for one in functions if one.instructions >= _LEAST)
-    return tuple(sorted(told, key=lambda one: (-one.instructions, one.name)))
+    listed = (one for one in functions if one.instructions >= _LEAST)
+    return tuple(sorted(listed, key=lambda one: (-one.instructions, one.name)))
 
 
 def _function(name: str, replicates: Sequence[Sequence[PathCost]]) -> FunctionResult:
@@ -131,15 +131,15 @@ def notice_of_calls(functions: Sequence[FunctionChange]) -> str:
         return ""
     first, *others = changed
     before, after = _times(first.calls_before), _times(first.calls_after)
-    told = (
+    sentence = (
         f"{first.label} is called {after} for each packet, was {before}"
         if first.calls_after
         else (f"{first.label} is not called any more, was {before} for each packet")
     )
     if not others:
-        return told
+        return sentence
     more = "another function is" if len(others) == 1 else f"{len(others)} other functions are"
-    return f"{told}; {more} called more or less often as well"
+    return f"{sentence}; {more} called more or less often as well"
 
 
 def _calls_change(one: FunctionChange) -> float:

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import sqlalchemy
@@ -24,6 +24,8 @@ LOCK_PATIENCE = 30.0
 _ANSWER = 10
 """Seconds for a server to take a connection."""
 _WRITES = "pdrgate_writes"
+_WITHOUT_SHARED_MEMORY = (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+"""Errors of SQLite where a file system has no memory that processes share for a write-ahead log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Database:
         with _told(address):
             if file is not None:
                 check_own(file, create=create)
+                _choose_journal(file, patience)
             opened = cls(address, _engine(address, patience))
         try:
             with opened.writing() as connection:
@@ -98,7 +101,7 @@ def _engine(address: Address, patience: float) -> Engine:
     if address.file is not None:
         url = URL.create("sqlite", database=str(address.file))
         engine = sqlalchemy.create_engine(url, connect_args={"timeout": patience})
-        event.listen(engine, "connect", partial(_prepare_sqlite, patience))
+        event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     url = make_url(address.url).set(drivername="postgresql+psycopg")
@@ -113,21 +116,41 @@ def _engine(address: Address, patience: float) -> Engine:
     return sqlalchemy.create_engine(url, connect_args=own)
 
 
-def _prepare_sqlite(patience: float, connection: sqlite3.Connection, _: Any) -> None:
-    connection.isolation_level = None  # we begin transactions ourselves: Python begins them too late
-    connection.execute("PRAGMA foreign_keys = ON")
-    # Who reads does not wait for who writes. For this statement alone SQLite itself does not wait: it has begun to
-    # read when it finds that another one writes.
+def _choose_journal(file: Path, patience: float) -> None:
+    """Let SQLite keep a write-ahead log, so that who reads does not wait for who writes.
+
+    It takes memory that processes share, which a network file system has not. There the file keeps the journal that
+    it has, or gets one that takes none: the attempt has left it in a mode that SQLite reads there only alone.
+    """
     until = time.monotonic() + patience
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            with contextlib.closing(sqlite3.connect(file, timeout=patience)) as connection:
+                mode, pages = (_first(connection, f"PRAGMA {name}") for name in ("journal_mode", "page_count"))
+                if mode == "wal" or not pages:
+                    _first(connection, "PRAGMA journal_mode = WAL")
+                    _first(connection, "SELECT count(*) FROM sqlite_master")
+                return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+            code = error.sqlite_errorcode & 0xFF
+            if code in _WITHOUT_SHARED_MEMORY:
+                break
+            # For this statement alone SQLite does not wait: it has begun to read when it finds that another one writes.
+            if code != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
                 raise
             time.sleep(0.01)
-        else:
-            return
+    with contextlib.closing(sqlite3.connect(file, timeout=patience)) as alone:
+        _first(alone, "PRAGMA locking_mode = EXCLUSIVE")
+        _first(alone, "PRAGMA journal_mode = TRUNCATE")
+
+
+def _first(connection: sqlite3.Connection, statement: str) -> Any:
+    return connection.execute(statement).fetchone()[0]
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
+    connection.isolation_level = None  # we begin transactions ourselves: Python begins them too late
+    connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -160,18 +183,31 @@ def _remedy(error: Exception) -> tuple[type[StorageError | DataError], str]:
     return StorageError, reason
 
 
+_LOCAL = "does it lie on a network file system? take a file of a local disk, or a PostgreSQL server"
 _REMEDIES: tuple[tuple[str, type[StorageError | DataError], str], ...] = (
     ("database is locked", StorageError, "another program is writing to it: try again when that has ended"),
     ("lock timeout", StorageError, "another program is writing to it: try again when that has ended"),
+    ("locking protocol", StorageError, _LOCAL),
+    ("disk I/O error", StorageError, _LOCAL),
+    ("Input/output error", StorageError, _LOCAL),
+    ("Stale file handle", StorageError, _LOCAL),
     ("disk is full", StorageError, "make room there"),
+    ("quota exceeded", StorageError, "make room there"),
     ("No space left", StorageError, "make room there"),
     ("Permission denied", StorageError, "take another file, or mend its permissions"),
+    ("permission denied for", StorageError, "let that user read and write the tables: GRANT"),
+    ("read-only transaction", StorageError, "name the server that is written to, and no replica"),
+    ("Read-only file system", StorageError, "it cannot be written to: take another file"),
     ("readonly database", StorageError, "it cannot be written to: take another file, or mend its permissions"),
     ("unable to open", StorageError, "it can be neither opened nor made: take another file, or mend its permissions"),
     ("not a database", DataError, "name a history that pdrgate has written, or a file that is not there yet"),
     ("malformed", DataError, "it is damaged: make a new one of the results with 'pdrgate history import'"),
     ("too large", DataError, "a number of it is beyond 63 bits"),
     ("out of range", DataError, "a number of it is beyond 63 bits"),
+    ("password authentication", StorageError, "mend user or password, in the URL or in ~/.pgpass"),
+    ("too many clients", StorageError, "the server has no connection left: try again later"),
+    ('role "', StorageError, "make it on the server (createuser), or name another"),
+    ('database "', StorageError, "make it on the server (createdb), or name another"),
     ("connection", StorageError, "see whether the server is up and the URL is right"),
 )
 """Each entry has a part of the database's reason, the kind of error that it is, and what to do."""

@@ -186,18 +186,21 @@ def _with_loads(trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in trials if not trial.closed_loop]
 
 
-def _key(made: Sequence[Trial]) -> str:
-    """What tells a run by the first that it made, which stays so when it is resumed; empty of untimed ones."""
-    if not made or not made[0].occasion.started:
+def _key(trials: Sequence[Trial]) -> str:
+    """Stable key of a run: the hash of its first trial, which stays when the run is resumed.
+
+    Empty where there is no trial, or where the first has no start time.
+    """
+    if not trials or not trials[0].occasion.started:
         return ""
-    first = made[0]
+    first = trials[0]
     moved = first.transfer
     counted = (
         (moved.window, moved.delivered, moved.seconds) if first.closed_loop
         else (first.intended_load, first.offered, first.forwarded)
     )  # fmt: skip
-    told = (first.belonging.scenario, first.belonging.boot, first.occasion.started, *counted)
-    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()
+    identity = (first.belonging.scenario, first.belonging.boot, first.occasion.started, *counted)
+    return hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # --- Runs that are known ---
@@ -225,7 +228,10 @@ def _known(connection: Connection, source: _Source) -> _Known | None:
 
 
 def _renew(connection: Connection, source: _Source, run_id: int) -> None:
-    """Empty a run that there is more to be told of now: it was resumed. What names it, a baseline, stays."""
+    """Empty a run that was resumed, so that its longer content is imported anew.
+
+    The row of the run stays: a baseline may name it.
+    """
     connection.execute(delete(ResultRow).where(ResultRow.run_id == run_id))
     connection.execute(delete(TrialRow).where(TrialRow.run_id == run_id))
     connection.execute(update(RunRow).where(RunRow.id == run_id).values(_run_row(source)))

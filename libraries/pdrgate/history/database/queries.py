@@ -17,7 +17,7 @@ from pdrgate.values.errors import EXIT_FAULT
 
 PDR, TCP = "PDR", "TCP throughput"
 _MOST_TRIES = 3
-"""Of a build that nothing can be said of."""
+"""Runs of a build, all with a fault of the testbed, after which it is not gated again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class ListedScenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSeries:
-    """What points are told of: one scenario on one testbed, by whatever builds."""
+    """One line of a trend: one scenario on one testbed, measured on whatever builds."""
 
     digest: str
     """`pdrgate.results.fingerprint.series` of each of its fingerprints."""

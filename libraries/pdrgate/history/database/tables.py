@@ -47,7 +47,7 @@ class RunRow(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(unique=True)
-    """What tells it from all other runs, also after it was resumed or its folder was moved."""
+    """Stable key of the run, unique in the history. It stays when the run is resumed or its folder is moved."""
     content: Mapped[str]
     """Digest of the files that it was imported from."""
     name: Mapped[str]
@@ -77,7 +77,7 @@ class FingerprintRow(Base):
 
 
 class EnvironmentRow(Base):
-    """What a SUT was, without what tells its boots apart."""
+    """Description of a SUT, without the entries that vary from boot to boot."""
 
     __tablename__ = "environments"
 
@@ -120,7 +120,7 @@ class SideRow(Base):
     label: Mapped[str]
     """What a person called the build; empty where nobody did."""
     kernel: Mapped[str]
-    """The release."""
+    """Release of the kernel."""
     build: Mapped[str]
     """The build's digest; empty where there is no fingerprint."""
     series: Mapped[str]

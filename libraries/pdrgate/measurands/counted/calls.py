@@ -1,8 +1,8 @@
 """Calls of a packet: how often the SUT's kernel enters a function for each packet that it forwards, at saturation.
 
 They are counted where each block of the kernel's code is, in emulated guests. A change of the path adds calls or takes
-them away, however little each costs: on most functions of the path they repeat from boot to boot to a hundredth. How
-the compiler inlines moves them as well, so that builds are told by them and not judged.
+them away, however little each costs. On most functions of the path they repeat from boot to boot to a hundredth. How
+the compiler inlines moves them as well, so they are report-only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pdrgate.record.trial import Trial
 
 @dataclass(frozen=True, slots=True)
 class Calls(AsksNothing):
-    """Calls of functions of the kernel per forwarded packet: the median of the trials that tell the cost."""
+    """Calls of functions of the kernel per forwarded packet: the median of the trials at saturation."""
 
     loss_ratio: float
     """What a trial must lose more than, to be one of saturation."""

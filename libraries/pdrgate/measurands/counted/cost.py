@@ -1,14 +1,15 @@
 """The cost of a packet: instructions that the SUT's kernel executes for each packet that it forwards, by function.
 
-Counted, not timed: it is the same at any speed of the machine, and tells which function has changed. What it does not
-see are caches, branches and locks that others hold. Functions that the compiler has inlined count for their callers.
+The cost is counted and not timed. It is the same at any speed of the machine, and shows which function has changed.
+Caches, branches and locks that others hold are not seen. Functions that the compiler has inlined count for their
+callers.
 
-It is judged at saturation, where the kernel takes packets in whole batches: there it repeats to 0.3 %. At a load that
-leaves the kernel time it takes fewer at a time, each batch costs the same, and a packet from 5 400 to 9 000
-instructions of one build; this is told beside it. What the kernel does by itself (the tick) is subtracted, as it was
-counted beside a program that has the CPU, or at rest where the tick never stops. Where builds are compared, no function
-is subtracted more often than in the idle trials of both: a kernel that is busy without packets could hide behind that
-what packets cost.
+It is judged at saturation, where the kernel takes packets in whole batches. There it repeats to 0.3 %. At a load that
+leaves the kernel time it takes fewer at a time. Each batch costs the same, so one build was seen to spend 5 400 to 9
+000 instructions on a packet. The cost at such a load is report-only. What the kernel does by itself (the tick) is
+subtracted, as it was counted beside a program that has the CPU, or at rest where the tick never stops. Where builds are
+compared, no function is subtracted more often than in the idle trials of both: a kernel that is busy without packets
+could hide behind that what packets cost.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from statistics import median
 from typing import ClassVar, Self
 
 from pdrgate.measurands.description import Description, Parts, Tolerance
-from pdrgate.measurands.measurand import TOLD_IN, Ask, Setting
+from pdrgate.measurands.measurand import REPORT_ONLY_IN, Ask, Setting
 from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
@@ -95,7 +96,7 @@ class PacketCost:
 
 @dataclass(frozen=True, slots=True)
 class Cost(SelfDescribed):
-    """Instructions per forwarded packet at saturation, of the trials that tell the saturation throughput.
+    """Instructions per forwarded packet at saturation, from the trials of the saturation throughput.
 
     Where no trial at saturation says what was executed, nothing more is asked for.
     """
@@ -113,7 +114,7 @@ class Cost(SelfDescribed):
     idle: float = 0.25
     """Seconds for which the kernel is watched without packets: some 60 ticks."""
     paths: bool = False
-    """Whether one trial more of the first replicate tells who called whom, at the load that saturates."""
+    """Whether the first replicate has one trial more that follows calls, at the load that saturates."""
 
     about: ClassVar[Description] = Description(
         "cost", INSTRUCTIONS, "lower", "instructions that the SUT's kernel executes for a packet, at saturation",
@@ -133,7 +134,7 @@ class Cost(SelfDescribed):
         if len(at_saturation) < self.most and self._in_doubt(trials):
             return Ask(at_saturation[-1].intended_load, at_saturation[-1].intended_duration, Phase.SATURATION)
         replicate = max(trials[0].belonging.pair, trials[0].occasion.repeat)
-        if replicate <= TOLD_IN and sum(trial.occasion.phase == Phase.COST for trial in trials) < self.count:
+        if replicate <= REPORT_ONLY_IN and sum(trial.occasion.phase == Phase.COST for trial in trials) < self.count:
             return Ask(self.lossless, self.duration, Phase.COST)
         if self.paths and replicate <= 1 and not any(trial.occasion.phase == Phase.PATH for trial in trials):
             return Ask(max(one.intended_load for one in at_saturation), self.duration, Phase.PATH)

@@ -1,7 +1,7 @@
 """Cycles of a packet: what it keeps the SUT's CPUs busy for in the kernel, counted by the processor, at saturation.
 
-Instructions do not see caches, branches and locks that others hold; cycles do. They depend on the machine and on what
-else it does, so that they are told beside the instructions and not judged.
+Instructions do not show caches, branches and locks that others hold. Cycles do. They depend on the machine and on what
+else it does, so they are report-only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pdrgate.record.trial import Trial
 
 @dataclass(frozen=True, slots=True)
 class Cycles(AsksNothing):
-    """Cycles of the kernel per forwarded packet: the median of the trials that tell the cost.
+    """Cycles of the kernel per forwarded packet: the median of the trials at saturation.
 
     What the kernel does by itself is in it: next to nothing beside packets that have the CPU.
     """

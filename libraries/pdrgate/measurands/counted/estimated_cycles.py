@@ -1,9 +1,9 @@
 """Estimated cycles: what the evidence of a packet would come to on a server's CPU, by weights that its hardware gave.
 
 Each instruction, miss, atomic instruction, indirect branch and return has a price. A CPU that does several things at
-once pays less for some, and for a branch that it did not foresee more than any price here: what that comes to is the
-weights' worth, which tests/bench/fidelity tells. An estimate tells how much a change may matter, and is judged by
-nothing.
+once pays less for some, and for a branch that it did not foresee more than any price here. tests/bench/fidelity
+measures how far estimates by some weights are off for it. An estimate shows how much a change may matter. It is
+report-only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRICED_CPU = "amd-epyc-25-17"
 _PRICED = "x86_64"
 """Output of ``uname -m`` on the machines that prices were measured on."""
 _LEAST_PART = 0.005
-"""Relative: parts of a change that are less are not told."""
+"""Relative: smaller parts of a change are not shown."""
 
 
 class PricedEvents(NamedTuple):
@@ -42,7 +42,7 @@ class PricedEvents(NamedTuple):
     atomics: float = 0.0
     indirect: float = 0.0
     returns: float = 0.0
-    """Of functions: dear where a CPU may not foresee them, as by SRSO's mitigation."""
+    """Returns of functions, which are dear where a CPU may not foresee them, as by SRSO's mitigation."""
 
     @property
     def total(self) -> float:
@@ -60,11 +60,11 @@ class WeightsWorth:
 
     programs: int
     rank_correlation: float
-    """Spearman's."""
+    """Spearman's rank correlation of estimates and hardware."""
     error: float
     """The median of the relative errors of estimates."""
     error_of_change: float
-    """The same of the ratio of two programs that do more or less of one thing."""
+    """Median of the relative errors of the ratio of two programs that do more or less of one thing."""
 
     def __str__(self) -> str:
         return (
@@ -96,7 +96,7 @@ def priced_events(counts: MemoryCounts, packets: float) -> PricedEvents:
 
 
 def priced_of(seen: Sequence[MemorySeen]) -> PricedEvents:
-    """The same by all functions: the median of some trials, of which there is one at least."""
+    """Events of a packet in all functions together: the median of some trials, of which there is one at least."""
     each = [
         priced_events(MemoryCounts(*map(sum, zip(*one.functions.values(), strict=True))), one.windows)
         for one in seen

@@ -1,7 +1,7 @@
 """The cost of having an eBPF program in the kernel: what its verifier went through, its machine code, its maps.
 
-Each is told when the program is loaded, and repeats exactly on one kernel: it is the program that changes it.
-A program that takes the verifier too long, or whose maps do not fit, does not load at all. Because nothing makes it
+The kernel reports each number when the program is loaded. It repeats exactly on one kernel, so only the program changes
+it. A program that takes the verifier too long, or whose maps do not fit, does not load at all. Because nothing makes it
 scatter, a growth needs no interval: where a run asks for a tolerance, the two numbers alone decide.
 """
 
@@ -46,7 +46,7 @@ _ASKED = Tolerance(option=LOAD_TOLERANCE)
 
 @dataclass(frozen=True, slots=True)
 class _LoadCost(AsksNothing):
-    """One of the numbers that the loader tells."""
+    """A number that the kernel reports of a program that it has loaded."""
 
     counter: ClassVar[str]
 
@@ -57,8 +57,8 @@ class _LoadCost(AsksNothing):
     def value(self, trials: Sequence[Trial]) -> float | None:
         # What a kernel does by itself was seen once, maybe under the program of another path.
         loaded = [one for one in trials if one.occasion.phase != Phase.IDLE]
-        told = [found for one in loaded if (found := gained_by_places(one, "program", self.counter))]
-        return float(median(told)) if told else None
+        counters = [found for one in loaded if (found := gained_by_places(one, "program", self.counter))]
+        return float(median(counters)) if counters else None
 
     @classmethod
     def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
@@ -135,6 +135,6 @@ class MapMemory(_LoadCost):
 LOAD_COSTS: Final[tuple[type[_LoadCost], ...]] = (VerifiedInstructions, VerifierStates, ProgramSize, MapMemory)
 
 
-def load_values(told: Mapping[str, int]) -> dict[str, float]:
-    """What the loader told, by measurand; without what the kernel does not tell, which is 0."""
-    return {one.about.name: float(told[one.counter]) for one in LOAD_COSTS if told.get(one.counter)}
+def load_values(counters: Mapping[str, int]) -> dict[str, float]:
+    """Load costs by measurand. A count of 0 is left out, for the kernel does not report it."""
+    return {one.about.name: float(counters[one.counter]) for one in LOAD_COSTS if counters.get(one.counter)}

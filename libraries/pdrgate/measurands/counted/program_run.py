@@ -9,7 +9,7 @@ from pdrgate.measurands.counted.load_cost import ProgramSize
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.results.model import Findings, FunctionResult
 
-ANSWER = "program"
+PROGRAM_ANSWER = "program"
 """Key of a build's environment under which its program's answer to a packet stands."""
 _INTERPRETER = "bpf_prog_run"
 """Part of the name of the kernel's interpreter, which runs programs where there is no JIT compiler."""

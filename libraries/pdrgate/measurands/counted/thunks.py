@@ -30,12 +30,12 @@ from pdrgate.results.verdict import Verdict
 _RANGES = 3.0
 """Times what replicates of one build lie apart that the builds must lie apart by, to have surely changed."""
 _TOLD = 0.1
-"""Of these for a packet, for a thunk to be named."""
+"""Passes through a thunk for a packet, from which on the thunk is named."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfThunks(AsksNothing):
-    """How often a packet goes through thunks of a kind: the median of the trials that tell the cost."""
+    """How often a packet goes through thunks of a kind: the median of the trials at saturation."""
 
     loss_ratio: float
     """What a trial must lose more than, to be one of saturation."""

@@ -14,7 +14,7 @@ from pdrgate.observers.function_names import OTHERS, is_thunk
 from pdrgate.results.model import CostResult, FunctionChange, FunctionResult
 
 _LEAST = 0.1
-"""Instructions per packet that a function must change by to be told of."""
+"""Instructions per packet that a function must change by to be listed."""
 _SURE = 0.5
 """Instructions per packet that a function must change by, and so many deviations of its trials:"""
 _DEVIATIONS = 3.0
@@ -30,7 +30,7 @@ def function_changes(
     """How the cost changed by function, the largest change first; nothing where one of them was not counted.
 
     Args:
-        work: the functions that are one, for work moved between them; None: as the costs alone tell, see `moved_work`.
+        work: the functions that are one, for work moved between them; None: found by the costs alone, see `moved_work`.
     """
     if before is None or after is None:
         return ()

@@ -15,13 +15,14 @@ LINE_KINDS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Fields of `MemoryCounts`, and what their lines are of."""
 _TOLD = 0.1
-"""Lines of a kind for a packet, for it to be told."""
+"""Lines of a kind for a packet, for the kind to be listed."""
 
 
 def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]:
     """A function's lines by what they are, for a packet: medians of the trials.
 
-    Lines are told by names of their own, as far as these are known: a BPF map, a slab cache, a variable.
+    Lines that have names of their own, as far as these are known, count under their name: a BPF map, a slab cache, a
+    variable.
     """
     trials = [_of_trial(one, function) for one in seen]
     kinds = dict.fromkeys(kind for trial in trials for kind in trial)
@@ -30,7 +31,7 @@ def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]
 
 
 def names_of(seen: Sequence[MemorySeen], function: str, field: str) -> dict[str, float]:
-    """Of what a field of `MemoryCounts` counts, how many are lines of which name, for a packet: medians of the trials.
+    """How many lines of each name a field of `MemoryCounts` counts for a packet: medians of the trials.
 
     There are fewer than it counts, for not all lines have names.
     """

@@ -1,4 +1,4 @@
-"""A change of what a packet has of something, told by a number and by the functions that it is in."""
+"""A change of what a packet has of something, said by a number and by the functions that it is in."""
 
 from __future__ import annotations
 
@@ -88,6 +88,6 @@ def limits_in_words(change: ChangeResult) -> str:
 
 
 _SCATTER = 0.15
-"""Of anything for a packet: all that did not surely change may differ by it."""
+"""Amount for a packet by which all functions together that did not surely change may differ."""
 _ALL = 0.95
 """A share of a change: the function that has it is the only one."""

@@ -22,7 +22,7 @@ _Found = TypeVar("_Found")
 _LEAST = 1.0
 """Instructions for a packet that a function must have lost or gained, for its work to have moved."""
 _AS_MUCH = 0.7
-"""Of what was lost, what was gained, or the reverse, at least; of lines the same."""
+"""Least ratio of what was gained to what was lost, or the reverse. It holds of instructions and of lines."""
 _LEAST_LINES = 0.5
 """Lines for a packet that a function must have lost or gained, to be known by them."""
 _MANY = 3
@@ -103,7 +103,7 @@ def _of_the_same(
 
 
 def shown_by(work: Iterable[MovedWork]) -> dict[str, str]:
-    """By each function whose work moved, the name that this is shown by."""
+    """Name under which moved work is shown, by each function that does it in either build."""
     return {member: one.name for one in work for member in one.members}
 
 
@@ -155,7 +155,7 @@ def _moved(differences: Mapping[str, float], related: Callable[[str, str], bool]
 
 
 def _as_much(amount: float, partners: Mapping[str, float]) -> tuple[str, ...]:
-    """Those of some functions that together have as much as one; the one that has, or the largest few."""
+    """Functions among some that together have as much as ``amount``: the single one that has, or the largest few."""
     alone = max(partners, key=lambda one: (_ratio(amount, partners[one]), one), default="")
     if alone and _ratio(amount, partners[alone]) >= _AS_MUCH:
         return (alone,)
@@ -169,14 +169,14 @@ def _ratio(one: float, other: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Relations:
-    """What is known of two builds' functions that tells which do the same."""
+    """What is known of two builds' functions by which those that do the same are found."""
 
     before: Mapping[str, Neighbours]
     after: Mapping[str, Neighbours]
     lost: Mapping[str, Mapping[str, float]]
-    """Lines by kind that functions do not touch any more;"""
+    """Lines by kind that functions touch only in the baseline."""
     gained: Mapping[str, Mapping[str, float]]
-    """and those that they touch now."""
+    """Lines by kind that functions touch only in the candidate."""
 
     @classmethod
     def of(
@@ -212,7 +212,7 @@ class _Relations:
 
 
 def _more_of(less: MemoryFunction | None, more: MemoryFunction | None) -> dict[str, float]:
-    """By kind, the lines that a function has more of in one build; without those of stacks."""
+    """Lines that a function has more of in one build, by kind; without those of stacks."""
     had: Mapping[str, float] = less.kinds if less is not None else {}
     has: Mapping[str, float] = more.kinds if more is not None else {}
     return {kind: by for kind in has.keys() - _OF_ALL if (by := has[kind] - had.get(kind, 0.0)) > 0}

@@ -1,9 +1,9 @@
 """Functions that two builds call by different names.
 
-A function that one build does not have and the other does may be one and the same: it would be told as a loss and as a
-gain that are no change of anything. Taken for one are two that do alike work as often, and that stand in the same place
-or have like names. Both must be wholly gone in the other build: what moved between two functions that both builds have
-is a change of these.
+A function that one build does not have and the other does may be one and the same. Otherwise it would show as a loss
+and as a gain that are no change of anything. Two functions are taken for one that do alike work as often, and that
+stand in the same place or have like names. Both must be wholly gone in the other build: what moved between two
+functions that both builds have is a change of these.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pdrgate.results.model import CostResult, FunctionResult
 _AS_OFTEN = 0.8
 """Calls per packet of one, of those of the other, at least."""
 _LIKE_CODE = 0.7
-"""The same of instructions for each call."""
+"""Least ratio of the instructions of each call of two functions that are taken for one."""
 _SAME_CODE = 0.9
-"""The same where nothing is like in their names."""
+"""Least ratio of the instructions of each call, where nothing is like in their names."""
 _LIKE_NAME = 0.7
 """The least ratio of `SequenceMatcher`, unless one name begins with the other."""
 _BEGINNING = 8

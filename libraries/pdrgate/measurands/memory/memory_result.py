@@ -20,17 +20,17 @@ _LEAST = 0.02
 """The least of any of these for a packet with which a function is in the result."""
 
 
-def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = OF_MEMORY) -> MemoryResult | None:
-    """What a packet does with memory by all trials of a build; None where nobody saw it.
+def memory_result(seen: Sequence[MemorySeen], measurands: Sequence[type[OfMemory]] = OF_MEMORY) -> MemoryResult | None:
+    """What a packet does with memory by all trials of a build; None where no trial saw it.
 
     Args:
-        told: the measurands that these trials tell.
+        measurands: those that these trials have values of.
     """
     if not seen:
         return None
     functions = []
     for name in sorted({name for one in seen for name in one.functions}):
-        found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in told}
+        found = {kind.about.name: [kind.by_function(one).get(name, 0.0) for one in seen] for kind in measurands}
         if max(map(max, found.values())) >= _LEAST:
             values = {key: tuple(value) for key, value in found.items()}
             writer = next((one.writers[name] for one in seen if name in one.writers), "")
@@ -38,7 +38,7 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
             kinds = lines_by_kind(seen, name)
             missed = {
                 kind.about.name: names
-                for kind in told
+                for kind in measurands
                 if not kind.of_lines and (names := names_of(seen, name, kind.counted))
             }
             fills = any(one.functions[name].fills_pages for one in seen if name in one.functions)
@@ -48,7 +48,7 @@ def memory_result(seen: Sequence[MemorySeen], told: Sequence[type[OfMemory]] = O
                     fills_pages=fills,
                 )
             )  # fmt: skip
-    whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in told}
+    whole = {kind.about.name: tuple(sum(kind.by_function(one).values()) for one in seen) for kind in measurands}
     return MemoryResult(
         trials=len(seen), values=whole, functions=tuple(functions), cpus=seen[0].cpus,
         priced=priced_of(seen)._asdict(), missing=tuple(dict.fromkeys(why for one in seen for why in one.missing)),

@@ -1,8 +1,8 @@
 """What a packet does with memory: of trials in which each access of the SUT's kernel is seen.
 
-They are of emulated guests of one CPU, slow, and tell nothing else. What is counted lies between one packet and the
-next, without what the kernel does by itself. Instructions hide it: one that reads a random element of 64 MiB is the
-same instruction as one that reads 4 KiB.
+They run in emulated guests of one CPU, are slow, and measure nothing else. What is counted lies between one packet and
+the next, without what the kernel does by itself. Instructions do not show it: one that reads a random element of 64 MiB
+is the same instruction as one that reads 4 KiB.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdrgate.measurands.measurand import TOLD_IN, Ask
+from pdrgate.measurands.measurand import REPORT_ONLY_IN, Ask
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import MemorySeen
 from pdrgate.record.trial import Trial
@@ -29,7 +29,7 @@ class MemoryTrials:
     count: int = MEMORY_TRIALS
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
-        if not trials or not trials[0].belonging.side or trials[0].belonging.pair > TOLD_IN:
+        if not trials or not trials[0].belonging.side or trials[0].belonging.pair > REPORT_ONLY_IN:
             return None
         loads = [one.intended_load for one in trials if one.occasion.phase == Phase.SATURATION and one.seen.functions]
         if not loads or sum(one.occasion.phase == Phase.MEMORY for one in trials) >= self.count:

@@ -21,7 +21,7 @@ from pdrgate.results.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class OfMemory(SelfDescribed):
-    """A measurand that memory trials tell; they are asked for by the first of them."""
+    """A measurand with values from memory trials. The first such measurand asks for them."""
 
     counted: ClassVar[str]
     """The field of `MemoryCounts` that it is."""
@@ -48,7 +48,7 @@ class OfMemory(SelfDescribed):
 
     @staticmethod
     def seen(findings: Findings) -> MemoryResult | None:
-        """Where it was seen of a build."""
+        """Memory result of a build that has the measurand's values."""
         return findings.memory
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:

@@ -91,18 +91,19 @@ class Scaling(SelfDescribed):
 
 
 def tells_rate(trial: Trial) -> bool:
-    """Whether a trial in which CPUs executed in turn tells what they handle."""
-    told = [one for one in trial.seen.counter_changes.values() if one.get("turn_instructions")]
+    """Whether a trial in which CPUs executed in turn shows how fast they handle packets: they were busy, or all was
+    sent."""
+    turns = [one for one in trial.seen.counter_changes.values() if one.get("turn_instructions")]
     whole = trial.unsent <= _WHOLE * (trial.offered + trial.unsent)
-    busy = all(one.get("idle_instructions", 0) <= _BUSY * one["turn_instructions"] for one in told)
+    busy = all(one.get("idle_instructions", 0) <= _BUSY * one["turn_instructions"] for one in turns)
     handled = trial.loss_ratio <= _LOST
     return trial.occasion.phase in IN_LOCKSTEP and (whole or busy) and handled and rate_in_turns(trial) > 0
 
 
 def rate_in_turns(trial: Trial) -> float:
-    """Packets that the CPUs handle for each instruction of their time; 0 where a trial does not tell."""
-    told = [one for one in trial.seen.counter_changes.values() if one.get("turn_instructions")]
-    return sum(one.get("packets", 0) / one["turn_instructions"] for one in told)
+    """Packets that the CPUs handle for each instruction of their time; 0 where a trial has no turns."""
+    turns = [one for one in trial.seen.counter_changes.values() if one.get("turn_instructions")]
+    return sum(one.get("packets", 0) / one["turn_instructions"] for one in turns)
 
 
 def scalings(trials: Sequence[Trial]) -> tuple[float, ...]:
@@ -121,6 +122,6 @@ which two CPUs handled 1.4 to 1.6 times what one does were seen to differ by a t
 
 
 def with_scaling(result: MemoryResult, trials: Sequence[Trial]) -> Mapping[str, tuple[float, ...]]:
-    """The values of a result with those of the scaling, where its trials tell it."""
+    """The values of a result with those of the scaling, where its trials have some."""
     found = scalings(trials)
     return {**result.values, Scaling.name: found} if found else result.values

@@ -16,7 +16,7 @@ _BY_CHANCE = "it depends on when the CPUs meet"
 
 
 class OfSeveralCpus(OfMemory):
-    """A measurand that a guest of several CPUs tells, of which each build has one; no boot of a pair does."""
+    """A measurand of a guest of several CPUs. One such guest is started for each build, besides the boots of pairs."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class SharedLines(OfSeveralCpus):
 
 
 class FalselySharedLines(OfSeveralCpus):
-    """Those of the shared lines of which each CPU touches other bytes."""
+    """Shared lines of which each CPU touches other bytes."""
 
     __slots__ = ()
     counted = "falsely_shared"
@@ -106,4 +106,4 @@ class LockWaits(OfSeveralCpus):
 OF_SEVERAL_CPUS: Final[tuple[type[OfSeveralCpus], ...]] = (
     SharedLines, FalselySharedLines, InterprocessorInterrupts, Wakeups, LockWaits,
 )  # fmt: skip
-"""What trials on several CPUs tell."""
+"""Measurands with values from trials on several CPUs."""

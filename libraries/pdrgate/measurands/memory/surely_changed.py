@@ -179,14 +179,14 @@ def _of_function(kind: type[ByFunction], pair: _Pair, one: _InBoth) -> _Changed 
 
 
 def _more_lines(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
-    """By kind, how many more lines there are; empty where a build's are not known."""
+    """How many more lines of each kind there are; empty where a build's are not known."""
     if any(max(one.values[measurand]) > 0 and not one.kinds for one in (before, after)):
         return {}
     return _differences(before.kinds, after.kinds)
 
 
 def _more_missed(measurand: str, before: MemoryFunction, after: MemoryFunction) -> dict[str, float]:
-    """By name, how many more of its lines a level misses."""
+    """How many more lines of each name a cache level misses."""
     return _differences(before.missed.get(measurand, {}), after.missed.get(measurand, {}))
 
 

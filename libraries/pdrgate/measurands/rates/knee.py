@@ -32,7 +32,7 @@ def agree_at_the_knee(changes: Iterable[ChangeResult]) -> bool:
 
 
 def told_once(changes: Iterable[ChangeResult]) -> list[ChangeResult]:
-    """The changes without that of the saturation throughput, where the PDR's tells it."""
+    """The changes without that of the saturation throughput, where it equals the PDR's."""
     found = list(changes)
     if not agree_at_the_knee(found):
         return found

@@ -4,10 +4,10 @@ Probes are among the packets in trials of their own, so that no other number dep
 All replicates of a comparison are offered the same loads, and so are both builds: a build of a lower PDR is nearer to
 its limit there, and its packets wait longer. That is what its users see.
 
-Two quantiles are judged, each where it tells most: the median at half of the PDR, where nothing queues, is the way
-through a SUT that has time (interrupts that are delayed, CPUs that sleep deeply, work that a packet does not need); the
+Two quantiles are judged, each where it shows most. The median at half of the PDR, where nothing queues, is the way
+through a SUT that has time: interrupts that are delayed, CPUs that sleep deeply, work that a packet does not need. The
 99th percentile at 90 % is what bursts and stalls add when it has not. At 99 % what is seen is how near the limit is,
-which the PDR says better. All else is told.
+which the PDR says better. All else is report-only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def probe_rate(load: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LatencyTrials:
-    """The trials with probes; `MedianLatency` and `TailLatency` are told by them."""
+    """Trials with probes. `MedianLatency` and `TailLatency` take their values from them."""
 
     loads: tuple[float, ...] = ()
     """Packets/s, one for each of `SHARES`; empty while no PDR is known."""
@@ -143,7 +143,7 @@ def is_resolved(latency: float, within: Sequence[float]) -> bool:
 
 
 def told_by(trial: Trial) -> Latency | None:
-    """What the probes of a trial tell; None where it is not sound, or none came back."""
+    """Latency of the probes of a trial; None where the trial is not sound, or no probe came back."""
     return trial.seen.latency if trial.sound and trial.seen.latency is not None and trial.seen.latency.count else None
 
 

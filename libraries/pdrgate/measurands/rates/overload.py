@@ -15,8 +15,10 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 
 _OFFERED = 0.9
-"""Part of a load that must have been offered, for a trial to tell of it: flat out a generator may fall a little short,
-and the SUT is flooded all the same."""
+"""Part of a load that must have been offered, for a trial to count.
+
+Flat out a generator may fall a little short, and the SUT is flooded all the same.
+"""
 _HALF = 0.5
 _TOLERANCE = Tolerance(least=0.1)
 """Nobody runs far beyond saturation, and what is forwarded there scatters; a collapse matters."""
@@ -52,12 +54,12 @@ class OverloadThroughput(SelfDescribed):
         return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        told = [
+        counted = [
             one
-            for one in telling(trials)
+            for one in offered_trials(trials)
             if one.occasion.phase == Phase.OVERLOAD and one.intended_load == self.loads[-1]
         ]
-        return max(median(one.forwarding_rate for one in told), 1.0 / self.duration) if told else None
+        return max(median(one.forwarding_rate for one in counted), 1.0 / self.duration) if counted else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class LivelockThreshold(AsksNothing):
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         at: dict[float, list[float]] = {}
-        for trial in telling(trials):
+        for trial in offered_trials(trials):
             at.setdefault(trial.intended_load, []).append(trial.forwarding_rate)
         if self.overload.loads[-1] not in at:
             return None
@@ -97,8 +99,9 @@ class LivelockThreshold(AsksNothing):
         return self.overload.loads[-1]
 
 
-def telling(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials of a replicate that tell what its SUT forwards at their loads."""
+def offered_trials(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials of a replicate that show what its SUT forwards at their loads: undisturbed, and with nearly all of the
+    load offered."""
     return [
         one
         for one in trials

@@ -16,13 +16,13 @@ from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
 
 _NONE = 0.0005
-"""A part of all packets that is told as none."""
+"""Part of all packets below which none is said to be out of order."""
 _PHASES = (Phase.SATURATION, Phase.COST)
 
 
 @dataclass(frozen=True, slots=True)
 class _Overtaken:
-    """A change in a sentence that tells the packets out of order as a part of all."""
+    """A change in a sentence, with the packets out of order as a part of all."""
 
     whole: bool = False
     says_worse: bool = False

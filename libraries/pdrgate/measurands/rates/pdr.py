@@ -18,9 +18,9 @@ from pdrgate.record.trial import Trial
 _SAG = 0.03
 """A SUT that forwards so much less at its most than at a smaller overload suffers from overload."""
 _VERIFIED = 0.8
-"""A share of the width: so far below the knee lies the load that tells whether loss begins there or before."""
+"""Share of the width by which a load lies below the knee that is tried first. If it holds, the knee is the PDR."""
 _VERIFIED_IF_EXPECTED = 0.1
-"""The same where a PDR is expected: it may lie below the knee, by less than the width."""
+"""Share of the width below the knee, where a PDR is expected: it may lie below the knee, by less than the width."""
 _BESIDE = 0.48
 """A share of the width: so far on each side of an expected PDR lie the loads that confirm it, rounded as they are."""
 _STEP_DOWN = 0.7
@@ -31,12 +31,12 @@ _SPAN = 100.0
 
 @dataclass(frozen=True, slots=True)
 class PartialDropRate(SelfDescribed):
-    """The PDR, packets/s, told by as many trials as it takes to enclose it within a relative ``width``.
+    """The PDR, packets/s, from as many trials as it takes to enclose it within a relative ``width``.
 
     No SUT can hold more than its knee, T_sat / (1 - loss_ratio) (PASTRAMI Eq. 3). So a load just below the knee is
     tried: when it holds, the knee is the PDR. When it does not, loss begins before saturation, and the first load that
     loses too much is looked for below, by bisection. T_sat says nothing of a SUT that forwards less the more it is
-    offered (PASTRAMI Eq. 4; a livelock): see `knee`. A load holds when its first trial does, or two of three; it is too
+    offered (PASTRAMI Eq. 4; a livelock): see `knee`. A load holds when its first trial does, or two of three. It is too
     high when two of three lose more than ``loss_ratio`` (an exceed ratio of a half, RFC 9971 section 4.6.7): one stall
     of the machine decides nothing. Loss is the steady loss ratio, so that a PDR does not depend on how long trials
     last.
@@ -129,11 +129,11 @@ class PartialDropRate(SelfDescribed):
         return below_knee if too_high is None else rounded((held * too_high) ** 0.5)
 
     def _below(self, knee: float) -> float:
-        """The load that tells whether the knee is the PDR."""
+        """The load just below the knee that is tried first. If it holds, the knee is the PDR."""
         return rounded(knee * (1.0 - (_VERIFIED_IF_EXPECTED if self.expected else _VERIFIED) * self.width))
 
     def _beside_expected(self, held: float, too_high: float | None, knee: float) -> float | None:
-        """The load beside the expected PDR that is to be tried next; None where it tells no more."""
+        """The load beside the expected PDR that is to be tried next; None where neither side has one left to try."""
         below, above = (rounded(self.expected * (1.0 + side * _BESIDE * self.width)) for side in (-1, 1))
         if too_high is not None:
             lower = rounded(too_high * (1.0 - 2 * self.width))

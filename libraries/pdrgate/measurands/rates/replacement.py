@@ -1,8 +1,8 @@
 """What it takes to replace what a SUT was set up with, such as its rules, while packets pass.
 
-The kernel works for it, which is counted in instructions, and it makes the command wait, which its clock tells. The sum
-of both, as if a CPU executed a thousand million instructions a second, is the same at any speed of a guest, but for the
-wait. What the command itself computes is no part of it: both builds run the same one.
+The kernel works for it, which is counted in instructions. It also makes the command wait, which the SUT's clock
+measures. The sum of both, as if a CPU executed a thousand million instructions a second, is the same at any speed of a
+guest, but for the wait. What the command itself computes is no part of it: both builds run the same one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Replacements:
     """Trials in which something is replaced, packets passing at a light load."""
 
     load: float
-    """Packets/s."""
+    """Load of the trials, packets/s."""
     duration: float
     count: int = 3
     """How often it is done; the median of all is the value."""

@@ -24,8 +24,8 @@ _LADDER: Final = (1.0, 1.5, 2.25, 3.4)
 class SaturationThroughput(SelfDescribed):
     """T_sat of PASTRAMI Eq. 3: the median forwarding rate of some trials far beyond the PDR, packets/s.
 
-    The median, because on a shared machine one trial of twenty dips by a tenth or more. Where half of the trials find
-    no overload, the SUT takes all that it is offered, and higher loads tell.
+    It is the median, because on a shared machine one trial of twenty dips by a tenth or more. Where half of the trials
+    find no overload, the SUT takes all that it is offered, and higher loads are tried.
     """
 
     load: float
@@ -34,7 +34,7 @@ class SaturationThroughput(SelfDescribed):
     count: int
     """Trials at that load in a replicate, those of the curve included."""
     loss_ratio: float
-    """A load whose trials lose no more than this in the median is no overload, and tells nothing of saturation."""
+    """Loss ratio of an overload. A load whose trials lose no more than this in the median does not saturate the SUT."""
 
     about: ClassVar[Description] = Description(
         "saturation throughput", PACKETS, "higher", "what is forwarded of more than the SUT can take", essential=True

@@ -24,16 +24,16 @@ _DURATION = 0.25
 _LOWEST = 2
 """Loads at which receivers surely starve, where they do."""
 _MOST = 2
-"""Times the count, that trials which tell nothing may make of it."""
+"""Largest number of trials at a load, disturbed and limited ones included, as a multiple of the count."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeastDelivered(SelfDescribed):
     """The least that is delivered in an eighth of a second at some loads between the PDR and twice it, packets/s.
 
-    Of each trial it is the rate of the half in which the fewest packets are delivered: that of the whole trial tells
-    when the thread came. Of all trials it is the least, not a median: a burst at the begin of a trial, which is the
-    generator's, wakes the thread at once, in as many as half of the trials on a busy machine.
+    Each trial counts with the rate of the half in which the fewest packets are delivered. The rate of the whole trial
+    shows when the thread came. The least of all trials is taken, not a median: a burst at the begin of a trial, which
+    is the generator's, wakes the thread at once, in as many as half of the trials on a busy machine.
 
     Where nothing at all is delivered, it is less than one packet in a trial, and that is the value.
     """
@@ -43,7 +43,7 @@ class LeastDelivered(SelfDescribed):
     count: int = 3
     """Trials at each of the two lowest loads in a replicate."""
     count_beyond: int = 3
-    """The same at each of the others, where a thread mostly comes at once."""
+    """Trials at each of the other loads in a replicate, where a thread mostly comes at once."""
 
     about: ClassVar[Description] = Description(
         "least delivered past the PDR", PACKETS, "higher",
@@ -57,7 +57,8 @@ class LeastDelivered(SelfDescribed):
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         made = {load: [one for one in _past(trials) if one.intended_load == load] for load in self.loads}
-        # What told nothing is made good, within bounds. A round at a time, so that what moves meets all loads alike.
+        # Trials that were not sound are repeated, within bounds. They run a round at a time, so what moves meets all
+        # loads alike.
         wanting = {
             load: sound
             for load, own in made.items()
@@ -66,10 +67,10 @@ class LeastDelivered(SelfDescribed):
         return Ask(min(wanting, key=lambda load: (wanting[load], load)), _DURATION, Phase.PAST) if wanting else None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        told = [one for one in _past(trials) if one.sound and one.intended_load in self.loads]
-        if {one.intended_load for one in told} != set(self.loads):
-            return None  # the least may be where nothing was told
-        return max(min(one.least_rate for one in told), 1.0 / _DURATION)
+        sound = [one for one in _past(trials) if one.sound and one.intended_load in self.loads]
+        if {one.intended_load for one in sound} != set(self.loads):
+            return None  # the least may be at a load without a sound trial
+        return max(min(one.least_rate for one in sound), 1.0 / _DURATION)
 
     def _count(self, load: float) -> int:
         """Trials that a load gets."""

@@ -44,7 +44,7 @@ class RequestRate(_OfRequests):
 class RequestLatency(_OfRequests):
     """Seconds from a request to its answer, the median: who asks waits for a machine that others use as well.
 
-    So little is told by a change of a fifth. A timer that an answer waits for makes a hundred of it.
+    So a change of a fifth shows little. A timer that an answer waits for makes a hundred of it.
     """
 
     __slots__ = ()

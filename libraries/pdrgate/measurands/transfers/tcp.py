@@ -103,7 +103,7 @@ class LoadedRoundTrip(AsksNothing):
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
-    """A transfer of hardly anything, for what a round trip takes then: it is told, and compared with nothing."""
+    """A transfer of hardly anything, for what a round trip takes then. It is report-only."""
 
     window: int
 
@@ -145,8 +145,10 @@ class ByteCost(SelfDescribed):
     """
 
     least: bool = False
-    """Whether the least of the transfers tells, in place of their median: a guest that others take the CPU from moves
-    fewer bytes at a time, and each costs up to a third more."""
+    """Whether the value is the least of the transfers, in place of their median.
+
+    A guest that others take the CPU from moves fewer bytes at a time, and each costs up to a third more.
+    """
 
     about: ClassVar[Description] = Description(
         "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
@@ -175,7 +177,7 @@ def loaded_transfers(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def rest_rtt(trials: Sequence[Trial]) -> float | None:
-    """The round trip time at rest, seconds; None where no transfer tells it.
+    """The round trip time at rest, seconds; None where no transfer at rest has one.
 
     It is the least of all looks: a program that waits for its CPU makes round trips longer, and nothing makes one
     shorter.

@@ -1,7 +1,8 @@
 """What TCP makes of buffers that the kernel or a program chose: how large a window is offered and used, and how soon.
 
 Over a path with delay a sender waits for its window and not for a CPU, so that none of these numbers depends on how
-fast the SUT is. What else a machine does only makes windows smaller and later: of some transfers the best one tells.
+fast the SUT is. What else a machine does only makes windows smaller and later. So the best one of some transfers
+counts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _KIB = Unit("KiB", prefixed=False)
 _FULL = 0.9
 """A share of the largest window: one that is larger is called full."""
 _GROWN = 0.25
-"""The same of one that is called grown: it doubles with each round trip until then, and nothing else holds it."""
+"""Share of the largest window from which on a window is called grown.
+
+Until then it doubles with each round trip, and nothing else holds it.
+"""
 _SIZE = Tolerance(0.1, option="")
 
 
@@ -48,7 +52,7 @@ class AdvertisedWindow(_Growth):
     )  # fmt: skip
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        return max((one.transfer.senders.advertised / 1024 for one in _told(trials)), default=None)
+        return max((one.transfer.senders.advertised / 1024 for one in _advertised(trials)), default=None)
 
 
 class UsedWindow(_Growth):
@@ -62,7 +66,9 @@ class UsedWindow(_Growth):
     )  # fmt: skip
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        each = [[_under_way(look) for look in one.transfer.senders.looks if look.seconds] for one in _told(trials)]
+        each = [
+            [_under_way(look) for look in one.transfer.senders.looks if look.seconds] for one in _advertised(trials)
+        ]
         return max((median(looks) for looks in each if looks), default=None)
 
 
@@ -79,7 +85,7 @@ class _OfKernelBuffers(_Growth):
 class FullWindowTime(_OfKernelBuffers):
     """Seconds until a receiver advertised nine tenths of its largest window. Looks are a tenth of a second apart.
 
-    Told and not judged: a sender that others take the CPU from has a full window later.
+    Report-only: a sender that others take the CPU from has a full window later.
     """
 
     __slots__ = ()
@@ -90,9 +96,11 @@ class FullWindowTime(_OfKernelBuffers):
     )  # fmt: skip
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        told = _told(trials)
-        largest = max((one.transfer.senders.advertised for one in told), default=0)
-        full = (look.end for one in told for look in one.transfer.senders.looks if look.advertised >= _FULL * largest)
+        advertised = _advertised(trials)
+        largest = max((one.transfer.senders.advertised for one in advertised), default=0)
+        full = (
+            look.end for one in advertised for look in one.transfer.senders.looks if look.advertised >= _FULL * largest
+        )
         return min(full, default=None)
 
 
@@ -111,26 +119,26 @@ class GrowthBytes(_OfKernelBuffers):
     )  # fmt: skip
 
     def value(self, trials: Sequence[Trial]) -> float | None:
-        told = _told(trials)
-        grown = _GROWN * max((one.transfer.senders.advertised for one in told), default=0)
-        each = (_sent_until(grown, one.transfer.senders.looks) for one in told)
+        advertised = _advertised(trials)
+        grown = _GROWN * max((one.transfer.senders.advertised for one in advertised), default=0)
+        each = (_sent_until(grown, one.transfer.senders.looks) for one in advertised)
         sent = [one / 1024 for one in each if one is not None]
         return median(sent) if sent else None
 
 
 def _sent_until(window: float, looks: Sequence[Look]) -> float | None:
-    """Bytes sent until the window was as large; None where no look tells."""
+    """Bytes sent until the window was as large; None where no look shows it."""
     so_far = accumulate(look.sent for look in looks)
-    told = [(look.advertised, sent) for look, sent in zip(looks, so_far, strict=True) if look.advertised and sent]
-    if told and told[0][0] >= window:
-        return told[0][1]
-    for (before, sent), (after, sent_then) in pairwise(told):
+    steps = [(look.advertised, sent) for look, sent in zip(looks, so_far, strict=True) if look.advertised and sent]
+    if steps and steps[0][0] >= window:
+        return steps[0][1]
+    for (before, sent), (after, sent_then) in pairwise(steps):
         if before < window <= after:
             return float(sent * (sent_then / sent) ** (math.log(window / before) / math.log(after / before)))
     return None
 
 
-def _told(trials: Sequence[Trial]) -> list[Trial]:
+def _advertised(trials: Sequence[Trial]) -> list[Trial]:
     return [one for one in loaded_transfers(trials) if one.transfer.senders.advertised]
 
 

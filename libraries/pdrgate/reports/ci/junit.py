@@ -1,4 +1,7 @@
-"""xunit.xml, as CI servers read it: what a build fails is a failure, what testbed or tool do is an error."""
+"""JUnit's XML of a run, xunit.xml, as CI servers read it.
+
+What a build fails is a failure, what testbed or tool do is an error.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS
 
 XUNIT_FILE = "xunit.xml"
 LARGEST_XUNIT = 64 << 20
-"""Bytes of it."""
+"""Largest xunit.xml that is read, bytes."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 _FAULTS = tuple(word for word in Verdict if word.exit_code not in (EXIT_PASS, EXIT_FAIL))
@@ -70,7 +73,7 @@ def retold(robots: bytes, result: RunResult) -> bytes:
 
 
 def suites_side_by_side(tests: Mapping[str, bytes], result: RunResult) -> bytes:
-    """The tests of several runs, each a suite called as its run; equal tests of two runs are told apart by it."""
+    """The tests of several runs, each a suite called as its run. Its name distinguishes equal tests of two runs."""
     whole = ElementTree.Element("testsuites")
     for place, own in tests.items():
         suite = ElementTree.fromstring(own)

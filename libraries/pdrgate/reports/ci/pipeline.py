@@ -1,4 +1,4 @@
-"""The job of a CI that a report is made in, by what the CI tells its programs."""
+"""The job of a CI that a report is made in, read from the environment variables that the CI sets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Pipeline:
     url: str = ""
     """The job's page; empty where none is known."""
     pages: str = ""
-    """Where the files are found that the job keeps; empty where nobody does."""
+    """Address of the files that the job keeps; empty where nobody does."""
     commits: str = ""
     """An address that a commit completes to its page; empty where none is known."""
     commit: str = ""

@@ -15,7 +15,7 @@ from pdrgate.record.trial import Trial
 from pdrgate.values.printable import printable
 from pdrgate.values.units import Duration, Rate
 
-_WORTH_TELLING = 1e-3
+_NOTEWORTHY = 1e-3
 _PHASES = {Phase.CALIBRATION: "calibrate"}
 _SIDE = 9
 """Columns of the longer of the two words."""
@@ -109,7 +109,7 @@ def _micro(latency: float, within: Sequence[float]) -> str:
 
 
 def _brief_outcome(trial: Trial) -> str:
-    """The loss that the load is judged by, or that it tells nothing."""
+    """The loss that the load is judged by; for a trial that is not sound, why."""
     if _in_bursts(trial):
         return f"{trial.forwarded} in bursts"
     if not trial.sound:
@@ -119,7 +119,7 @@ def _brief_outcome(trial: Trial) -> str:
 
 def _loss(trial: Trial) -> str:
     """The loss that the load is judged by: where the queue grew, the one that it would come to."""
-    if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:
+    if trial.steady_loss_ratio > trial.loss_ratio + _NOTEWORTHY:
         return f"steady loss {trial.steady_loss_ratio:.2%}"
     return "no loss" if not trial.lost else f"loss {trial.loss_ratio:.2%}"
 

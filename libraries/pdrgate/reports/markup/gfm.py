@@ -30,7 +30,7 @@ def markdown_text(told: str) -> str:
 
 
 def code(told: str) -> str:
-    """The same as code, in which nobody looks for mentions; empty for nothing."""
+    """Text as code of Markdown, in which nobody looks for mentions; empty for nothing."""
     line = _line(told)
     ticks = "`" * (_longest_run(line) + 1)
     pad = " " if line[:1] in ("`", " ") or line[-1:] in ("`", " ") else ""

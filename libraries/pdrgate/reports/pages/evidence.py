@@ -41,7 +41,8 @@ def evidence_html(scenario: ScenarioResult) -> str:
 
 
 def scenario_html(scenario: ScenarioResult, pictures: Sequence[Picture], trials: Sequence[Trial]) -> str:
-    """The same, and folded below it all other pictures, each trial, and what was measured on."""
+    """The page of a scenario with all evidence: folded below it all other pictures, each trial, and what was measured
+    on."""
     main = main_picture(scenario)
     others = [picture_html(one) for one in pictures if main is None or one.png != main.png]
     folds = [

@@ -76,11 +76,14 @@ def _tone(one: WayNode) -> _Tone:
     return "much-less" if one.has_changed_much else "less"
 
 
-def _clipped(function: str, told: str, letters: int) -> str:
-    """As much text as fits; what has changed stands before the name's end."""
-    room = letters - len(told) - 1 if told else letters
+def _clipped(function: str, change: str, letters: int) -> str:
+    """Function's name with its change behind it, as many letters as fit.
+
+    The name is cut first; without room for the change, nothing is shown.
+    """
+    room = letters - len(change) - 1 if change else letters
     name = function if len(function) <= room else f"{function[: room - 1]}…" if room > 3 else ""
-    return f"{name} {told}".strip() if len(told) <= letters else ""
+    return f"{name} {change}".strip() if len(change) <= letters else ""
 
 
 def _sentence(one: WayNode, compared: bool) -> str:

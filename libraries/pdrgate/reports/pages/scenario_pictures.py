@@ -34,7 +34,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is drawn and told alike of a scenario and, where builds were compared, of each of them."""
+    """What pictures and headings use alike of a scenario and, where builds were compared, of each build."""
 
     label: str
     """The build's label; empty for the only one."""
@@ -95,7 +95,7 @@ def pictures(
     parts = list(_parts(scenario, trials, begin))
     # A build's own assessment stands for itself; the only one's is what the verdict rests on.
     judged = plots.Stamp(scenario.verdict, scenario.reason) if not scenario.builds.sides else None
-    # Whether it is stable is what the others show, unless that could not be told.
+    # The other pictures show whether it is stable, unless that could not be found out.
     stable = None if scenario.verdict in STABLE else judged
     for part in parts:
         found = part.assessment
@@ -144,7 +144,10 @@ def main_picture(scenario: ScenarioResult) -> Picture | None:
 
 
 def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, **words: object) -> _Drawn:
-    """What ``draw`` makes of that, drawn once; the repr of that, or of ``told_by``, must tell all that is shown."""
+    """Drawing that ``draw`` makes of ``shown``, made once for each key.
+
+    The key is the repr of ``told_by``, or else of ``shown``, and must hold all that the drawing shows.
+    """
     key = f"{draw.__name__}{told_by or shown!r}{words!r}"
     if key not in _drawn:
         while len(_drawn) >= _KEPT:

@@ -1,4 +1,7 @@
-"""summary.html: a run on one page that needs no network and no script. The paths of a portfolio have a page each."""
+"""The page summary.html: a run on one page that needs no network and no script.
+
+The paths of a portfolio have a page each.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class _Section:
 
     scenario: ScenarioResult
     title: str
-    """Of a path its name; what it is set up with is told below."""
+    """Name of a path, or title of another scenario. What a path is set up with stands below it."""
     kernel: str
     beside: Sequence[str]
     """What must be known beside the verdict."""

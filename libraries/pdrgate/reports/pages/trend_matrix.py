@@ -44,7 +44,7 @@ class MatrixRow:
     latest: str
     """The newest change since the first run, in words."""
     order: float
-    """That change as a number, larger where it is worse."""
+    """Newest change as a number, larger where it is worse."""
     link: str
     """Address of its charts on the page."""
     cells: Sequence[MatrixCell]

@@ -1,5 +1,8 @@
-"""trend.html: many runs on one page that needs nothing else. What is pointed at is told, and charts grow, without a
-script; where scripts are allowed, one zooms into a chart besides."""
+"""The page trend.html: many runs on one page that needs nothing else.
+
+Words appear where somebody points, and charts grow, without a script. Where scripts are allowed, one zooms into a chart
+besides.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ _CROWD = 60
 _BUILDS = 6
 """Builds that are named below a chart, at most."""
 _BUILD = 15
-"""Characters of such a name, of which the end tells most."""
+"""Characters of such a name. It is cut at its begin, for its end distinguishes builds."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a verdict is drawn: told by its shape, and by its colour only besides."""
+    """How a verdict is drawn: its shape identifies it, and its colour only repeats that."""
 
     path: str
     tone: str
@@ -95,7 +98,7 @@ class _Mark:
     y: float
     verdict: Verdict
     lines: Sequence[str]
-    """What is told of it where it is pointed at."""
+    """Words that appear where somebody points at it."""
     pinned: bool
     """Whether a name stands for its build."""
 
@@ -106,7 +109,7 @@ class _Mark:
 
     @property
     def tip(self) -> float:
-        """Where the words begin, or end."""
+        """Place where the words begin, or end."""
         return round(self.x + (12 if self.anchor == "start" else -12), 1)
 
 
@@ -182,7 +185,7 @@ def trend_page(
     Args:
         runs: how many were read.
         baselines: by the digest of a build, the names that it is pinned by.
-        quiet: what moved and somebody has looked at: it is drawn, and told nowhere else.
+        quiet: what moved and somebody has acknowledged: it is drawn, and stands nowhere else.
     """
     pinned = baselines or {}
     worse = sum(move.worse for move in found)
@@ -376,7 +379,7 @@ def _named(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
 
 
 def _lines(one: Point, series: Series, pinned: Mapping[str, str]) -> list[str]:
-    """What is told of a point: its build, when it was measured, its value, and the verdict of its run."""
+    """Words for a point: its build, when it was measured, its value, and the verdict of its run."""
     told = [cut(one.build, 60), f"{day(one)}: {_value(one, series.unit)}", str(one.verdict)]
     return told + ([f"baseline {pinned[one.digest]}"] if one.digest in pinned else [])
 

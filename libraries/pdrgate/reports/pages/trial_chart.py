@@ -26,9 +26,9 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 950, 24, 226
 _MOST = 2000
 """Trials that a page shows: a table of more is no page any more."""
 _CROWD = 150
-_WORTH_TELLING = 1e-4
+_NOTEWORTHY = 1e-4
 _GOAL = 0.005
-"""Loss ratio that tells little from much where no goal is known."""
+"""Loss ratio that separates little loss from much, where no goal is known."""
 SHAPES = {
     "no loss": ("pass full", "M0-5A5 5 0 1 1 0 5A5 5 0 1 1 0-5Z"),
     "loss within the goal": ("warn", "M-5-5H5V5H-5Z"),
@@ -36,7 +36,7 @@ SHAPES = {
     "generator-limited": ("mark", "M0-6L6 0L0 6L-6 0Z"),
     "disturbed": ("fault", "M-5-5L5 5M-5 5L5-5"),
 }
-"""Tone and path of a trial's mark, by what became of the trial: the shape alone tells it."""
+"""Tone and path of a trial's mark, by what became of the trial. The shape alone identifies it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The same trial in the table."""
+    """A trial as a row of the table."""
 
     number: int
     cells: tuple[str, ...]
@@ -169,7 +169,7 @@ def _told(trial: Trial) -> Iterator[str]:
         yield f"disturbed: {causes_in_words(trial.seen.disturbed)}"
     if trial.unsent:
         yield f"{thousands(trial.unsent)} unsent"
-    if trial.steady_loss_ratio > trial.loss_ratio + _WORTH_TELLING:
+    if trial.steady_loss_ratio > trial.loss_ratio + _NOTEWORTHY:
         yield f"judged by {trial.steady_loss_ratio:.3%}, with what the queue grew by"
     if trial.seen.latency is not None:
         middle, _, tail, *_ = trial.seen.latency.within or (0.0,) * 4

@@ -100,7 +100,10 @@ def _columns(scenario: ScenarioResult) -> list[_Column]:
 
 
 def _in_pairs(boots: Sequence[BootResult], name: str) -> list[tuple[int, float, float]]:
-    """Number, baseline's and candidate's value of each pair that has both; no change can be told of what is 0."""
+    """Number, baseline's and candidate's value of each pair that has both.
+
+    A change from 0 has no ratio, so 0 is none.
+    """
     values = {(boot.pair, boot.side): boot.values[name] for boot in boots if boot.values.get(name, 0.0) > 0}
     numbers = sorted({pair for pair, _ in values})
     return [
@@ -114,7 +117,7 @@ def _changes(axes: Axes, column: _Column, confidence: float) -> None:
     """Each pair's change, and the mean with its interval as it was known after each pair.
 
     Args:
-        confidence: of the interval: that of the change that the title tells.
+        confidence: of the interval: that of the change that the title shows.
     """
     changes = [100 * (value / base - 1) for value, base in zip(column.candidate, column.baseline, strict=True)]
     axes.axhline(0, color=FAINT, linewidth=0.7)

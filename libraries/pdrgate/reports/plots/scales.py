@@ -14,7 +14,7 @@ from pdrgate.results.model import AssessmentResult
 from pdrgate.values.units import Rate, Ratio
 
 PLR_FLOOR = 1e-6
-"""Bottom of the loss scale (section IV-B): no measurement of reasonable length can tell a smaller PLR from 0."""
+"""Bottom of the loss scale (section IV-B): no measurement of reasonable length distinguishes a smaller PLR from 0."""
 
 
 def rate_axis(axis: Axis) -> None:

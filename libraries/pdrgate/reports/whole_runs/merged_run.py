@@ -26,9 +26,9 @@ MERGED_FILE = "merged.json"
 _VERDICT_FILE = "verdict.txt"
 """What `ci/gate-from-env` leaves beside its run, or in place of one."""
 _LARGEST_VERDICT = 64 << 10
-"""Bytes of it."""
+"""Largest verdict file that is read, bytes."""
 _FAULT = "testbed fault: "
-"""What the line in it may begin with."""
+"""Begin of the line in a verdict file that reports a fault of the testbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class Expected:
 def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) -> Merged:
     """Merge the runs in ``places`` and write what people and pipelines read of them into the folder ``into``.
 
-    Each place owes a result: it is the folder of a run, or has such folders somewhere in it. One that is not there, or
-    whose runs left nothing that can be read, is told as an ERROR of its own. So is one whose verdict contradicts its
-    own numbers, or that is not what is expected.
+    Each place owes a result: it is the folder of a run, or has such folders somewhere in it. A place that is not there,
+    or whose runs left nothing that can be read, is reported as an ERROR of its own. So is one whose verdict contradicts
+    its own numbers, or that is not what is expected.
 
     Raises:
         DataError: a result contradicts itself.

@@ -42,7 +42,7 @@ def affected_lines(found: CodeDifferences, paths: Sequence[PathDifference]) -> I
 
 
 def affected_values(found: CodeDifferences, paths: Sequence[PathDifference]) -> Mapping[str, object]:
-    """The same as values of JSON."""
+    """What differs between two builds, as values of JSON."""
     return {
         "compared": {"functions": found.functions, "variables": found.variables, "modules": found.modules},
         "differ": [{"kind": one.kind, "module": one.module, "name": one.name, "how": one.how} for one in found.differ],

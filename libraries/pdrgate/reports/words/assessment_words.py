@@ -143,7 +143,7 @@ def _remark(assessment: AssessmentResult, index: int) -> str:
 
 
 def _crossing(assessment: AssessmentResult) -> str:
-    """The load where the PLR crosses; it is not called the PDR where a gate may tell that by other numbers too."""
+    """The load where the PLR crosses. It is not called the PDR where a gate may compute that from other numbers too."""
     pdr = assessment.pdr
     threshold = Ratio(pdr.plr_threshold)
     if pdr.load is None:

@@ -15,7 +15,7 @@ def lines_by_build(
     part: Callable[[ScenarioResult | SideResult], _Part | None],
     told: Callable[[_Part], Iterable[str]],
 ) -> list[str]:
-    """What is told of a part of each build, behind the build's name where two were compared."""
+    """Lines on a part of each build, behind the build's name where two were compared."""
     return [f"{label}: {line}" if label else line for label, found in of_builds(scenario, part) for line in told(found)]
 
 

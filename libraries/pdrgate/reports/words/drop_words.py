@@ -13,7 +13,7 @@ from pdrgate.results.model import ScenarioResult
 _ROWS = 20
 _SHORT = 5
 _STEPS = 4
-"""The last functions of a way: what tells ways apart."""
+"""Functions at the end of a way that are shown: they distinguish ways."""
 
 
 def drops_part(scenario: ScenarioResult) -> ReportPart:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pdrgate.measurands import described, told_once
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
+from pdrgate.reports.words.common_cause import CommonCause, common_cause
 from pdrgate.reports.words.left_out_words import left_out_lines, left_out_ways
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.reports.words.selection_words import selection_headline, selection_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
-from pdrgate.results.verdict import INTERRUPTED, Verdict
+from pdrgate.results.verdict import INTERRUPTED, PROGRAMS_DIFFER, Verdict
 from pdrgate.values.printable import printable
 
 HEADLINE_LENGTH = 160
@@ -46,14 +47,15 @@ _FAULTS = {
 
 
 def headline(result: RunResult) -> str:
-    """``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT, most of it in dst_release (+91)``.
+    """First line of a report: ``REGRESSION: a packet costs 8.3 % more instructions (+7.5 to +9.1 %) on NAT, most of it
+    in dst_release (+91)``.
 
-    Of several scenarios the worst of the gravest is told, after how many of them there are. What was left out stands
-    behind it, whatever else has no room then.
+    Where there are several scenarios, it has the worst of the gravest, after how many of them there are. Paths that
+    were left out stand at its end, whatever else has no room then.
     """
     last = left_out_ways(result)
-    told = _headline(result, HEADLINE_LENGTH - min(map(len, last)))
-    return _room(told, last)
+    line = _headline(result, HEADLINE_LENGTH - min(map(len, last)))
+    return _room(line, last)
 
 
 def _headline(result: RunResult, room: int) -> str:
@@ -74,28 +76,33 @@ def _headline(result: RunResult, room: int) -> str:
     if result.verdict is Verdict.PASS and lines[0].change and all(one.verdict.passes for one in lines):
         slowest = next(one for one in lines if one.verdict is result.verdict)
         faster = [where(result.scenarios[one.number]) for one in lines if one.verdict is Verdict.IMPROVEMENT]
-        told = f"; the most, {where(result.scenarios[slowest.number])}: {slowest.change}"
+        line = f"none of {len(lines)} paths got slower"
+        if slowest.is_sure:
+            line += f"; the most, {where(result.scenarios[slowest.number])}: {slowest.change}"
+        elif not faster:
+            line = f"no change on {len(lines)} paths; at most {slowest.change}"
         return fitted(
             f"{result.verdict}: ",
-            f"none of {len(lines)} paths got slower{told}",
+            line,
             [f"; {one} got faster" for one in faster],
             room,
         )
     if number:
         decisive = result.scenarios[lines[0].number]
-    return _of_several(decisive, number, len(lines), "path", room)
+    cause = common_cause(result.scenarios) if result.verdict is Verdict.REGRESSION else None
+    return _of_several(decisive, number, len(lines), "path", room, cause)
 
 
 def scenario_headline(scenario: ScenarioResult, room: int = HEADLINE_LENGTH) -> str:
-    """The same of one scenario alone."""
+    """First line of a report on one scenario alone; see `headline`."""
     first, *parts = _parts(scenario)
     return fitted(f"{scenario.verdict}: ", first, parts, room)
 
 
 def scenario_in_lines(scenario: ScenarioResult) -> str:
-    """The headline of a scenario, and below it, a line each, the clauses of its reason that it does not tell."""
-    told = scenario_headline(scenario)
-    return "\n".join(filter(None, (told, scenario_fault(scenario), *_untold(told, scenario.reason))))
+    """The headline of a scenario, and below it, a line each, the clauses of its reason that the headline leaves out."""
+    line = scenario_headline(scenario)
+    return "\n".join(filter(None, (line, scenario_fault(scenario), *_unsaid(line, scenario.reason))))
 
 
 def lines_below(result: RunResult) -> list[str]:
@@ -109,7 +116,7 @@ def fault_in_words(result: RunResult) -> str:
 
 
 def scenario_fault(scenario: ScenarioResult) -> str:
-    """The same of one scenario alone."""
+    """Whether build or machine is at fault in one scenario alone; empty where nothing is."""
     return _fault(scenario.verdict, scenario.reason, (scenario,))
 
 
@@ -134,7 +141,7 @@ def _why_slower(scenarios: Sequence[ScenarioResult]) -> str:
 
 
 def rests_on_a_change(scenario: ScenarioResult) -> bool:
-    """Whether the table of its changes tells all that its verdict rests on."""
+    """Whether the table of its changes shows all that its verdict rests on."""
     return _change(scenario) is not None
 
 
@@ -148,59 +155,59 @@ def builds_compared(result: RunResult) -> list[str]:
     return list(found.pop()) if len(found) == 1 else []
 
 
-def left_out(told: str, reason: str) -> list[str]:
-    """The clauses of a reason that neither its headline tells nor the table of changes."""
-    return [one for one in _untold(told, reason) if not _BARE.fullmatch(one)]
+def left_out(line: str, reason: str) -> list[str]:
+    """The clauses of a reason that stand neither in its headline nor in the table of changes."""
+    return [one for one in _unsaid(line, reason) if not _BARE.fullmatch(one)]
 
 
 def fitted(
     begin: str, first: str | Sequence[str], parts: Iterable[str | Sequence[str]] = (), room: int = HEADLINE_LENGTH
 ) -> str:
-    """As many parts as have room, in their order; the first is cut where it has none, at the end of a word.
+    """Line with as many parts as have room, in their order. The first is cut where it has none, at the end of a word.
 
     Each part is a text, or several ways to say the same, of which the first that fits is taken.
 
     Args:
         room: characters for all of it.
     """
-    told = _room(begin, first, room) or _line(begin + _ways(first)[-1])
-    if len(told) > room:
-        return f"{told[: room - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
+    line = _room(begin, first, room) or _line(begin + _ways(first)[-1])
+    if len(line) > room:
+        return f"{line[: room - 1].rsplit(' ', 1)[0].rstrip(' ,;:')}…"
     for part in parts:
-        told = _room(told, part, room) or told
-    return told
+        line = _room(line, part, room) or line
+    return line
 
 
-def _untold(told: str, reason: str) -> list[str]:
-    whole = not told.endswith("…")
+def _unsaid(line: str, reason: str) -> list[str]:
+    whole = not line.endswith("…")
     return [
         one
         for one in _split(reason)
-        if one not in told
-        and (_pathless(one) != one or not (whole and one[:_KNOWN] in told and _unbracketed(one) not in told))
+        if one not in line
+        and (_pathless(one) != one or not (whole and one[:_KNOWN] in line and _unbracketed(one) not in line))
     ]
 
 
 def _unbracketed(clause: str) -> str:
-    """The same without what stands in brackets: details, which a line that is full has no room for."""
+    """A clause without what stands in brackets: details, which a line that is full has no room for."""
     return re.sub(r" \([^()]*\)", "", clause)
 
 
 def _pathless(clause: str) -> str:
-    """The same without the path that it ends with, which may be longer than a line."""
+    """A clause without the path that it ends with, which may be longer than a line."""
     return re.sub(r"(?<=--baseline) \S+$", "", clause)
 
 
 def _unnamed(clause: str, scenario: ScenarioResult) -> str:
-    """The same without the builds' names: of which side it is tells its word, and which build that is the next line."""
+    """A clause without the builds' names. The clause says which side it is of, and the next line names the builds."""
     for side in scenario.builds.sides:
         clause = re.sub(rf"(\b\w+:)?{re.escape(_unbracketed(_line(side.build)))}(: | )", "", clause)
     return clause
 
 
-def _room(told: str, part: str | Sequence[str], room: int = HEADLINE_LENGTH) -> str:
-    """What was told and a part of it in the first way that fits; empty where none does."""
-    return next((whole for one in _ways(part) if len(whole := _line(told + one)) <= room), "")
+def _room(line: str, part: str | Sequence[str], room: int = HEADLINE_LENGTH) -> str:
+    """A line with one more part, in the first way to say it that fits; empty where none does."""
+    return next((whole for one in _ways(part) if len(whole := _line(line + one)) <= room), "")
 
 
 def _ways(part: str | Sequence[str]) -> Sequence[str]:
@@ -210,16 +217,23 @@ def _ways(part: str | Sequence[str]) -> Sequence[str]:
 def where(scenario: ScenarioResult) -> str:
     """What a reader calls it: of a path its test's name, else the data path."""
     named = scenario.origin.test if is_path(scenario) else ""
-    told = _line(named or scenario.title.partition(", ")[0])
-    return told if len(told) <= _WHERE else f"{told[: _WHERE - 1]}…"
+    line = _line(named or scenario.title.partition(", ")[0])
+    return line if len(line) <= _WHERE else f"{line[: _WHERE - 1]}…"
 
 
-def _of_several(scenario: ScenarioResult, number: int, of: int, what: str, room: int) -> str:
+def _of_several(
+    scenario: ScenarioResult, number: int, of: int, what: str, room: int, cause: CommonCause | None = None
+) -> str:
+    """How many there are, the cause that they have in common, and the worst of them."""
     all_ = "both" if of == 2 else f"all {of}"
     many = f"{number} of {of} {what}s" if number < of else f"{all_} {what}s"
     first, *parts = _parts(scenario, placed=False)
     slower = " got slower" if scenario.verdict is Verdict.REGRESSION and _change(scenario) is not None else ""
     most = " most" if slower and number > 1 else ""
+    if cause is not None and cause.paths == number:
+        many, slower = f"{cause} on {many}", ""
+    elif cause is not None:
+        slower += f", {cause.paths} of them by {cause}"
     return fitted(f"{scenario.verdict}: {many}{slower}, {where(scenario)}{most}: ", first, parts, room)
 
 
@@ -256,12 +270,12 @@ def _undecided(scenario: ScenarioResult) -> Iterator[str]:
     found = [one for one in told_once(changes) if one.verdict is scenario.verdict is Verdict.INCONCLUSIVE]
     if found:
         gravest = gravest_change(found)
-        told = f"undecided: {gravest.measurand} {change_told(gravest)}"
-        yield from (f"{told}, tolerance {tolerance_told(gravest)}", told)
+        line = f"undecided: {gravest.measurand} {change_told(gravest)}"
+        yield from (f"{line}, tolerance {tolerance_told(gravest)}", line)
 
 
 def _functions(within: str) -> list[tuple[str, ...]]:
-    """Where a change lies, and the same with the first function alone."""
+    """Clause on where a change lies, in two ways: with all functions, and with the first function alone."""
     lead, _, named = within.partition(" in ")
     first, *others = re.split(r"(?<=\)), ", named)
     return [(f", {lead} in {named}", *([f", most in {first}"] if others else []))] if named else []
@@ -284,7 +298,9 @@ def _clauses(reason: str, verdict: Verdict) -> tuple[str, list[tuple[str, str]]]
     if noticed < len(found):
         found = [*found[noticed:], *found[:noticed]]
     further = [(part, _pathless(part)) for one in found[1:] for part in re.split(r"(?=, or )", f"; {one}")]
-    return found[0], further if verdict in _TELLS_HOW_ON else []
+    if verdict not in _TELLS_HOW_ON:
+        further = [one for one in further if one[0].startswith(f"; {PROGRAMS_DIFFER}")]
+    return found[0], further
 
 
 def _split(reason: str) -> list[str]:
@@ -304,5 +320,5 @@ def _split(reason: str) -> list[str]:
     return [*clauses, line[begin:]]
 
 
-def _line(told: str) -> str:
-    return printable(" ".join(told.split()))
+def _line(text: str) -> str:
+    return printable(" ".join(text.split()))

@@ -15,14 +15,14 @@ _NAMED = 6
 def left_out_ways(result: RunResult) -> tuple[str, ...]:
     """``; 2 paths left out: the kernel has no netem``, and the same without the reason; empty where all were measured.
 
-    Only the reason that all of them have is told.
+    The reason stands there where all of them have the same.
     """
     if not result.left_out:
         return ("",)
     number = len(result.left_out)
-    told = f"; {number} path{'s' * (number > 1)} left out"
+    clause = f"; {number} path{'s' * (number > 1)} left out"
     reasons = {one.reason for one in result.left_out}
-    return (*(f"{told}: {printable(one)}" for one in reasons if len(reasons) == 1), told)
+    return (*(f"{clause}: {printable(one)}" for one in reasons if len(reasons) == 1), clause)
 
 
 def left_out_lines(result: RunResult) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""All reports tell in the same words where packets were lost."""
+"""Words for where packets were lost, alike in all reports."""
 
 from __future__ import annotations
 

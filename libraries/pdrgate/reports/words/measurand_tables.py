@@ -50,7 +50,7 @@ def measurands_table(scenario: ScenarioResult, *, every: bool = False) -> Table:
 
 
 def comparison_table(comparison: ComparisonResult) -> Table:
-    """The same of a comparison that no scenario holds."""
+    """A row for each change of a comparison that no scenario holds."""
     return Table("", _COMPARED, [_compared(row) for row in change_rows(comparison)])
 
 
@@ -59,7 +59,8 @@ def evidence_tables(scenario: ScenarioResult) -> list[Table]:
     if scenario.comparison is None:
         return []
     changed, besides = judged_first(measurand_rows(scenario))
-    tables = [Table("", _BESIDES, [_compared(row)[:-1] for row in besides])] if besides else []
+    cells = [_compared(row)[:-1] for row in besides]
+    tables = [Table("", _BESIDES, cells, "The least and the most of a boot.")] if besides else []
     return [*tables, grounds_table(changed)]
 
 

@@ -30,6 +30,8 @@ _COUNTED = (
     "of what is counted by function, the least and the most by which trials of the two builds differ, summed over the "
     "functions that surely changed"
 )
+_FEWEST_SAMPLES = 2
+"""Samples that show how a number scatters."""
 _MARKS = {Verdict.PASS: "✓", Verdict.IMPROVEMENT: "✓", Verdict.INCONCLUSIVE: "?"}
 
 
@@ -58,6 +60,10 @@ class MeasurandLine:
     """The functions that the change is in, and its tolerance, where they are known."""
     why: str = ""
     """Why the change has no verdict, in a short clause."""
+    scatter: str = ""
+    """The least and the most of its samples; empty of a single one."""
+    base_scatter: str = ""
+    """The least and the most of the baseline's samples; empty of a single one."""
 
     @property
     def word(self) -> str:
@@ -80,25 +86,45 @@ def measurand_rows(scenario: ScenarioResult) -> list[MeasurandLine]:
     bases = {one.name: _number(one.value, one.unit) for one in (base.findings.measurands if base else ())}
     bases |= {name: _number(change.baseline, change.unit) for name, change in changes.items()}
     measured = {one.name: one for one in measurands_of(scenario)}
+    scatters = [
+        {one.name: _scatter(one) for one in found}
+        for found in (measured.values(), base.findings.measurands if base else ())
+    ]
     names = sorted(
         {**measured, **bases, **changes}, key=lambda name: name != PDR_ABOUT.name
     )  # else as they were measured
     return _told_once(
-        [_row(name, measured.get(name), bases.get(name, ""), changes.get(name)) for name in names],
+        [
+            replace(
+                _row(name, measured.get(name), bases.get(name, ""), changes.get(name)),
+                scatter=scatters[0].get(name, ""),
+                base_scatter=scatters[1].get(name, ""),
+            )
+            for name in names
+        ],
         changes.values(),
     )
 
 
 def change_rows(comparison: ComparisonResult) -> list[MeasurandLine]:
-    """The same of a comparison that no scenario holds."""
+    """Rows of the changes of a comparison that no scenario holds."""
     rows = [_row(one.measurand, None, _number(one.baseline, one.unit), one) for one in comparison.changes]
     return _told_once(rows, comparison.changes)
 
 
 def judged_first(rows: Sequence[MeasurandLine]) -> tuple[list[MeasurandLine], list[MeasurandLine]]:
-    """The rows with a change, and those that are told besides; all are the former where nothing was compared."""
+    """The rows with a change, and the report-only rows; all are the former where nothing was compared.
+
+    A report-only number is shown with its scatter, and not at all where that is unknown: of two equal builds it may be
+    in one of two states in each.
+    """
     changed = [row for row in rows if row.change]
-    return (changed, [row for row in rows if not row.change]) if changed else (list(rows), [])
+    besides = [
+        replace(row, number=row.scatter, baseline=row.base_scatter)
+        for row in rows
+        if not row.change and row.scatter and row.base_scatter
+    ]
+    return (changed, besides) if changed else (list(rows), [])
 
 
 def verdict_in_words(verdict: Verdict) -> str:
@@ -110,7 +136,7 @@ def intervals_in_words(*comparisons: ComparisonResult | None) -> str:
     """What stands in brackets beside each change, in a sentence; empty where nothing does.
 
     Args:
-        comparisons: those of a table; the first one's confidence is told.
+        comparisons: those of a table; the first one's confidence is named.
     """
     each = [one.changes for one in comparisons if one is not None]
     by_statistics = _statistics_in_words(each[0]) if each else ""
@@ -145,7 +171,7 @@ def value_in_words(value: float, unit: str) -> str:
 
 
 def measurands_of(scenario: ScenarioResult) -> list[MeasurandResult]:
-    """The measurands of a scenario, first the PDR as the scenario tells it."""
+    """The measurands of a scenario, first the PDR with the scenario's own value."""
     others = [one for one in scenario.findings.measurands if one.name != PDR_ABOUT.name]
     if (pdr := scenario.pdr) is None:
         return others
@@ -155,6 +181,14 @@ def measurands_of(scenario: ScenarioResult) -> list[MeasurandResult]:
         upper=pdr.upper, samples=samples,
     )  # fmt: skip
     return [first, *others]
+
+
+def _scatter(one: MeasurandResult) -> str:
+    """``8.55 to 9.05``: the least and the most of the samples, one number where all read the same; empty of fewer than
+    two."""
+    if len(one.samples) < _FEWEST_SAMPLES:
+        return ""
+    return " to ".join(dict.fromkeys(_number(value, one.unit) for value in (min(one.samples), max(one.samples))))
 
 
 def _number(value: float, unit: str) -> str:
@@ -228,7 +262,7 @@ def in_functions(change: ChangeResult) -> str:
 
 
 def tolerance_told(change: ChangeResult) -> str:
-    """The tolerance as the change is told: of what memory trials count by a number, ``0.7 more``."""
+    """The tolerance in the words of the change. Counts of memory trials have a number, ``0.7 more``."""
     if not change.parts:
         return str(Ratio(change.tolerance))
     return f"{float(f'{change.tolerance * share_of(change.baseline):.2g}'):g} more"

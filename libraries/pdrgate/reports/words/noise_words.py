@@ -14,7 +14,7 @@ from pdrgate.stats.intervals import t_quantile
 from pdrgate.stats.pooled import Deviation
 
 PAIRS = (4, 8, 16, 48)
-"""Numbers of pairs whose resolution is told."""
+"""Numbers of pairs whose resolution is shown."""
 _NUMBERS = ("pairs", "boots", "within a boot", "drift", "dips", *(f"{pairs} pairs" for pairs in PAIRS))
 _COLUMNS = (Column("measurand"), *(Column(name, True) for name in _NUMBERS))
 _UNKNOWN = "-"

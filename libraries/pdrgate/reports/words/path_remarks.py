@@ -1,4 +1,4 @@
-"""What is told of a run over several paths below their table: what they share, and what searches tell besides."""
+"""Remarks below the table of a run over several paths: what the paths share, and what searches show besides."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 _FEWEST = 2
-"""Paths that a function changed on, to be told once for all of them."""
+"""Paths that a function changed on, from which on it is named once for all of them."""
 _TOLD = 5
-"""Functions, and notices, that are told so."""
+"""Largest number of functions, and of notices, that are named so."""
 _PAIRS = (
     "paths are compared by instructions; packets/s of IPv6 routing are told by pairs of boots: the same command with "
     "--measure pdr"

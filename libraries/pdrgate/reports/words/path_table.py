@@ -33,7 +33,9 @@ class PathLine:
     change: str
     verdict: Verdict
     number: int
-    """Of its scenario in the result, from 0."""
+    """Number of the path's scenario in the result, from 0."""
+    is_sure: bool = False
+    """Whether the interval of the change leaves no doubt of its direction."""
 
 
 def paths_table(lines: Sequence[PathLine], result: RunResult, pages: Mapping[int, str] | None = None) -> Table:
@@ -55,7 +57,7 @@ def paths_table(lines: Sequence[PathLine], result: RunResult, pages: Mapping[int
 
 
 def is_portfolio(result: RunResult) -> bool:
-    """Whether builds were compared on several paths, of each by what boots that stay up tell, and by nothing else."""
+    """Whether builds were compared on several paths, each by boots that stay up, and by nothing else."""
     paths = [result.scenarios[number].comparison for number in paths_of(result)]
     compared = [one for one in paths if one is not None]
     return len(paths) > 1 and bool(compared) and all(map(_by_living_boots, compared))
@@ -105,13 +107,15 @@ def _rise(scenario: ScenarioResult) -> float:
 
 def _line(number: int, scenario: ScenarioResult) -> PathLine:
     base = candidate = told = ""
+    is_sure = False
     change = _first_told(scenario)
     if change is not None:
         base, candidate = (_number(change, value) for value in (change.baseline, change.candidate))
         told = change_told(change)
-        if scenario.verdict is Verdict.PASS and change.lower * change.upper > 0:  # what would else contradict its mark
+        is_sure = change.lower * change.upper > 0
+        if scenario.verdict is Verdict.PASS and is_sure:  # what would else contradict its mark
             told += f", tolerance {tolerance_told(change)}"
-    return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number)
+    return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number, is_sure)
 
 
 def _first_told(scenario: ScenarioResult) -> ChangeResult | None:

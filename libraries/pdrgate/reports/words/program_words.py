@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pdrgate.measurands.counted.program_run import ANSWER, ProgramRun, program_run
+from pdrgate.measurands.counted.program_run import PROGRAM_ANSWER, ProgramRun, program_run
 from pdrgate.results.model import ScenarioResult, SideResult
 
 _SMALL = 0.5
 """Share of a program's code below which packets leave it early."""
-_SAME = 0.5
-"""Instructions for a packet that two programs differ by at most where packets run the same of both."""
 
 
 def program_lines(scenario: ScenarioResult) -> Iterator[str]:
     """Sentences on the programs of both builds; none where the builds are no eBPF programs."""
     sides = scenario.builds.sides
-    answers = [str(side.findings.environment.get(ANSWER, "")) for side in sides]
+    answers = [str(side.findings.environment.get(PROGRAM_ANSWER, "")) for side in sides]
     if len(sides) != 2 or not any(answers):
         return
     if answers[0] == answers[1]:
@@ -29,13 +27,6 @@ def program_lines(scenario: ScenarioResult) -> Iterator[str]:
     for side, run in zip(sides, runs, strict=True):
         if run is not None and run.most is not None and run.most < _SMALL:
             yield _little(side, run)
-    first, second = runs
-    differ = sides[0].digest != sides[1].digest
-    if first is not None and second is not None and differ and abs(first.instructions - second.instructions) < _SAME:
-        yield (
-            f"the programs differ, and a packet executes {second.instructions:.0f} instructions of either: it may not "
-            "come to the code that differs"
-        )
 
 
 def _little(side: SideResult, run: ProgramRun) -> str:

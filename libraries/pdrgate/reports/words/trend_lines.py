@@ -64,7 +64,7 @@ def measuring_again(found: Sequence[Move]) -> list[str]:
 
 
 def trend_record(series: Sequence[Series], found: Sequence[Move]) -> dict[str, object]:
-    """The same as JSON has it: each move with its builds, and how much was looked at."""
+    """Moves of a trend as JSON has them: each with its builds, and how much was looked at."""
     points = [point for one in series for point in one.points]
     return {
         "series": len(series),

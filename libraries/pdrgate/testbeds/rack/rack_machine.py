@@ -30,7 +30,7 @@ class RackMachine:
         if isinstance(host, SshHost):
             journal.machine(host.name, host.to_record(), self.boot_id)
         self.online = parse_cpu_list(host.read("/sys/devices/system/cpu/online"))
-        """Its CPUs."""
+        """CPUs of the machine that are online."""
 
     @property
     def is_this_one(self) -> bool:

@@ -8,7 +8,7 @@ from pdrgate.data_paths.catalogue import Hop, Port
 from pdrgate.hosts.host import Host
 from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.testbeds.rack.rack_station import RackStation
-from pdrgate.testbeds.rack.traffic_source import TrafficSource, link_address
+from pdrgate.testbeds.rack.traffic_source import TrafficSource, found_link
 from pdrgate.values.errors import TestbedError
 
 
@@ -26,12 +26,11 @@ def find_router(
     found = []
     for number, (port, address) in enumerate(zip(ports, source.stations(), strict=True)):
         key = f"sut.ports.{number}"
-        interface = port.interface or _interface(host, port, key)
-        mac = link_address(host, interface, key)
+        link = found_link(host, port.interface or _interface(host, port, key), key)
         faces = port.faces or address
         if faces is None:
             raise TestbedError(f"{key}: the generator does not report the MAC address of its port; write it as faces")
-        found.append(Port(interface, mac, faces))
+        found.append(Port(link.interface, link.mac, faces))
     first, second = found
     if first.interface == second.interface:
         raise TestbedError(f"sut.ports: both are {first.interface}; a router needs two")

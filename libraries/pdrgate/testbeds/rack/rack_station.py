@@ -9,7 +9,7 @@ from pdrgate.knobs import KnobSet
 from pdrgate.knobs.port_network import PortNetwork
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
-from pdrgate.testbeds.rack.traffic_source import link_address
+from pdrgate.testbeds.rack.traffic_source import found_link
 from pdrgate.values.errors import all_closed, closed_on_error
 
 _KEY = "station.interface"
@@ -48,9 +48,10 @@ class RackStation:
         with closed_on_error(self.close):
             if isinstance(machine, SshHost):
                 journal.machine(machine.name, machine.to_record(), machine.boot_id)
-            self._mac = link_address(router, interface, _KEY)
+            link = found_link(router, interface, _KEY)
+            self._interface, self._mac = link.interface, link.mac
             # What a transfer makes of it is taken away again, also after a killed run.
-            self._knobs.apply(router, PortNetwork(interface))
+            self._knobs.apply(router, PortNetwork(link.interface))
 
     def facing(self, sut: Port) -> Station:
         """The station at the other end of a port of the SUT."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from pdrgate.data_paths.contract import Port, Station
@@ -62,9 +63,10 @@ class EmbeddedSource:
         self._knobs = KnobSet(journal)
         self._stations: tuple[str | None, str | None] = (None, None)
         with closed_on_error(self.close):
-            first, second = (link_address(self._host, port, "generator.ports") for port in ports)
-            self._stations = (first, second)
-            for port in ports:
+            first, second = (found_link(self._host, port, "generator.ports") for port in ports)
+            self._ports = (first.interface, second.interface)
+            self._stations = (first.mac, second.mac)
+            for port in self._ports:
                 # What a transfer over it makes of it, and what a generator that was killed leaves there, goes again.
                 self._knobs.apply(self._host, PortNetwork(port))
                 # No address of its own, no router solicitation, no listener report: only test packets on these links.
@@ -133,8 +135,17 @@ class TRexSource:
         """Nothing of TRex is changed but during trials."""
 
 
-def link_address(host: Host, interface: str, key: str) -> str:
-    """The MAC address of an interface that has a link.
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An interface that has a link."""
+
+    interface: str
+    """The kernel's name of it. ip also takes alternative names, such as that before an upgrade; /proc does not."""
+    mac: str
+
+
+def found_link(host: Host, interface: str, key: str) -> Link:
+    """The interface of a name, which has a link.
 
     Raises:
         TestbedError: it is not there, down or without a link; ``key`` is where the testbed file names it.
@@ -155,4 +166,4 @@ def link_address(host: Host, interface: str, key: str) -> str:
         raise TestbedError(
             f"{key}: {interface} on {host.name} has no link; check cable and far end, see ethtool {interface}"
         )
-    return str(link["address"])
+    return Link(str(link["ifname"]), str(link["address"]))

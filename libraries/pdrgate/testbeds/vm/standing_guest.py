@@ -80,7 +80,7 @@ class StandingGuest:
 
     @property
     def machine(self) -> Host:
-        """The guest."""
+        """The guest, as the machine that is the SUT."""
         return self.testbed.machine
 
     @property

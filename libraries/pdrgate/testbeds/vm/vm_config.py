@@ -37,7 +37,7 @@ class LocalVm(TestbedConfig):
     """Build that is booted when none is handed over; see `pdrgate.builds.named_build`."""
     vcpus: int = 1
     memory: int = 512
-    """MiB."""
+    """Memory of the guest, MiB."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     cpu: ServerCpu = "server"
     """Model of the CPU of an emulated guest."""
@@ -58,6 +58,10 @@ class LocalVm(TestbedConfig):
     def boots_builds(self) -> bool:
         """A guest boots kernel builds."""
         return True
+
+    @property
+    def counts_packets(self) -> bool:
+        return self.accelerator == "tcg"
 
     @property
     def waits_for_build(self) -> bool:

@@ -210,7 +210,7 @@ class VmTestbed:
 
     @property
     def machine(self) -> Host:
-        """The guest."""
+        """The guest, as the machine that is the SUT."""
         return self.guest
 
     @property

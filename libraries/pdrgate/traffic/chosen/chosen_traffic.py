@@ -35,11 +35,11 @@ class Layer:
     proto: Span | None = None
     """The number of a protocol over IP that has no words here."""
     key: Span | None = None
-    """GRE's."""
+    """Key of GRE."""
     vni: Span | None = None
-    """VXLAN's."""
+    """Network identifier of VXLAN."""
     label: tuple[int, ...] = ()
-    """MPLS's, the top one first."""
+    """Labels of MPLS, the top one first."""
     via: tuple[Addresses, ...] = ()
     """The segments of segment routing, in the order of travel."""
     vlan: Span | None = None
@@ -67,7 +67,7 @@ class Flows:
     fragments: int = 1
     payload: bytes = b""
     text: str = ""
-    """The words."""
+    """Words by which the packets were described."""
 
     def identity(self) -> bytes:
         """Bytes that are equal for equal flows."""

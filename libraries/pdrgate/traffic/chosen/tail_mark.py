@@ -15,7 +15,7 @@ from typing import Self
 from pdrgate.traffic.frames import checksum, words_sum
 
 MARK_ROOM = 16
-"""Bytes."""
+"""Bytes that a mark takes at the end of a packet."""
 _FORMAT = struct.Struct("!QIH")
 
 

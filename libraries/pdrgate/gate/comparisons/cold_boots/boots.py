@@ -32,7 +32,7 @@ class Boots(KnownBuilds, ABC):
 
     Args:
         together: whether both boots of a pair can be up at once, and are measured in turn.
-        told: gets each trial, and whether it is one of the run that is resumed.
+        on_trial: gets each trial, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
         test: long name of the test that asks.
     """
@@ -44,7 +44,7 @@ class Boots(KnownBuilds, ABC):
         builds: Mapping[Side, Build],
         *,
         together: bool,
-        told: Callable[[Trial, bool], None],
+        on_trial: Callable[[Trial, bool], None],
         known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
         test: str = "",
     ) -> None:
@@ -53,10 +53,10 @@ class Boots(KnownBuilds, ABC):
         self.scenario = scenario
         self.builds = builds
         self._together = together
-        self._told = told
+        self._on_trial = on_trial
         self._test = test
         self._introduced: set[Side] = set()
-        """Sides of which a boot has been told of in words."""
+        """Sides of which a boot has been described in words."""
         self._ahead: BootsAhead = BootsAhead(self._sut)
 
     # --- What boots are asked ---
@@ -232,7 +232,8 @@ class Boots(KnownBuilds, ABC):
         boot_id = "" if isinstance(testbed, Booting) else f"{testbed.boot_id}-{side}-{number}-{secrets.token_hex(4)}"
         identity = Identity(side, build.label, number, boot_id, build.program, build.planted, self._test, stays=False)
         return PreparedSut(
-            self.session, self.scenario, testbed, identity, told=self._told, introduce=side not in self._introduced
+            self.session, self.scenario, testbed, identity, on_trial=self._on_trial,
+            introduce=side not in self._introduced,
         )  # fmt: skip
 
     def _start(self, build: Build, sut: PreparedSut) -> Boot:
@@ -256,7 +257,10 @@ class Boots(KnownBuilds, ABC):
         return Boot(build, sut, Replicate(sut, ()))
 
     def _take(self, build: Build, sut: PreparedSut) -> None:
-        """Take what a boot tells of itself. Raises DataError where it is not as those before it, or what ends all."""
+        """Record a boot's environment and fingerprint.
+
+        Raises DataError where its fingerprint is not that of the boots before it, or what `came_up` raises.
+        """
         if told := fingerprint_differences(self.sides[build.side].findings.fingerprint, sut.fingerprint):
             raise DataError(
                 f"boots of the {build.side} {build.label} cannot be taken together: {'; '.join(told)}; start a new run"

@@ -41,7 +41,7 @@ class BootsAhead:
         self._ahead: dict[tuple[Side, int], tuple[PreparedSut, Future[None]]] = {}
         """Each with whether it is set up already."""
         self._to_come: list[tuple[Sequence[Side], int]] = []
-        """Those that may be begun meanwhile, and their pair."""
+        """Boots that may be begun while others are measured: the sides, and the number of their pair."""
         self._meanwhile = ThreadPoolExecutor(len(SIDES), "boots-ahead")
 
     def of(self, side: Side, number: int) -> PreparedSut | None:
@@ -69,7 +69,7 @@ class BootsAhead:
                 sut = self._begin(side, number)
             except TestbedError:
                 self._to_come.clear()
-                return  # it is tried again, and told, when its turn comes
+                return  # it is tried again, and an error is raised, when its turn comes
             self.set_up(sut)
 
     def set_up(self, sut: PreparedSut) -> None:

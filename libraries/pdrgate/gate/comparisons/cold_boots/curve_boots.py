@@ -34,8 +34,11 @@ _PAST_TRIALS = 2, 1
 _END_HOST = 0.5
 """Seconds that a trial of an end host's boot lasts at least."""
 _AT_ONCE = frozenset({Phase.REPEAT, Phase.SATURATION, Phase.PDR, Phase.IDLE, Phase.MEMORY})
-"""The phases of trials that tell the same of a guest of constant speed while another is measured. At a light load a
-kernel takes more packets at a time where others have its CPU meanwhile, and who is followed call by call is late."""
+"""Phases of trials that give equal values of a guest of constant speed while another is measured.
+
+At a light load a kernel takes more packets at a time where others have its CPU meanwhile. A guest whose calls are
+followed is late.
+"""
 _ROOM = 4.0
 """Times the highest load that a generator must be able to offer where two of them share a CPU."""
 _PLACING = 0.05
@@ -43,8 +46,11 @@ _PLACING = 0.05
 
 
 class CurveBoots(Boots):
-    """The first boot of each build searches its bounds. All boots then measure one grid of loads around both, and as
-    many trials as tell their PDR."""
+    """Pairs of boots that are compared by their load-loss curves.
+
+    The first boot of each build searches its bounds. All boots then measure one grid of loads around both, and as many
+    trials as it takes to find their PDR.
+    """
 
     def __init__(
         self,
@@ -53,11 +59,11 @@ class CurveBoots(Boots):
         builds: Mapping[Side, Build],
         *,
         together: bool,
-        told: Callable[[Trial, bool], None],
+        on_trial: Callable[[Trial, bool], None],
         known: Callable[[Mapping[str, str]], None] = lambda fingerprint: None,
         test: str = "",
     ) -> None:
-        super().__init__(session, scenario, builds, together=together, told=told, known=known, test=test)
+        super().__init__(session, scenario, builds, together=together, on_trial=on_trial, known=known, test=test)
         self.frames = {side: FramesSeen() for side in builds}
         self._done: set[Side] = set()
         """Builds that were searched."""
@@ -67,11 +73,11 @@ class CurveBoots(Boots):
         self._confirmed = False
         """Whether boots came to it."""
         self._most: dict[Side, float] = {}
-        """By build, the highest load worth a trial when it was searched."""
+        """Highest load worth a trial when a build was searched, by build."""
 
     @property
     def goal(self) -> Goal:
-        """The PDR's."""
+        """Goal of the PDR, the last of the profile's."""
         return goals_of(self.session.profile, self.scenario)[-1]
 
     @property
@@ -110,7 +116,8 @@ class CurveBoots(Boots):
         if self.scenario.starves and self.facts.steady and not self._expected and self._centres:
             self._expected = mean(self._centres.values())
         measurands = self._measurands
-        # Shifted from pair to pair, and for both boots alike: else a change is told in steps of the width, or hidden.
+        # Loads are shifted from pair to pair, for both boots alike. Otherwise a change would show in steps of the
+        # width, or not at all.
         shift = measurands.pdr.width * ((_GOLDEN * number) % 1.0 - 0.5)
         expecting = measurands.expecting(self._expected * (1.0 + shift))
         return expecting.steps(Sweep(round_order(self.loads, number), self._trial))
@@ -124,7 +131,8 @@ class CurveBoots(Boots):
                 self._expected, self._confirmed = mean(told), True
 
     def _unsaturated(self, what: str, trials: Sequence[Trial]) -> Judgement:
-        """Why a boot tells nothing of saturation."""
+        """Why a boot has no saturation throughput: the generator ended below it, or the boot was much faster than the
+        first."""
         most = max(trial.intended_load for trial in trials)
         if not any(trial.generator_limited for trial in trials):
             return Judgement(
@@ -176,8 +184,10 @@ class CurveBoots(Boots):
 
     @property
     def _searched_goals(self) -> tuple[Goal, ...]:
-        """The goals of the search. Where boots' speed is constant it is short: it places the grid, and each boot
-        tells its own PDR."""
+        """The goals of the search.
+
+        Where boots' speed is constant the search is short: it only places the grid, and each boot measures its own PDR.
+        """
         goals = goals_of(self.session.profile, self.scenario)
         if not self.facts.steady:
             return goals

@@ -23,10 +23,10 @@ class TransferBoots(Boots):
         return self.builds
 
     def forget_searches(self) -> None:
-        """There are none."""
+        """Do nothing: there are no searches."""
 
     def _search(self, one: Boot) -> None:
-        """Nothing is."""
+        """Do nothing: a closed loop has no bounds to search."""
 
     def _steps(self, number: int) -> Sequence[ReplicateStep]:
         return self._measurands

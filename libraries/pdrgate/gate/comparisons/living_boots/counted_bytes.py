@@ -45,7 +45,7 @@ class CountedBytes:
         values = {each.name: each.value(trials) for each in self._measurands}
         return {name: value for name, value in values.items() if value is not None}
 
-    def untold(self, trials: Sequence[Trial]) -> str:
+    def why_missing(self, trials: Sequence[Trial]) -> str:
         return f"none of its {len(trials)} transfers tells of it"
 
     def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:

@@ -29,7 +29,7 @@ _KNOWN = 8.0
 
 
 def _at_least(about: Description, tolerance: float) -> Description:
-    """A measurand of guests that share CPUs, with the least tolerance that it can be told by."""
+    """A measurand of guests that share CPUs, with the least tolerance that its values resolve."""
     return replace(about, tolerance=replace(about.tolerance, least=tolerance))
 
 
@@ -50,7 +50,7 @@ _COUNTED: Final = _deviating(
 )  # fmt: skip
 """Packets that come back, at saturation and at a light load."""
 _PACED: Final = replace(
-    # Nothing tells when a burst of packets that do not come back is done, so they are sent when they are due, and a
+    # Nothing shows when a burst of packets that do not come back is done, so they are sent when they are due, and a
     # guest takes more or fewer of them at a time.
     _deviating((_at_least(Cost.about, 0.1), 0.04), (PacketsInOrder.about, 0.001)),
     also_told=_COUNTED.also_told,

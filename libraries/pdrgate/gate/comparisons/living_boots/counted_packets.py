@@ -56,7 +56,7 @@ class CountedPackets:
         """Boots that are asked what they do with memory though they are not of the first pair."""
 
     def count(self, sut: PreparedSut) -> None:
-        """All trials of a boot; what its kernel does by itself, the first scenario tells."""
+        """Measure all trials of a boot. What its kernel does by itself is taken from its first scenario."""
         known = self._suts.resting.get(sut.boot_id)
         if known is not None:
             sut.take(known)
@@ -79,14 +79,14 @@ class CountedPackets:
         loads: tuple[Measurand, ...] = tuple(kind() for kind in LOAD_COSTS)
         memory: tuple[Measurand, ...] = tuple(kind() for kind in OF_MEMORY)
         thunks: tuple[Measurand, ...] = tuple(kind(self._loss_ratio) for kind in OF_THUNKS)
-        told: tuple[Measurand, ...] = (
+        measurands: tuple[Measurand, ...] = (
             self._cost, Calls(self._loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
             *thunks, *memory, *loads,
         )  # fmt: skip
-        values = {each.name: each.value(trials) for each in told}
+        values = {each.name: each.value(trials) for each in measurands}
         return {name: value for name, value in values.items() if value is not None}
 
-    def untold(self, trials: Sequence[Trial]) -> str:
+    def why_missing(self, trials: Sequence[Trial]) -> str:
         most = Rate(max((trial.intended_load for trial in trials), default=0.0))
         return f"it forwards nothing of {most}, or all of it"
 

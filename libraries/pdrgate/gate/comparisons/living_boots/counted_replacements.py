@@ -30,5 +30,5 @@ class CountedReplacements(CountedPackets):
         values = {one.about.name: one.value(trials) for one in (ReplacementTime(), ReplacementLoss())}
         return {name: value for name, value in values.items() if value is not None}
 
-    def untold(self, trials: Sequence[Trial]) -> str:
+    def why_missing(self, trials: Sequence[Trial]) -> str:
         return f"none of its {len(trials)} trials tells of a replacement"

@@ -31,7 +31,7 @@ class LivingBoots(KnownBuilds):
 
     Args:
         counted: what each of them is asked.
-        told: gets each trial, and whether it is one of the run that is resumed.
+        on_trial: gets each trial, and whether it is one of the run that is resumed.
         known: gets the fingerprint of the first boot, before anything is measured; what it raises ends the comparison.
         test: long name of the test that asks.
         keeps_code: whether what the first guests run is all that the scenario runs, and is kept.
@@ -44,7 +44,7 @@ class LivingBoots(KnownBuilds):
         suts: LivingSuts,
         counted: LivingCount,
         *,
-        told: Callable[[Trial, bool], None],
+        on_trial: Callable[[Trial, bool], None],
         known: Callable[[Mapping[str, str]], None],
         test: str = "",
         keeps_code: bool = False,
@@ -55,7 +55,7 @@ class LivingBoots(KnownBuilds):
         self._scenario = scenario
         self._suts = suts
         self._counted = counted
-        self._told = told
+        self._on_trial = on_trial
         self._test = test
         self._keeps_code = keeps_code
 
@@ -102,7 +102,7 @@ class LivingBoots(KnownBuilds):
         (side, number), build = one, self._suts.builds[one[0]]
         identity = Identity(side, build.label, number, "", build.program, build.planted, self._test)
         return PreparedSut(
-            self._session, self._scenario, testbed, identity, told=self._told, introduce=one == (SIDES[0], 1),
+            self._session, self._scenario, testbed, identity, on_trial=self._on_trial, introduce=one == (SIDES[0], 1),
             known=self._suts.known[one],
         )  # fmt: skip
 
@@ -169,7 +169,7 @@ class LivingBoots(KnownBuilds):
             build = self._suts.builds[side].label
             self.failure = Judgement(
                 Verdict.UNSTABLE,
-                f"boot {number} of the {side} {build} does not tell its {first}: {self._counted.untold(made)}",
+                f"boot {number} of the {side} {build} does not tell its {first}: {self._counted.why_missing(made)}",
             )
         return BootResult(
             side=side, pair=number, boot=sut.boot_id, kernel=sut.environment.kernel_release or "unknown",

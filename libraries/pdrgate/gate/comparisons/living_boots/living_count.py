@@ -18,7 +18,7 @@ class LivingCount(Protocol):
 
     @property
     def first(self) -> type[Described]:
-        """The measurand that every boot must tell."""
+        """The measurand that every boot must have a value of."""
 
     @property
     def frames(self) -> Mapping[Side, FramesSeen]:
@@ -28,13 +28,13 @@ class LivingCount(Protocol):
         """Measure all that is asked of a boot; it may be done beside others. Raises TestbedError."""
 
     def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
-        """Those of them that must be asked for more, now that all have been counted: `count` them once more."""
+        """SUTs among these that must be measured once more by `count`, now that all have been counted."""
 
     def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
-        """What a boot came to, by measurand; `first` is not among them where it tells nothing."""
+        """Values of a boot by measurand. `first` is not among them where the boot has no value of it."""
 
-    def untold(self, trials: Sequence[Trial]) -> str:
-        """Why a boot does not tell the first, in a clause."""
+    def why_missing(self, trials: Sequence[Trial]) -> str:
+        """Why a boot has no value of the measurand `first`, in a clause."""
 
     def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
         """What the packets that these SUTs have seen say of the builds; None where they are as they must be."""

@@ -63,7 +63,7 @@ class LivingSuts:
         self._up: dict[OfPair, Testbed] = {}
         self._going_on: list[Future[object]] = []
         self._variables: Mapping[str, tuple[str, ...]] | None = None
-        """Those that differ after boot, by scenario, once that was looked at."""
+        """Variables that differ after boot, by scenario; None until that was looked at."""
 
     def are_of(self, builds: Mapping[Side, Build]) -> bool:
         """Whether they are boots of these builds."""
@@ -124,7 +124,7 @@ class LivingSuts:
         return side not in self.came_up and len(self._failed[side]) >= _ENOUGH
 
     def meanwhile(self, done: Iterable[Callable[[], object]]) -> None:
-        """Have something done on SUTs while what they have told is judged; whoever wants one next waits for it."""
+        """Have something done on SUTs while their values are judged; whoever wants a SUT next waits for it."""
         self._going_on += map(self.workers.submit, done)
 
     def settle(self) -> None:

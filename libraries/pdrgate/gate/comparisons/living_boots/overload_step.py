@@ -13,7 +13,10 @@ from pdrgate.record.trial import Trial
 LIGHT_LOAD, LIGHT_FOR = 4e3, 0.1
 """Packets/s that come one by one at any guest that runs at all, and seconds."""
 _TRIALS = 3
-"""Of which the median counts: now and then a kernel tidies up in one, or comes upon a list that is full."""
+"""Trials at an overload, of which the median counts.
+
+Now and then a kernel tidies up in one trial, or comes upon a list that is full.
+"""
 _MOST = 6
 """Trials at one load, where some were no overload, or lost packets of a burst."""
 

@@ -1,4 +1,4 @@
-"""The trials that tell what the CPUs of a guest do to each other for a packet.
+"""Trials that show what the CPUs of a guest do to each other for a packet.
 
 The guests of pairs have one CPU, whose speed can be held. What several CPUs share is counted and not timed.
 """
@@ -25,18 +25,25 @@ _PACKETS, _LOAD = 1024, 12e3
 """Packets of a trial for each CPU, and packets/s at which all are sent: more than CPUs that execute in turn take where
 each access is seen, so that none has nothing to do, and few enough at a time for them all to wait in the queues."""
 _TRIES = 3
-"""Of a trial that tells nothing: this machine was too busy to send packets as fast as they were taken."""
+"""Times that a trial is tried, for it shows nothing where this machine was too busy to send packets as fast as they
+were taken."""
 
 _IN_TURN, _ALONE, _FLOOD = 1024, 1536, 20e3
-"""Packets, for each CPU and for one alone, of a trial in which CPUs execute in turn, half of which tell enough; and
-packets/s at which they are sent: CPUs take up half of that at most, for they rest behind packets."""
+"""Packets of a trial in which CPUs execute in turn, for each CPU and for one alone; and packets/s at which they are
+sent.
+
+Half of the packets are enough. CPUs take up half of that rate at most, for they rest behind packets.
+"""
 
 BOOTS = 2
 """Times that guests are booted, where one of them ends before all is seen."""
 
 
 def see_packets(sut: PreparedSut, cpus: int, trials: int = 1) -> None:
-    """Trials of a SUT of so many CPUs; one that tells nothing is made again. Raises TestbedError."""
+    """Measure trials of a SUT of so many CPUs.
+
+    A trial in which no memory was seen is made again. Raises TestbedError.
+    """
     for _ in range(trials):
         for _ in range(_TRIES):
             sut.measure(Ask(_LOAD, cpus * _PACKETS / _LOAD, Phase.MEMORY))
@@ -49,7 +56,7 @@ def run_in_lockstep(
 ) -> None:
     """Trials in which the CPUs of SUTs execute in turn. What goes wrong costs the scaling alone: ``lose`` gets it.
 
-    They end with a SUT that tells nothing, however often it is tried: programs read its packets, as a rule.
+    They end at the first SUT without a sound trial in `_TRIES` tries. As a rule, programs read its packets.
 
     Raises:
         GuestError: a SUT died.

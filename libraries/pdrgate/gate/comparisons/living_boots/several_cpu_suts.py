@@ -66,12 +66,12 @@ TrialsOfBoth = Mapping[Side, Sequence[Trial]]
 class SeveralCpuSuts:
     """What several CPUs do to each other for a packet, scenario by scenario, on one SUT of each build.
 
-    The SUTs are booted when they are asked for first. One trial tells that nothing has changed, which is most often so.
+    The SUTs are booted when they are asked for first. Most often one trial is enough to show that nothing has changed.
     What further ones show to be worse is believed where another boot of each build shows it, too.
 
     Args:
         trials: of each boot, before there is any doubt.
-        turns: the same of trials in which CPUs execute in turn.
+        turns: phases of the trials of each boot in which CPUs execute in turn, before there is any doubt.
     """
 
     def __init__(
@@ -103,13 +103,13 @@ class SeveralCpuSuts:
         self._going_on: list[Future[None]] = []
 
     def begin(self, task: ComparisonTask) -> None:
-        """Have both come up and be set up for a scenario while other things are done; `told` waits for them."""
+        """Have both come up and be set up for a scenario while other things are done; `seen` waits for them."""
         if self._given_up:
             return
-        with contextlib.suppress(PdrGateError):  # it is tried again, and told, when its turn comes
+        with contextlib.suppress(PdrGateError):  # it is tried again, and an error is raised, when its turn comes
             self._begin(task)
 
-    def told(self, task: ComparisonTask) -> SeveralCpusSeen:
+    def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
         """What both builds show; nothing where the testbed has no such SUT."""
         if len(self._dead) >= _ENOUGH:
             return self._dead[-1]
@@ -137,7 +137,7 @@ class SeveralCpuSuts:
             worker.shutdown()
 
     def _begin(self, task: ComparisonTask) -> None:
-        """As `begin`. Raises PdrGateError."""
+        """Begin with both SUTs, after putting back what they had. Raises PdrGateError."""
         self._put_back()
         self._begun = _Begun(task)
         self._go_on(self._begun, SIDES)
@@ -286,12 +286,13 @@ class BootedOnce:
     """Guests of several CPUs for one comparison, which has no others that stay up."""
 
     def begin(self, task: ComparisonTask) -> None:
-        """They come up when they are asked: that the testbed tells what they touch, the pairs say first."""
+        """Do nothing: guests come up when they are asked, for only the pairs show whether the testbed can record what
+        they touch."""
 
-    def told(self, task: ComparisonTask) -> SeveralCpusSeen:
+    def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
         suts = SeveralCpuSuts(task.session, task.builds, trials=_ONCE, turns=LOCKSTEP_TRIALS)
         try:
-            return suts.told(task)
+            return suts.seen(task)
         finally:
             suts.close()
 

@@ -31,7 +31,8 @@ from pdrgate.stats.pooled import Deviation
 from pdrgate.traffic.frame_fields import frame_in_words
 
 FEWEST_LOADS, MOST_LOADS = 2, 6
-"""Loads of each build: where all counts are equal the fewest say so, else it takes as many as tell chance apart."""
+"""Loads of each build: the fewest where all counts are equal, else as many as it takes to exclude chance, up to the
+most."""
 _CONFIDENCE = 0.98
 _NOTHING_BETWEEN = Deviation(0.0, 1.0)
 """Nothing but loads themselves makes loads deviate."""
@@ -39,7 +40,7 @@ _ALIKE = 0.2
 """A share of the tolerance: loads whose counts lie within it are equal."""
 _DIGITS = 9
 _LEAST = 0.1
-"""Instructions per run that a function must change by to be told of."""
+"""Instructions per run that a function must change by to be listed."""
 _NAMED = 5
 """Functions that are kept of a vector."""
 
@@ -66,7 +67,7 @@ class ComparedVectors:
 
     @property
     def known(self) -> bool:
-        """Whether no further load would tell more."""
+        """Whether no further load would change the verdict."""
         count = min(map(len, self.loads.values()))
         if count >= MOST_LOADS:
             return True
@@ -127,7 +128,7 @@ class ComparedVectors:
         return tuple(map(whole, self._paths(side)))
 
     def load_costs(self, side: Side) -> dict[str, tuple[float, ...]]:
-        """What the loads cost, by measurand; without what the kernel does not tell of each."""
+        """Cost of each load by measurand, for measurands that the kernel reported of every load."""
         loads = [load_values(one.load_cost.by_name()) for one in self.loads[side]]
         return {name: tuple(one[name] for one in loads) for name in loads[0] if all(name in one for one in loads)}
 
@@ -214,10 +215,10 @@ class ComparedVectors:
 
     def remarks(self) -> tuple[str, ...]:
         """What could not be run, compared or put back, in sentences."""
-        told = remarks_on_answers([(vector.number, before, after) for vector, before, after in self.answers])
+        remarks = remarks_on_answers([(vector.number, before, after) for vector, before, after in self.answers])
         if unkept := sorted({name for loads in self.loads.values() for one in loads for name in one.unkept}):
-            told.append(f"maps that keep what a run leaves in them: {', '.join(unkept)}")
-        return tuple(told)
+            remarks.append(f"maps that keep what a run leaves in them: {', '.join(unkept)}")
+        return tuple(remarks)
 
     def judgement(self) -> Judgement:
         """The verdict: answers come first, then what they cost, then what loading costs."""
@@ -225,10 +226,10 @@ class ComparedVectors:
         grown = [one for one in loads if one.verdict is Verdict.REGRESSION]
         if not grown or found.verdict is Verdict.ERROR:
             return found
-        told = judged(loads)
+        of_loads = judged(loads)
         if found.verdict is Verdict.REGRESSION:
-            return found.remarked(told.reason)
-        return told.remarked(found.reason)
+            return found.remarked(of_loads.reason)
+        return of_loads.remarked(found.reason)
 
     def _of_runs(self) -> Judgement:
         """The verdict by the runs alone."""
@@ -249,16 +250,18 @@ class ComparedVectors:
         if change is None:
             return Judgement(Verdict.PASS, f"{alike}; what they cost is not judged")
         worse = [one for one in vectors if one.worse]
-        told = Cost.about.told(change, self.functions)
+        sentence = Cost.about.told(change, self.functions)
         if change.verdict is Verdict.REGRESSION:
-            return Judgement(Verdict.REGRESSION, told).remarked(_worst(worse[0]) if worse and len(vectors) > 1 else "")
+            return Judgement(Verdict.REGRESSION, sentence).remarked(
+                _worst(worse[0]) if worse and len(vectors) > 1 else ""
+            )
         if worse:
             more = f"; {len(worse)} of {len(vectors)} vectors cost more" if len(worse) > 1 else ""
             return Judgement(Verdict.REGRESSION, f"{_worst(worse[0], functions=True)}{more}")
         if change.verdict is Verdict.PASS:
             before, after = change.baseline, change.candidate
-            told = f"a packet costs {after:.1f} instructions, baseline {before:.1f} ({100 * change.change:+z.1f} %)"
-        return Judgement(change.verdict, f"{alike}; {told}, tolerance {self.tolerance:.1%}")
+            sentence = f"a packet costs {after:.1f} instructions, baseline {before:.1f} ({100 * change.change:+z.1f} %)"
+        return Judgement(change.verdict, f"{alike}; {sentence}, tolerance {self.tolerance:.1%}")
 
 
 def _worst(one: VectorResult, *, functions: bool = False) -> str:
@@ -266,7 +269,7 @@ def _worst(one: VectorResult, *, functions: bool = False) -> str:
     assert one.cost is not None
     before, after = one.cost
     grown = 100.0 * (one.change or 0.0)
-    told = f"vector {one.number} costs {after:.0f} instructions, baseline {before:.0f} ({grown:+z.1f} %)"
+    sentence = f"vector {one.number} costs {after:.0f} instructions, baseline {before:.0f} ({grown:+z.1f} %)"
     changes = [
         FunctionChange(
             function=each.function, before=each.before, after=each.after, change=each.after - each.before, sure=True
@@ -274,4 +277,4 @@ def _worst(one: VectorResult, *, functions: bool = False) -> str:
         for each in one.functions
     ]
     where = PARTS_OF_COST.within(after - before, changes) if functions else ""
-    return f"{told}, {where}" if where else told
+    return f"{sentence}, {where}" if where else sentence

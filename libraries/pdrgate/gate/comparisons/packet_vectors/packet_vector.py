@@ -26,7 +26,7 @@ class PacketVector:
 
 @dataclass(frozen=True, slots=True)
 class PacketVectors:
-    """A capture."""
+    """Packets of a capture, on which programs are run."""
 
     name: str
     sha256: str

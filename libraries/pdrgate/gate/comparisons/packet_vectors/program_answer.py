@@ -51,7 +51,8 @@ class ProgramAnswer:
 
 
 def answers_differ(baseline: ProgramAnswer, candidate: ProgramAnswer) -> str:
-    """How the candidate's answer is another one, as what it does; empty where it is not, or nobody can tell."""
+    """Difference of the candidate's answer, as what it does; empty where it does not differ, or where that cannot be
+    known."""
     if (baseline.refused and candidate.refused) or baseline.varies:
         return ""
     if candidate.verdict != baseline.verdict:
@@ -76,13 +77,13 @@ def remarks_on_answers(answers: Sequence[tuple[int, ProgramAnswer, ProgramAnswer
     Args:
         answers: by the packets' numbers, the baseline's first.
     """
-    told = []
+    remarks = []
     if refused := [(number, one) for number, one, other in answers if one.refused and other.refused]:
         first = refused[0]
-        told.append(f"{_vectors([number for number, _ in refused])} of both builds: {first[1].verdict}")
+        remarks.append(f"{_vectors([number for number, _ in refused])} of both builds: {first[1].verdict}")
     if varying := [number for number, one, _ in answers if one.varies]:
-        told.append(f"{_vectors(varying)}: the baseline does not always return the same; not compared")
-    return told
+        remarks.append(f"{_vectors(varying)}: the baseline does not always return the same; not compared")
+    return remarks
 
 
 def _does(answer: ProgramAnswer) -> str:

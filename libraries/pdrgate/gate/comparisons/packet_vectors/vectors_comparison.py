@@ -95,7 +95,7 @@ class VectorsComparison:
         testbed = session.standing()
         path = data_path(
             self.scenario.beneath.data_path, None, changes=None if testbed.disposable else session.changes,
-            set_up=self.scenario.beneath.set_up, stays=True, told=session.observer.said,
+            set_up=self.scenario.beneath.set_up, stays=True, report=session.observer.said,
         )  # fmt: skip
         try:
             self._set_up(testbed, path)

@@ -27,6 +27,6 @@ class Build:
     planted: Planted | None = None
     """What slows its boots down, see `pdrgate.gate.comparisons.spike_in`."""
     counted: Callable[[Journal], Testbed] | None = None
-    """The same for scenarios that are counted and not timed; None: it is `start` for these, too."""
+    """Starts a testbed for scenarios that are counted and not timed; None: `start` does that, too."""
     identity: str = ""
-    """The digest of its content; empty where nobody tells: then no try of it is known again."""
+    """Digest of the build's content; empty where it is unknown: then no try of it is known again."""

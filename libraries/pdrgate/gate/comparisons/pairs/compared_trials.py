@@ -41,7 +41,10 @@ class ComparedBy:
     also_told: tuple[Description, ...] = ()
     """What is reported of each build, where any of its boots has it."""
     pairs_deviate: Mapping[str, Deviation] = field(default_factory=dict)
-    """By measurand, what the log ratios of pairs deviate by on any machine; of others only the pairs tell."""
+    """Deviation of the log ratios of pairs on any machine, by measurand.
+
+    That of other measurands is estimated from the pairs.
+    """
     curves: bool = False
     """Whether each build's load-loss curve is judged."""
     replacements: bool = False
@@ -66,7 +69,7 @@ class SeesSeveralCpus(Protocol):
     def begin(self, task: ComparisonTask) -> None:
         """Have them come up and be set up while other things are done."""
 
-    def told(self, task: ComparisonTask) -> SeveralCpusSeen:
+    def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
         """What both builds show; nothing where the testbed has no such guest."""
 
 
@@ -171,11 +174,11 @@ class ComparedTrials:
 
     @property
     def _window(self) -> int:
-        """That of a closed loop, bytes; 0 where a generator offers a load."""
+        """Window of a closed loop, bytes; 0 where a generator offers a load."""
         streams = self._task.scenario.streams
         return streams.window * _KIB if streams is not None else 0
 
     @property
     def _loss_ratio(self) -> float:
-        """The PDR's."""
+        """Loss ratio of the PDR's goal."""
         return goals_of(self._task.session.profile, self._task.scenario)[-1].loss_ratio

@@ -23,7 +23,7 @@ class ComparisonTask:
     test: str = ""
     """The Robot test that asks."""
     longname: str = ""
-    """What tells the test from all others of the run; empty where no test asks."""
+    """Name of the test that no other test of the run has; empty where no test asks."""
 
     @property
     def labels(self) -> dict[Side, str]:
@@ -32,7 +32,7 @@ class ComparisonTask:
 
     @property
     def identities(self) -> dict[Side, str]:
-        """The digests of the builds' content; empty where nobody tells."""
+        """The digests of the builds' content; empty where they are unknown."""
         return {side: self.builds[side].identity for side in SIDES}
 
     @property

@@ -1,4 +1,4 @@
-"""Boots that failed: how one is told, and when they are a verdict."""
+"""Boots that failed: the words for one, and when they are a verdict."""
 
 from __future__ import annotations
 

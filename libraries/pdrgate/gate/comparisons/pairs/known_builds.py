@@ -10,7 +10,7 @@ from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.cost_counting import cost_tolerance_of
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.gate.verdicts.disturbance import remedy
-from pdrgate.measurands.counted.program_run import ANSWER
+from pdrgate.measurands.counted.program_run import PROGRAM_ANSWER
 from pdrgate.replication.replicates import SutFacts
 from pdrgate.results.model import Side, SideResult
 from pdrgate.results.verdict import Judgement
@@ -25,9 +25,9 @@ class KnownBuilds:
 
     def __init__(self, builds: Mapping[Side, Build], known: Callable[[Mapping[str, str]], None]) -> None:
         self.loads: tuple[float, ...] = ()
-        """Of the grid, once it is known; of a closed loop there is none."""
+        """Loads of the grid, packets/s; empty until they are known, and in a closed loop."""
         self.latency_loads: tuple[float, ...] = ()
-        """Those at which latency is told, once they are known."""
+        """Loads at which latency is measured, packets/s; empty until they are known."""
         self.sides: dict[Side, SideResult] = {
             side: SideResult(side=side, build=build.label, digest=build.identity) for side, build in builds.items()
         }
@@ -41,7 +41,7 @@ class KnownBuilds:
         self.frames: Mapping[Side, FramesSeen] = {}
         """What was seen of each build's, over all its boots; nothing of a closed loop."""
         self.facts = SutFacts()
-        """What the last boot told of the SUT that both builds are."""
+        """What the last boot showed of the SUT that both builds run on."""
         self._known = known
 
     @property
@@ -58,7 +58,10 @@ class KnownBuilds:
         self.sides.update(sides)
 
     def came_up(self, side: Side, sut: PreparedSut) -> None:
-        """Take what a boot tells of itself once it is prepared. Raises what ends the comparison."""
+        """Record the facts, environment and fingerprint of a boot once it is prepared.
+
+        Raises what ends the comparison.
+        """
         testbed = sut.testbed
         self.facts = SutFacts(
             carried=sut.carried, uncounted=sut.uncounted, follows_calls=sut.follows_calls, sees_memory=sut.sees_memory,
@@ -69,8 +72,8 @@ class KnownBuilds:
             self._known(sut.fingerprint)
         known = self.sides[side]
         # A program answers alike on each boot, so the first one asks it.
-        told = sut.answer or known.findings.environment.get(ANSWER, "")
-        answer = {ANSWER: told} if told else {}
+        told = sut.answer or known.findings.environment.get(PROGRAM_ANSWER, "")
+        answer = {PROGRAM_ANSWER: told} if told else {}
         self.sides[side] = known.but(
             replace(known.findings, environment=sut.environment.to_dict() | answer, fingerprint=sut.fingerprint)
         )

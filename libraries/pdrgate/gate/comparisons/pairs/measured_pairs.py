@@ -19,13 +19,13 @@ class MeasuredPairs:
 
     def __init__(self) -> None:
         self.boots: list[BootResult] = []
-        """Those that failed included."""
+        """All boots, the failed ones included."""
         self.trials: list[Trial] = []
-        """Those of all whole pairs, without what searched."""
+        """Trials of all whole pairs, without those of searches."""
         self.now: list[Trial] = []
-        """Those of the pair that is being measured, repeats of disturbed ones included."""
+        """Trials of the pair that is being measured, repeats of disturbed ones included."""
         self.all: list[Trial] = []
-        """Those of all pairs, repeats of disturbed ones included."""
+        """Trials of all pairs, repeats of disturbed ones included."""
         self.count = 0
         """How many trials there were."""
 
@@ -34,7 +34,7 @@ class MeasuredPairs:
         """How many pairs are whole."""
         return len(self._whole) // 2
 
-    def told(self, one: Trial) -> None:
+    def take(self, one: Trial) -> None:
         """Take one trial of the pair that is being measured."""
         self.count += 1
         self.now.append(one)
@@ -59,11 +59,11 @@ class MeasuredPairs:
         return _without_searches(self.all)
 
     def values(self, measurand: str, side: Side) -> tuple[float, ...]:
-        """A measurand of each boot of a build that tells it, in the order of the pairs."""
+        """Value of a measurand in each boot of a build that has one, in the order of the pairs."""
         return tuple(boot.values[measurand] for boot in self._whole if boot.side == side and measurand in boot.values)
 
     def values_or_none(self, measurand: str, side: Side) -> tuple[float, ...]:
-        """The same of each boot of a build, 0 where it is none."""
+        """Value of a measurand in each boot of a build, 0 in one that has none, in the order of the pairs."""
         return tuple(boot.values.get(measurand, 0.0) for boot in self._whole if boot.side == side)
 
     def paired(self, measurand: str) -> Pairs:

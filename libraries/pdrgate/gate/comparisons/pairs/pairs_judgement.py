@@ -74,6 +74,8 @@ class PairsContext:
     spike_in: SpikeInResult | None = None
     """Whether the comparison could have failed, where that was tried."""
     differing_configs_allowed: bool = False
+    programs: Sequence[str] = ()
+    """What ran of two eBPF programs, and what became of packets, in clauses."""
 
     @property
     def seen(self) -> tuple[BuildSeen, BuildSeen]:
@@ -110,11 +112,11 @@ class PairsContext:
         if self.interference and verdict is not Verdict.PASS:
             remarks.append(f"meanwhile {self.interference}")
         remarks.append(self.shape.remark if self.shape is not None else "")
-        return [*remarks, self.places(verdict)]
+        return [*self.programs, *remarks, self.places(verdict)]
 
 
 def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgement, ComparisonResult | None]:
-    """The verdict, and the change: one that was measured is told in any case."""
+    """The verdict, and the change, which is reported also where the verdict does not rest on it."""
     earlier, standing = samples.earlier, samples.standing(ended=True)
     if not standing.changes:
         few = f"{samples.pairs} pair{'s' * (samples.pairs != 1)} of boots; a comparison needs two"

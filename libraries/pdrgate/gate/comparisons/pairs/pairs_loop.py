@@ -38,7 +38,7 @@ class PairsLoop:
         boots: Callable[[Callable[[Trial, bool], None], Callable[[Mapping[str, str]], None]], BuildsBoots],
     ) -> None:
         session = task.session
-        self.replication = boots(self._told, self._begin_on)
+        self.replication = boots(self._on_trial, self._begin_on)
         self.found = MeasuredPairs()
         self.tries = Tries(
             session.experience, f"{session.record.run} {task.longname}".rstrip(), afresh=session.options.afresh,
@@ -47,10 +47,13 @@ class PairsLoop:
         self._task = task
         self._compared = compared
         self._clock = PairsClock(task.plan)
-        self._telling = threading.Lock()
-        """Held by who tells of a trial: several SUTs may be measured at once."""
+        self._reporting = threading.Lock()
+        """Held while a trial is reported: several SUTs may be measured at once."""
         self._outlooks: dict[tuple[int, int], tuple[int, int]] = {}
-        """By boots and earlier pairs: every trial asks, and only a boot changes it."""
+        """Outlook of the comparison by numbers of boots and earlier pairs.
+
+        Every trial asks for it, and only a boot changes it.
+        """
 
     def run(self) -> None:
         """Measure pairs until the rule has its answer, or none can be had."""
@@ -95,7 +98,7 @@ class PairsLoop:
         self._store(found)
         self._find_tries()
         if whole:
-            self._tell()
+            self._report_pair()
 
     # --- Where it stands ---
 
@@ -155,32 +158,32 @@ class PairsLoop:
     def _in_time(self, pair: int) -> bool:
         return self._clock.in_time(pair, self.found.pairs, self.replication.facts.steady)
 
-    # --- What it tells and keeps ---
+    # --- What it reports and keeps ---
 
     def _begin_on(self, fingerprint: Mapping[str, str]) -> None:
         asked = self.accepts()
         tolerances = {one.name: one.tolerance.accepted(asked) for one in self._compared.by.compared}
         tell_resolvable(self._task, fingerprint, tolerances)
 
-    def _told(self, one: Trial, replayed: bool) -> None:
-        with self._telling:
-            self.found.told(one)
+    def _on_trial(self, one: Trial, replayed: bool) -> None:
+        with self._reporting:
+            self.found.take(one)
             self._compared.progress(one, self.found.now, self.found.count, self.left, replayed=replayed)
 
-    def _tell(self) -> None:
-        """Tell the observer where the comparison stands after a pair."""
+    def _report_pair(self) -> None:
+        """Report to the observer where the comparison stands after a pair."""
         so_far = {
             one.measurand: f"; all pairs {change_in_words(one.change, one.lower, one.upper)}"
             for one in self.samples().standing().changes
         }
-        told = []
+        values = []
         for one in self.compared:
             baseline, candidate = (self.found.values(one.name, side)[-1] for side in SIDES)
             ours, theirs = shown_value(candidate, one.unit), shown_value(baseline, one.unit)
             change = f", {candidate / baseline - 1:+z.1%}" if baseline else ""
-            told.append(f"{one.name} {ours} against {theirs}{change}{so_far.get(one.name, '')}")
+            values.append(f"{one.name} {ours} against {theirs}{change}{so_far.get(one.name, '')}")
         pair = f"pair {self.found.pairs} of at most {self._task.plan.pairs}"
-        self._task.session.observer.said(f"{pair}: {' | '.join(told)}")
+        self._task.session.observer.said(f"{pair}: {' | '.join(values)}")
 
     def _find_tries(self) -> None:
         self.tries.find(

@@ -10,20 +10,20 @@ from pdrgate.record.trial import Trial, by_boot
 from pdrgate.results.model import BootResult, Side, SideResult
 from pdrgate.results.verdict import Verdict
 
-_TELLING = frozenset({
+_INFORMATIVE = frozenset({
     Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.ASSERTION_FAILED
 })  # fmt: skip
-"""What a comparison ends with that tells how boots of its testbed deviate."""
+"""Verdicts after which a comparison's pairs count as observations of how boots of its testbed deviate."""
 
 
 def tell_resolvable(task: ComparisonTask, fingerprint: Mapping[str, str], tolerances: Mapping[str, float]) -> None:
-    """Say what can be told apart on the testbed that it is; refuse to look for less.
+    """Report the tolerance that the testbed resolves, and refuse a smaller one.
 
     Args:
         tolerances: by measurand.
 
     Raises:
-        UsageError: a tolerance is below what the testbed's noise lets so many pairs tell.
+        UsageError: a tolerance is below what so many pairs resolve at the testbed's noise.
     """
     session = task.session
     floor = noise_floor(session.experience, fingerprint, session.observer)
@@ -34,18 +34,21 @@ def tell_resolvable(task: ComparisonTask, fingerprint: Mapping[str, str], tolera
 
 
 def tells_of_noise(task: ComparisonTask, verdict: Verdict) -> bool:
-    """Whether a comparison that ended in this tells how boots of its testbed deviate.
+    """Whether a comparison that ended in this verdict shows how boots of its testbed deviate.
 
-    One that was disturbed does not, and a build that flips tells of itself, unless it is the same on both sides.
+    One that was disturbed does not. A build that flips shows its own scatter, unless it is the same on both sides.
     """
     one_build = len(set(task.labels.values())) == 1
-    return verdict in _TELLING or (verdict is Verdict.UNSTABLE and one_build)
+    return verdict in _INFORMATIVE or (verdict is Verdict.UNSTABLE and one_build)
 
 
 def remember_boots(
     task: ComparisonTask, boots: Sequence[BootResult], sides: Mapping[Side, SideResult], trials: Sequence[Trial]
 ) -> None:
-    """Leave what ratios deviate by: it does not depend on a true change, so that each comparison tells of it."""
+    """Keep the values of all whole pairs as an observation of the testbed's noise.
+
+    What their ratios deviate by does not depend on a true change, so each comparison is one.
+    """
     whole = sorted((boot for boot in boots if not boot.failure), key=lambda boot: (boot.pair, boot.side))
     curves = by_boot(trials)
     seen = [

@@ -10,10 +10,10 @@ from pdrgate.gate.run.progress import Estimate
 
 DEFAULT_BUDGET = 540.0
 STEADY_BUDGET = 100.0
-"""Seconds of a comparison where the speed is constant: what fourteen pairs of 7 s do not tell there, forty hardly
-do."""
+"""Seconds of a comparison where the speed is constant: what fourteen pairs of 7 s do not decide there, forty hardly do.
+"""
 _FEWEST_IN_ANY_TIME = 2
-"""Pairs that are measured, whatever time they take: of one nothing can be told."""
+"""Pairs that are measured, whatever time they take: one pair has no deviation."""
 _FEWEST_CONCLUSIVE = 6
 """Pairs that a budget which nobody named allows in any case, however long boots take."""
 
@@ -41,7 +41,8 @@ class Plan:
 class PairsClock:
     """The time of one comparison, and what its plan allows.
 
-    Its methods are told how many pairs are measured by then, and whether the boots' speed is constant (``steady``).
+    Its methods take the number of pairs that are measured by then, and whether the boots' speed is constant
+    (``steady``).
     """
 
     def __init__(self, plan: Plan) -> None:

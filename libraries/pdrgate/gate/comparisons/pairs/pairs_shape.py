@@ -91,10 +91,10 @@ class PairsShape:
 
 @dataclass(frozen=True, slots=True)
 class BuildsCurves:
-    """The load-loss curves of two builds, which a PDR is told by."""
+    """Load-loss curves of two builds, with the loss ratio at which their PDR lies."""
 
     loss_ratio: float
-    """The PDR's."""
+    """Loss ratio of the PDR's goal."""
     scenario: str
     """What a reason calls the curves by."""
 
@@ -128,8 +128,8 @@ def shape_of(
         trials: of all whole pairs, by side; None where transfers were measured.
         curves: what is asked of the trials' load-loss curves; None where no PDR was measured. One needs the PDR's
             samples.
-        earlier: the samples of earlier tries. Ratios are one series over all tries; the levels of boots are told by
-            each try for itself, for the machine may have another speed in each.
+        earlier: the samples of earlier tries. Ratios are one series over all tries. The levels of boots are judged in
+            each try by itself, for the machine may have another speed in each.
         contradictions: of earlier tries that do not count.
     """
     tries = (*earlier, samples)
@@ -155,10 +155,10 @@ def _over_boots(
     levels: list[CheckResult] = []
     slow: list[SlowBoots] = []
     for name, unit in ((one.name, one.unit) for one in measurands if one.essential):
-        told = [_without_order(one[name]) for one in tries]
-        both = [_ratios(one) for one in told]
+        without_order = [_without_order(one[name]) for one in tries]
+        both = [_ratios(one) for one in without_order]
         ratios += steady(f"candidate's {name} relative to the baseline's", tuple(chain.from_iterable(both)))
-        for one, own in zip(told, both, strict=True):
+        for one, own in zip(without_order, both, strict=True):
             checks, few = _levels(name, one, own, unit)
             levels += checks
             slow += [few] if few is not None and not few.testbeds else []
@@ -181,8 +181,8 @@ def _levels(
 ) -> tuple[list[CheckResult], SlowBoots | None]:
     """Whether the boots of each build have one level; none where the machine moves both builds alike.
 
-    A minority of slow boots is told in its place: of both builds alike it is the testbed's, and what it does to the
-    change is in the interval.
+    A minority of slow boots is returned in place of the checks. Slow boots of both builds alike are the testbed's, and
+    what they do to the change is in the interval.
     """
     if all(_relative_deviation(values) > _ALIKE * _relative_deviation(both) for values in own.values()):
         return [], None

@@ -56,14 +56,14 @@ def resumed_pairs(
         {side: build.label for side, build in builds.items()}, {side: build.identity for side, build in builds.items()}
     )
     for step in steps:
-        # The builds' names need not tell.
+        # The builds' names need not show a difference.
         told = fingerprint_differences(_in_words(step.builds, step.identities), ours)
         if told:
             raise DataError(
                 f"cannot resume {folder}: its pairs of {scenario} were measured otherwise ({'; '.join(told)}); start a "
                 "new run"
             )
-    # A boot that stays up answers several tests; what its kernel does by itself it tells the first of them for all.
+    # A boot that stays up answers several tests. Its idle trial belongs to the first of them, and counts for all.
     ours_of_all = [one for one in known if one.belonging.test == test or one.occasion.phase == Phase.IDLE]
     measured, boots = by_boot(ours_of_all), [boot for step in steps if not step.failed for boot in step.boots]
     for boot in boots:
@@ -76,7 +76,7 @@ def resumed_pairs(
 
 
 def _in_words(labels: Mapping[str, str], identities: Mapping[str, str]) -> dict[str, str]:
-    """Builds by side, told apart by what they are."""
+    """Builds by side, in words that hold their name and their content."""
     return {
         side: f"{label} with content {identities.get(side, '')[:12] or 'unknown'}" for side, label in labels.items()
     }

@@ -18,4 +18,4 @@ class SeveralCpusSeen:
     unmeasured: tuple[str, ...] = ()
     """What was to be measured and was not, each with why, in a sentence."""
     crash: Judgement | None = None
-    """That the candidate's guests died, each time, and the baseline's did not."""
+    """CRASH of the candidate, where its guests died each time, and the baseline's did not; else None."""

@@ -62,7 +62,7 @@ class Earlier:
         return Earlier(contradictions=found) if found else self
 
     def in_words(self) -> str:
-        """A sentence that tells the earlier tries; empty where this is the first one."""
+        """A sentence on the earlier tries; empty where this is the first one."""
         if self.contradictions:
             which = ", ".join(map(str, self.contradictions))
             return f"the pairs of earlier tries of these two builds contradict these and do not count ({which})"
@@ -80,7 +80,7 @@ class Tries:
 
     Args:
         experience: keeps all of them; None: tries are not kept.
-        run: what tells this try from all others.
+        run: name of this try that no other try has.
         afresh: whether earlier ones are forgotten.
         resumed: whether it goes on with a run that may have left a try, which is this one.
     """
@@ -101,7 +101,7 @@ class Tries:
         """Look up the earlier ones, the first time that it is known what is compared, and say what counts.
 
         Args:
-            builds: by side, the digest of the build's content; empty where nobody tells.
+            builds: by side, the digest of the build's content; empty where it is unknown.
             fingerprints: by side; empty where it is not known yet.
         """
         known = (*builds.values(), *fingerprints.values())

@@ -1,4 +1,4 @@
-"""Allure's results of a run, told by the stored result: allure-robotframework wrote them while the run went on."""
+"""Allure's results of a run, completed from the stored result. allure-robotframework wrote them during the run."""
 
 from pdrgate.reports.ci.allure.folder import tell_allure
 

@@ -44,7 +44,7 @@ def _samples(build: BuildFigures) -> Iterator[str]:
 
 
 def _unit(one: MeasurandResult) -> str:
-    """A unit of the measurand's own, for benchstat tells measurands apart by nothing else: ``pdr-packets/s``."""
+    """A unit of the measurand's own, for benchstat distinguishes measurands by their unit alone: ``pdr-packets/s``."""
     return f"{slug(one.name)}-{re.sub(r'[^!-~]+', '_', unit(one))}".rstrip("-")
 
 
