@@ -16,7 +16,7 @@ from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import BpfBuild, bpf_build
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.builds.named_build import named_build
+from pdrgate.builds.named_build import check_one_architecture, named_build
 from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
@@ -229,6 +229,7 @@ class BuildKeywords:
         names = tuple(dict.fromkeys(sources))  # the same on both sides is looked for once
         with ThreadPoolExecutor(len(names)) as searches:  # apt takes its time, and so does a download
             known = dict(zip(names, searches.map(found, names), strict=True))
+        check_one_architecture(one for one in known.values() if isinstance(one, KernelBuild))
         builds = {side: build(side, known[name]) for side, name in zip(SIDES, sources, strict=True)}
         session.leave()
         seconds = None if budget is None else float(budget)
