@@ -130,8 +130,9 @@ def main() -> None:
     assert cost is not None
     sound = [one for own in trials for one in own if one.occasion.phase == Phase.SATURATION and one.sound]
     rates = [one.forwarding_rate for one in sound]
+    version = qemu_version(build.architecture)
     print(
-        f"QEMU {qemu_version()}, {build.release}: booted in {statistics.median(boots):.1f} s; unheld {fast / 1e6:.0f} "
+        f"QEMU {version}, {build.release}: booted in {statistics.median(boots):.1f} s; unheld {fast / 1e6:.0f} "
         f"MIPS, without the plugin {bare / 1e6:.0f}; held {statistics.median(rates) / 1e3:.2f} kpps, CV "
         f"{statistics.stdev(rates) / statistics.mean(rates):.2%} of {len(rates)} trials; {cost.instructions:.1f} "
         f"instructions/packet, boots {', '.join(f'{one.instructions:.1f}' for one in each(trials))}; "
@@ -151,7 +152,8 @@ def told(file: Path, build: KernelBuild, cost: CostResult) -> None:
     """Keep the functions, and print where they differ from those of the first QEMU that had this kernel."""
     functions = {one.name: one.instructions for one in cost.functions}
     with file.open("a") as out:
-        out.write(json.dumps({"qemu": qemu_version(), "kernel": build.version, "functions": functions}) + "\n")
+        version = qemu_version(build.architecture)
+        out.write(json.dumps({"qemu": version, "kernel": build.version, "functions": functions}) + "\n")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     first = next(line for line in lines if line["kernel"] == build.version)
     changes = {

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "memory/x86_traits.h"
+#include "x86_traits.h"
 
 enum { FLOWS = 1 << 7, JUMPS = 1 << 8, KINDS = 9 };
 static const char *const kind_name[KINDS] = {
@@ -119,9 +119,11 @@ static unsigned decoded_as(csh decoder, const cs_insn *insn)
 static unsigned taken_for(const cs_insn *insn)
 {
 	struct x86_parts parts;
+	struct code_state state = { 0 };
 	if (!x86_parts_of(insn->bytes, insn->size, &parts))
 		return 0;
-	return traits_of(insn->bytes, insn->size) | (x86_calls(&parts) ? FLOWS : 0) | (x86_jumps_directly(&parts) ? JUMPS : 0);
+	return traits_of(insn->bytes, insn->size, &state) | (x86_calls(&parts) ? FLOWS : 0) |
+	       (x86_jumps_directly(&parts) ? JUMPS : 0);
 }
 
 int main(int argc, char **argv)

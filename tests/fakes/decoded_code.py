@@ -11,7 +11,8 @@ from pathlib import Path
 
 import capstone
 
-from pdrgate.guests.metering.plugin import VCPU_METER
+from pdrgate.builds.architecture import X86_64
+from pdrgate.guests.metering.plugin import guest_code
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _CAPSTONE = Path(capstone.__file__).parent
@@ -39,7 +40,7 @@ def decoded_code(code: bytes, address: int, functions: Sequence[int], folder: Pa
     """
     program, lengths = folder / "decoded_code", folder / "functions"
     if not program.exists():
-        options = ("-O2", "-Wall", "-Werror", f"-I{_CAPSTONE / 'include'}", f"-I{VCPU_METER.main.parent}")
+        options = ("-O2", "-Wall", "-Werror", f"-I{_CAPSTONE / 'include'}", *guest_code(X86_64))
         subprocess.run(("gcc", *options, _SOURCE, _LIBRARY, "-o", program), check=True)
     bounds = sorted({address, address + len(code), *functions})
     lengths.write_text("".join(f"{end - begin}\n" for begin, end in pairwise(bounds)))

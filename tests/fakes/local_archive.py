@@ -20,17 +20,20 @@ class LocalArchive:
         """What a source of apt's names."""
         return f"file:{self.folder}"
 
-    def publish(self, suite: str, *packages: Path, gone: tuple[str, ...] = ()) -> None:
+    def publish(
+        self, suite: str, *packages: Path, gone: tuple[str, ...] = (), architecture: str = "amd64"
+    ) -> None:  # fmt: skip
         """Make the suite hold these packages, without those whose names are gone."""
         indexed = [self._indexed(package) for package in packages]
         index = "\n".join(text for text in indexed if re.match(r"Package: (\S+)", text)[1] not in gone).encode()  # type: ignore[index]
         place = self.folder / "dists" / suite
-        (place / "main/binary-amd64").mkdir(parents=True, exist_ok=True)
-        (place / "main/binary-amd64/Packages").write_bytes(index)
+        (place / f"main/binary-{architecture}").mkdir(parents=True, exist_ok=True)
+        (place / f"main/binary-{architecture}/Packages").write_bytes(index)
         digest = hashlib.sha256(index).hexdigest()
         release = (
-            f"Origin: Made\nSuite: {suite}\nCodename: {suite}\nArchitectures: amd64\nComponents: main\n"
-            f"Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {digest} {len(index)} main/binary-amd64/Packages\n"
+            f"Origin: Made\nSuite: {suite}\nCodename: {suite}\nArchitectures: {architecture}\nComponents: main\n"
+            "Date: Thu, 01 Jan 2026 00:00:00 UTC\n"
+            f"SHA256:\n {digest} {len(index)} main/binary-{architecture}/Packages\n"
         )
         (place / "Release").write_text(release)
         if self._key_home is not None:

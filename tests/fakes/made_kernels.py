@@ -42,9 +42,27 @@ def image_around(kernel, size, release=RELEASE):
     sectors = -(-len(head) // 512)
     head[0x1F1] = sectors - 1
     struct.pack_into("<H", head, 0x206, 0x20F)
+    struct.pack_into("<H", head, 0x236, 1)
     packed = kernel + struct.pack("<I", size)
     struct.pack_into("<II", head, 0x248, 0, len(packed))
     return bytes(head).ljust(512 * sectors, b"\0") + packed
+
+
+def flat_image(release=RELEASE, version=VERSION, flags=0xA, more=b""):
+    """An Image of arm64."""
+    banner = f"Linux version {release} (builder@host) (gcc) {version}\n\0".encode()
+    head = bytearray(b"MZ".ljust(64, b"\0"))
+    struct.pack_into("<QQ", head, 0x10, 0x1000, flags)
+    head[0x38:0x3C] = b"ARMd"
+    return bytes(head) + more + banner
+
+
+def zboot_image(kernel, pack, method):
+    """An EFI program that unpacks an Image of arm64, packed by zstd or gzip."""
+    packed = pack(kernel)
+    payload = packed if method == b"gzip" else packed + struct.pack("<I", len(kernel))
+    head = b"MZ\0\0zimg" + struct.pack("<II", 64, len(payload)) + bytes(8) + method
+    return head.ljust(64, b"\0") + payload + bytes(100)
 
 
 def module(name, depends="", release=RELEASE, alias=()):
@@ -95,11 +113,12 @@ def tree(folder, modern=True):
     return folder
 
 
-def deb(folder, name, files, fields=""):
+def deb(folder, name, files, fields="", architecture="amd64"):
     root = folder / f"root-{name}"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
-        f"Package: {name}\nVersion: 1.2-3\nArchitecture: amd64\nMaintainer: a <a@b.c>\nDescription: x\n{fields}"
+        f"Package: {name}\nVersion: 1.2-3\nArchitecture: {architecture}\nMaintainer: a <a@b.c>\nDescription: x\n"
+        + fields
     )
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -10,15 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from pdrgate.guests.metering.plugin import MEMORY_TRIAL
+from pdrgate.builds.architecture import X86_64, Architecture
+from pdrgate.guests.metering.plugin import guest_code
 
 _SOURCE = """
-#include "x86_traits.h"
+#include GUEST_TRAITS
 
 void traits_of_each(const uint8_t *code, const uint8_t *size, uint16_t *traits, uint64_t instructions)
 {
+    struct code_state state = { 0 };
     for (uint64_t number = 0; number < instructions; code += size[number++])
-        traits[number] = traits_of(code, size[number]);
+        traits[number] = traits_of(code, size[number], &state);
 }
 """
 
@@ -35,11 +37,11 @@ class Trait(IntFlag):
     STORES_ELSEWHERE = 64
 
 
-def compiled_traits(folder: Path) -> Callable[[Sequence[bytes]], list[Trait]]:
-    """A function from instructions to their traits, compiled in a folder of the test's own."""
+def compiled_traits(folder: Path, architecture: Architecture = X86_64) -> Callable[[Sequence[bytes]], list[Trait]]:
+    """A function from the instructions of a block to their traits, compiled in a folder of the test's own."""
     source, made = folder / "traits.c", folder / "traits.so"
     source.write_text(_SOURCE)
-    options = ("-O2", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{MEMORY_TRIAL.main.parent}")
+    options = ("-O2", "-Wall", "-Werror", "-shared", "-fPIC", *guest_code(architecture))
     subprocess.run(("gcc", *options, source, "-o", made), check=True)
     traits_of_each = ctypes.CDLL(str(made)).traits_of_each
     traits_of_each.restype = None

@@ -5,6 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from pdrgate.builds.architecture import X86_64
+from pdrgate.guests.metering.plugin import guest_code
+
 QEMU_STUBS = """
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*told)(plugin_id, struct qemu_plugin_tb *)) {}
 void qemu_plugin_register_vcpu_idle_cb(plugin_id id, void (*told)(plugin_id, unsigned)) {}
@@ -33,6 +36,6 @@ def said_by(driver: str, sources: Path, folder: Path) -> str:
     """What a driver prints that includes a plugin's sources, compiled and run in a folder."""
     source, program = folder / "driver.c", folder / "driver"
     source.write_text(driver)
-    options = ("-O1", "-Werror=implicit", "-pthread", "-DPLUGIN_API=1", f"-I{sources}")
+    options = ("-O1", "-Werror=implicit", "-pthread", "-DPLUGIN_API=1", f"-I{sources}", *guest_code(X86_64))
     subprocess.run(("gcc", *options, source, "-o", program), check=True)
     return subprocess.run((program,), capture_output=True, text=True, check=True).stdout

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from matrix_kernels import MATRIX, matrix_build
 
+from pdrgate.builds.architecture import ARCHITECTURES, X86_64
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
-from pdrgate.guests.emulator.qemu import QEMU
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
@@ -26,6 +26,7 @@ from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
 LOCK_WAIT = 600.0
+QEMUS = tuple(one.qemu.encode() for one in ARCHITECTURES)
 CLOUD = "linux-image-cloud-amd64"
 PLAIN = "linux-image-amd64"
 RT = "linux-image-rt-amd64"
@@ -47,7 +48,7 @@ def our_leftovers() -> dict[str, list[str]]:
         except OSError:
             continue
         orphan = parent not in parents or parent == 1
-        if words[0].endswith(QEMU.encode()) and b"pdrgate,debug-threads=on" in words and (pid in ours or orphan):
+        if words[0].endswith(QEMUS) and b"pdrgate,debug-threads=on" in words and (pid in ours or orphan):
             guests.append(str(pid))
     namespaces = []
     for path in Path("/run/netns").glob("*"):
@@ -87,7 +88,7 @@ def capable() -> None:
     """This machine can run guests; the test is skipped where it cannot."""
     if os.geteuid() != 0:
         pytest.skip("guests with TAPs take root: run with sudo")
-    for tool in (QEMU, "busybox", "ethtool", "setpriv"):
+    for tool in (X86_64.qemu, "busybox", "ethtool", "setpriv"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     name = f"t-guest-{os.getpid()}"  # of our own: another process of the tests asks the same

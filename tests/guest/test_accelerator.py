@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.emulator import accelerator
 from pdrgate.guests.emulator.accelerator import AcceleratorChoice, KvmRecord, choose_accelerator
-from pdrgate.guests.emulator.qemu import QEMU
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.values.errors import TestbedError
 
+QEMU = X86_64.qemu
 pytestmark = pytest.mark.guest
 
 WRAPPER = """\
@@ -137,7 +138,7 @@ fi
 )  # fmt: skip
 def test_kvm_that_is_no_faster_is_not_taken(fake, behaviour, why):
     fake.behave(behaviour)
-    choice = choose_accelerator("auto")
+    choice = choose_accelerator(X86_64, "auto")
     assert choice.name == "tcg"
     assert re.fullmatch(why, choice.why)
     # Where it only took longer it is asked twice: somebody else may have had the CPU.
@@ -145,24 +146,24 @@ def test_kvm_that_is_no_faster_is_not_taken(fake, behaviour, why):
     assert fake.started == probes
     # Asked for by name, it is an error and never emulation.
     with pytest.raises(TestbedError, match=rf"^no guest can run by KVM here: {why}; use accelerator: auto or tcg"):
-        choose_accelerator("kvm")
+        choose_accelerator(X86_64, "kvm")
     assert fake.started == probes  # once per process
 
 
 def test_kvm_that_is_faster_is_taken(fake):
     fake.behave(PROBE_AT_ONCE)
-    choice = choose_accelerator("auto")
+    choice = choose_accelerator(X86_64, "auto")
     assert choice.name == "kvm"
     assert choice.why.startswith("a probe took ")
     assert choice.why.endswith(" s by emulation")
     assert choice.patience is not None and choice.patience >= 10.0
-    assert choose_accelerator("kvm") == AcceleratorChoice("kvm", "asked for")
-    assert choose_accelerator("tcg") == AcceleratorChoice("tcg", "asked for")
+    assert choose_accelerator(X86_64, "kvm") == AcceleratorChoice("kvm", "asked for")
+    assert choose_accelerator(X86_64, "tcg") == AcceleratorChoice("tcg", "asked for")
 
 
 def test_kvm_is_taken_where_emulation_fails(fake):
     fake.behave("if $probe && ! $kvm; then echo no TCG here >&2; exit 1; fi" + PROBE_AT_ONCE)
-    choice = choose_accelerator("auto")
+    choice = choose_accelerator(X86_64, "auto")
     assert (choice.name, choice.patience) == ("kvm", None)
     assert "ended QEMU with exit code 1 (no TCG here) by emulation" in choice.why
 
@@ -170,19 +171,19 @@ def test_kvm_is_taken_where_emulation_fails(fake):
 def test_kvm_that_is_not_there_or_may_not_be_opened(fake, monkeypatch):
     fake.behave(PROBE_AT_ONCE)
     monkeypatch.setattr(accelerator, "DEVICE", "/dev/nonesuch")
-    assert choose_accelerator("auto").why == "there is no /dev/nonesuch"
+    assert choose_accelerator(X86_64, "auto").why == "there is no /dev/nonesuch"
     monkeypatch.setattr(accelerator, "DEVICE", "/dev/null")
     may = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != "/dev/null" and may(path, mode))
-    assert choose_accelerator("auto").why == "/dev/null may not be opened by this user"
+    assert choose_accelerator(X86_64, "auto").why == "/dev/null may not be opened by this user"
     with pytest.raises(TestbedError, match=r"^no guest can run by KVM here: /dev/null may not be opened"):
-        choose_accelerator("kvm")
+        choose_accelerator(X86_64, "kvm")
     assert not (fake.folder / "started").exists()
 
 
 def test_this_machine_chooses_what_it_has():
-    assert choose_accelerator("auto").name in ("kvm", "tcg")
-    assert choose_accelerator("tcg").why == "asked for"
+    assert choose_accelerator(X86_64, "auto").name in ("kvm", "tcg")
+    assert choose_accelerator(X86_64, "tcg").why == "asked for"
 
 
 def test_what_guests_have_shown_is_kept_until_the_next_start_of_the_machine(fake, tmp_path):
@@ -190,19 +191,19 @@ def test_what_guests_have_shown_is_kept_until_the_next_start_of_the_machine(fake
     record = KvmRecord(tmp_path / "state")
     assert record.read() is None
     record.write(False, "it was silent")
-    assert choose_accelerator("auto", record).why == (
+    assert choose_accelerator(X86_64, "auto", record).why == (
         f"it was silent; remembered in {record.path} until this machine is restarted"
     )
     record.write(True, "it has booted")
-    choice = choose_accelerator("auto", record)
+    choice = choose_accelerator(X86_64, "auto", record)
     assert (choice.name, choice.why, choice.patience) == ("kvm", "it has booted", None)
     assert not (fake.folder / "started").exists()
     assert [path.name for path in record.folder.iterdir()] == ["kvm.json"]
     record.write(False, "it was silent")
     # By name, only the probe counts.
-    assert choose_accelerator("kvm", record).name == "kvm"
+    assert choose_accelerator(X86_64, "kvm", record).name == "kvm"
     record.path.write_text(json.dumps(json.loads(record.path.read_text()) | {"boot": "another"}))
-    assert choose_accelerator("auto", record).name == "kvm"
+    assert choose_accelerator(X86_64, "auto", record).name == "kvm"
     for damaged in ("", "[]", "{", '{"boot": 1}'):
         record.path.write_text(damaged)
         assert record.read() is None

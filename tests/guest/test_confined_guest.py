@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests import guest_console
 from pdrgate.guests.emulator.confinement import confine, sandboxes
 from pdrgate.guests.guest import GuestError
@@ -26,16 +27,16 @@ def status(pid: int) -> dict[str, str]:
 @pytest.mark.parametrize("metered", [False, True])
 def test_qemu_is_nobody_and_may_do_nothing(boot, cloud, metered):
     guest = boot(cloud, accelerator="tcg", metered=metered)
-    assert confine("tcg").user is not None, "this machine's root may not become another user"
+    assert confine(X86_64, "tcg").user is not None, "this machine's root may not become another user"
     about = status(guest.pid)
     uids = set(about["Uid"].split())
     assert uids == set(about["Gid"].split()) == {str(guest.confinement.user.uid)}
     assert uids != {"0"} and not about["Groups"].split()
     assert {int(about[of], 16) for of in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {0}
     assert about["NoNewPrivs"] == "1"
-    assert (about["Seccomp"] == "2") is sandboxes()
+    assert (about["Seccomp"] == "2") is sandboxes(X86_64)
     # Two guests of a comparison are not one user's either: one cannot touch the other's QEMU.
-    assert confine("tcg").user != guest.confinement.user
+    assert confine(X86_64, "tcg").user != guest.confinement.user
     # Of this machine's files it has what it was handed, and none by which it could be written to.
     for descriptor in Path(f"/proc/{guest.pid}/fd").iterdir():
         path = str(descriptor.readlink())

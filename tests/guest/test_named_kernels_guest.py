@@ -13,6 +13,7 @@ from guest_trials import guest_trials
 from hostile_kernel import bz_image
 from touching_routers import MAPS, router_of_maps
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.image_symbols import image_symbols
 from pdrgate.builds.kernel_build import KernelBuild, kernel_build
@@ -67,7 +68,7 @@ def test_a_kernel_with_five_levels_of_page_tables_has_names(
     """A kernel that decompresses itself uses five, where the emulated CPU has them."""
     machine = dataclasses.replace(config, metered=True, pvh=False)
     testbed = boot_testbed(cloud, machine=machine)
-    begins = read_areas(testbed.guest)
+    begins = read_areas(testbed.guest, X86_64)
     assert min(one.first for one in begins if one.kind == LineKind.DIRECT) >> 52 == 0xFF1
     seen = seen_of(testbed, tmp_path, "ipv6-routing")
     assert seen.missing == ()

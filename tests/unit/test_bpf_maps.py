@@ -9,6 +9,7 @@ import pytest
 from compiled_types import types_of
 
 from pdrgate.bpf.btf import Types
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.guest_memory import GuestMemory, PageTables
 from pdrgate.guests.metering.memory.naming.kernel_structs import KernelStructs
 from pdrgate.guests.metering.memory.naming.maps.bpf_maps import MapAreas, MapOwner, known_maps
@@ -35,7 +36,7 @@ class MadeUp(GuestMemory):
     """Memory of 4 MiB, each byte of which has its physical address as its virtual one, too."""
 
     def __init__(self) -> None:
-        super().__init__(4)
+        super().__init__(4, X86_64)
         for entry, word in {TABLES: 0x10_1003, 0x10_1000: 0x10_2003, 0x10_2000: 0x83, 0x10_2008: 0x20_0083}.items():
             self.put(entry, word)
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 import pdrgate
+from pdrgate.builds.architecture import X86_64
 from pdrgate.crashes import source_lines
 from pdrgate.crashes.faults import Crash
 from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests.emulator import qemu
 from pdrgate.guests.emulator.accelerator import ProbeError, probe_time
-from pdrgate.guests.initramfs import _applets
+from pdrgate.guests.programs import MachinePrograms
 from pdrgate.hosts.host import ShellHost
 from pdrgate.safety.journal import MARK, Journal
 from pdrgate.this_process.child_environment import PROXIES, bounded, child_environment
@@ -84,11 +85,11 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_reads_a_strangers_file_is_told_no_secret(seen: Path, tmp_path: Path) -> None:
     """Stand-ins for binutils, busybox and QEMU write down what they are given; the local shell is the real one."""
     qemu.qemu_version.cache_clear()
-    qemu.qemu_version()
+    qemu.qemu_version(X86_64)
     qemu.qemu_version.cache_clear()
     with pytest.raises(ProbeError):
         probe_time("qemu-system-x86_64", "tcg", 10.0)
-    _applets()
+    MachinePrograms().applets()
     SourceLines(tmp_path / "vmlinux").decode([Crash("oops", "BUG", rip="a+0x1/0x2")])
     with Journal(tmp_path / "state") as journal:
         journal.start(["busybox"]).wait()

@@ -361,8 +361,8 @@ def test_guests(
 ) -> None:
     monkeypatch.setattr("pdrgate.guests.emulator.accelerator.DEVICE", "/dev/null")
     monkeypatch.setattr("pdrgate.guests.emulator.accelerator.compare_accelerators", lambda qemu: found)
-    monkeypatch.setattr("pdrgate.guests.emulator.accelerator.find_qemu", lambda: "/usr/bin/qemu")
-    monkeypatch.setattr("pdrgate.doctor.here.qemu_version", lambda: "7.2")
+    monkeypatch.setattr("pdrgate.guests.emulator.accelerator.find_qemu", lambda architecture: "/usr/bin/qemu")
+    monkeypatch.setattr("pdrgate.doctor.here.qemu_version", lambda architecture: "7.2")
     assert told(here.guests(wanted, tmp_path))[:2] == (status, words)
     if wanted == "auto":
         KvmRecord(tmp_path).write(False, "by KVM it was silent")

@@ -67,12 +67,13 @@ def test_what_two_builds_come_to_is_told_with_its_worth() -> None:
         assert found is not None
         return found
 
-    told = estimate_in_words(result(), result(missed_last=20))
+    told = estimate_in_words(result(), result(missed_last=20), "x86_64")
     worth = cycle_weights().worth.error_of_change
     assert told.startswith("about ")
     assert f"% misses on AMD EPYC (an estimate; in the median its change is off by {100 * worth:.0f} %)" in told
-    assert estimate_in_words(None, result()) == ""
-    assert estimate_in_words(MemoryResult(trials=2, values={}, functions=()), result()) == ""
+    assert estimate_in_words(None, result(), None) == ""
+    assert estimate_in_words(result(), result(missed_last=20), "aarch64") == ""
+    assert estimate_in_words(MemoryResult(trials=2, values={}, functions=()), result(), None) == ""
 
 
 def test_the_shipped_weights_have_prices_and_a_worth() -> None:

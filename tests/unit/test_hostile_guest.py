@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering import stacks as calls
 from pdrgate.guests.metering.memory.cache_levels import CacheLevel, CacheLevels
@@ -110,7 +111,7 @@ def test_whatever_stands_in_the_memory_of_a_plugin_is_told_or_is_the_guests_faul
     for module in ("memory.memory_meter", "sharing.sharing_meter"):
         monkeypatch.setattr(f"pdrgate.guests.metering.{module}.PLACES", 1 << 8)
         monkeypatch.setattr(f"pdrgate.guests.metering.{module}._LISTED", 1 << 8)
-    with MemoryMeter() as seen, SharingMeter(2) as shared, VcpuMeter(2) as meter, GuestMemory(1) as memory:
+    with MemoryMeter() as seen, SharingMeter(2) as shared, VcpuMeter(2) as meter, GuestMemory(1, X86_64) as memory:
         for one in (seen, shared, memory):
             garbage(one, seed, 1 + seed // 2 * 4)
         for one in (seen, shared):
@@ -142,4 +143,4 @@ CHUNK = f"0x{'f' * 16}-0x{'0' * 16} 1 pcpu_"
 
 @pytest.mark.parametrize("told", ["", "f" * 16, HEAD * 512, HEAD + f"{'f' * 16} " * 511, CHUNK])
 def test_areas_are_those_of_numbers_that_a_kernel_has(told: str) -> None:
-    assert all(0 <= one.first < 1 << 64 and -1 <= one.last < 1 << 64 for one in parsed_areas(told))
+    assert all(0 <= one.first < 1 << 64 and -1 <= one.last < 1 << 64 for one in parsed_areas(told, X86_64))

@@ -5,14 +5,18 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import shutil
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 from made_kernels import RELEASE, VERSION, deb, image, module, modules_folder, needs_dpkg, tree
 
-from pdrgate.builds.kernel_build import BuildError, absolute, kernel_build, read_version
+from pdrgate.builds.architecture import X86_64
+from pdrgate.builds.image_facts import ImageFacts, image_facts
+from pdrgate.builds.kernel_build import BuildError, absolute, kernel_build
 from pdrgate.builds.kernel_modules import module_info, select_modules
 from pdrgate.builds.named_build import named_build
 from pdrgate.guests.initramfs import INIT, ArchiveEntry, cpio, initramfs
@@ -21,7 +25,7 @@ from pdrgate.guests.initramfs import INIT, ArchiveEntry, cpio, initramfs
 def test_an_image_tells_its_release(tmp_path):
     (tmp_path / "bzImage").write_bytes(image())
     (tmp_path / f"config-{RELEASE}").write_text("CONFIG_X86_64=y\n")
-    assert read_version(tmp_path / "bzImage") == (RELEASE, VERSION)
+    assert image_facts(tmp_path / "bzImage") == ImageFacts(X86_64, RELEASE, VERSION)
     build = kernel_build(tmp_path / "bzImage")
     assert (build.name, build.release, build.version, build.modules) == ("bzImage", RELEASE, VERSION, None)
     assert build.config_sha256 == hashlib.sha256(b"CONFIG_X86_64=y\n").hexdigest()
@@ -86,11 +90,11 @@ def test_what_is_no_kernel_is_told_in_one_line(tmp_path):
     (tmp_path / "broken").write_bytes(image(release="???"))
     for name, words in {
         "vmlinux": r"is an uncompressed vmlinux; name the bzImage",
-        "text": r"is no x86 kernel image; name the bzImage",
+        "text": r"is no kernel image; name the bzImage",
         "broken": r"has no kernel release in its header; is the file damaged\?",
         "none": r"there is no such file; name a \.deb, a bzImage",
         "none.deb": r"there is no such file; name a \.deb, a bzImage",
-        "": r"holds neither arch/x86/boot/bzImage nor boot/vmlinuz-… nor lib/modules/…/vmlinuz; has the kernel",
+        "": "holds neither arch/x86/boot/bzImage nor arch/arm64/boot/Image nor boot/vmlinuz-… nor lib/modules/",
     }.items():
         with pytest.raises(BuildError, match=words) as error:
             kernel_build(tmp_path / name)
@@ -247,3 +251,18 @@ def test_an_initramfs_holds_what_a_guest_needs(tmp_path):
 
 def test_the_init_script_is_one():
     assert subprocess.run(("sh", "-n"), input=INIT.encode(), check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("ref: refs/heads/net/next\n", "net/next"),
+        ("0123456789abcdef\n", "HEAD"),
+        ("ref: refs/heads/$(id)\n", "HEAD"),
+    ],
+)
+def test_a_git_tree_that_is_not_built_is_named_with_its_branch(tmp_path: Path, head: str, name: str) -> None:
+    (tmp_path / "linux/.git").mkdir(parents=True)
+    (tmp_path / "linux/.git/HEAD").write_text(head)
+    with pytest.raises(BuildError, match=re.escape(f"is a git tree that is not built; name {tmp_path}/linux@{name}, ")):
+        kernel_build(tmp_path / "linux", cache=tmp_path / "cache")

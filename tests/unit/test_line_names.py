@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
@@ -27,7 +28,7 @@ class MadeUp(GuestMemory):
     """Memory whose first 1 GiB of the image is mapped, and that has two CPUs' areas."""
 
     def __init__(self) -> None:
-        super().__init__(4)
+        super().__init__(4, X86_64)
         entries = {TABLES + 511 * 8: 0x11_0003, 0x11_0000 + 510 * 8: 0x83, OFFSETS: CPU_0, OFFSETS + 8: CPU_1}
         for place, word in entries.items():
             self._memory[place : place + 8] = word.to_bytes(8, "little")

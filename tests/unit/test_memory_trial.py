@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from qemu_stubs import QEMU_STUBS, said_by
 
+from pdrgate.builds.architecture import ARM64, X86_64
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
-from pdrgate.guests.metering.memory.line_areas import FIXED, LineArea, LineKind, parsed_areas
+from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind, fixed_areas, parsed_areas
 from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.memory_meter import (
     _PLACE,
@@ -25,7 +26,7 @@ from pdrgate.guests.metering.memory.memory_meter import (
 )
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
 from pdrgate.guests.metering.memory.naming.line_names import LineName
-from pdrgate.guests.metering.plugin import MEMORY_TRIAL, plugin
+from pdrgate.guests.metering.plugin import MEMORY_TRIAL, guest_code, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
 from pdrgate.record.stretch import MemoryCounts
@@ -90,9 +91,7 @@ def test_the_model_forgets_what_was_used_longest_ago_and_lines_are_known_by_what
 ) -> None:
     source, program = tmp_path / "driver.c", tmp_path / "driver"
     source.write_text(_DRIVER)
-    subprocess.run(
-        ("gcc", "-Wall", "-Werror", "-O1", f"-I{MEMORY_TRIAL.main.parent}", str(source), "-o", str(program)), check=True
-    )
+    subprocess.run(("gcc", "-Wall", "-Werror", "-O1", *guest_code(X86_64), str(source), "-o", str(program)), check=True)
     told = subprocess.run((str(program),), capture_output=True, text=True, check=True).stdout
     assert told == "00101001 3 0 1011 114422420 f8 7 0 7/2/9"
 
@@ -203,7 +202,7 @@ def test_atomics_of_programs_that_read_datagrams_count_in_no_window(tmp_path: Pa
 
 @needs_gcc
 def test_it_is_built_for_each_interface_of_qemu(tmp_path: Path) -> None:
-    assert len({plugin(version, MEMORY_TRIAL, tmp_path) for version in ("7.2.22", "9.1.0", "11.1.0")}) == 3
+    assert len({plugin(version, X86_64, MEMORY_TRIAL, tmp_path) for version in ("7.2.22", "9.1.0", "11.1.0")}) == 3
 
 
 def test_whatever_is_in_the_shared_memory_reading_it_is_bounded() -> None:
@@ -224,6 +223,8 @@ def test_lines_are_told_apart_by_what_they_are() -> None:
     assert (found.stack_lines, found.direct_lines, found.program_lines, found.lines) == (2, 6, 1, 10)
 
 
+FIXED = fixed_areas(X86_64)
+
 _MAPPED = (
     (0xFFFFFFFF81000000, 0x1000000, 0x2000000), (0xFFFFC90000000000, -1, 0x1FFFFFFFFFFF),
     (0xFFFF888000001000, 0x1000, 0x9E000), (0xFFFF888000100000, 0x100000, 0x1FEE0000),
@@ -236,7 +237,7 @@ def test_a_kernel_tells_where_its_memory_is_mapped() -> None:
     for address, physical, size in _MAPPED:
         words += [0x700000001, 0, address, physical % (1 << 64), size, size, 4096]
     chunk = "0xffffe8ffffc00000-0xffffe8ffffe00000 2097152 pcpu_get_vm_areas+0x0/0x11d0 vmalloc\n"
-    areas = parsed_areas("".join(f" {word:016x}" for word in words) + "\n" + chunk)
+    areas = parsed_areas("".join(f" {word:016x}" for word in words) + "\n" + chunk, X86_64)
     assert areas[: len(FIXED)] == FIXED
     assert areas[len(FIXED) :] == (
         LineArea(0xFFFFE8FFFFC00000, 0xFFFFE8FFFFDFFFFF, LineKind.PER_CPU),
@@ -248,7 +249,35 @@ def test_a_kernel_tells_where_its_memory_is_mapped() -> None:
 
 @pytest.mark.parametrize("told", ["", "what no kernel says", " 00010102464c457f", " " + "ffffffffffffffff " * 512])
 def test_a_kernel_that_tells_nothing_or_nonsense_has_the_areas_of_every_kernel(told: str) -> None:
-    assert parsed_areas(told) == FIXED
+    assert parsed_areas(told, X86_64) == FIXED
+
+
+_ARM64 = (
+    (0xFFFF000000000000, 0x40000000, 0x20000000), (0xFFFF800000000000, -1, 0x80000000),
+    (0xFFFF800080000000, -1, 0x7DFF7FFF0000), (0xFFFFFDFFC0000000, -1, 0x800000),
+)  # fmt: skip
+_ARM64_IMAGE = """
+ffff800080000000 T _text
+40210000-417effff : Kernel code
+417f0000-41abffff : reserved
+  41ac0000-41e6ffff : Kernel data
+"""
+
+
+def test_an_arm64_kernel_tells_where_its_image_lies_too() -> None:
+    words = [0x00010102464C457F, 0, 0, 0, 64, 0, 0x0038004000000000, len(_ARM64) + 1, 4, *(0 for _ in range(6))]
+    for address, physical, size in _ARM64:
+        words += [0x700000001, 0, address, physical % (1 << 64), size, size, 4096]
+    told = "".join(f" {word:016x}" for word in words)
+    assert parsed_areas(told + _ARM64_IMAGE, ARM64) == (
+        LineArea(0, (1 << 63) - 1, LineKind.PROGRAM),
+        LineArea(0xFFFF800000000000, 0xFFFF80007FFFFFFF, LineKind.SYMBOL),
+        LineArea(0xFFFF800080000000, 0xFFFF800081C6FFFF, LineKind.SYMBOL),
+        LineArea(0xFFFF000000000000, 0xFFFF00001FFFFFFF, LineKind.DIRECT),
+        LineArea(0xFFFF800080000000, 0xFFFFFDFFFFFEFFFF, LineKind.VMALLOC),
+        LineArea(0xFFFFFDFFC0000000, 0xFFFFFDFFC07FFFFF, LineKind.PAGE),
+    )
+    assert parsed_areas(told, ARM64) == (LineArea(0, (1 << 63) - 1, LineKind.PROGRAM),)
 
 
 def test_areas_are_handed_to_the_plugin() -> None:

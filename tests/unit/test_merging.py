@@ -158,7 +158,7 @@ def test_a_run_that_says_better_of_itself_than_its_scenarios_is_refused(tmp_path
 @pytest.mark.parametrize("verdict", ["REGRESSION", "UNSTABLE", "INCONCLUSIVE", "NO_BASELINE", "IMPROVEMENT"])
 def test_what_a_gate_writes_is_not_refused(tmp_path: Path, verdict: str) -> None:
     folder = written(tmp_path / "a", compared(verdict))
-    assert main(["merge", str(folder), "--into", str(tmp_path / "merged")]) == Verdict(verdict).exit_status
+    assert main(["merge", str(folder), "--into", str(tmp_path / "merged")]) == Verdict(verdict).exit_code
 
 
 def test_results_of_another_commit_or_another_build_are_refused(

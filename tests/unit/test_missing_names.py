@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from flat_values import changed
 
+from pdrgate.builds.architecture import ARM64, X86_64
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
@@ -109,11 +110,19 @@ def test_what_one_reason_takes_is_said_once() -> None:
 
 def test_a_guest_of_which_nothing_is_known_names_nothing_and_says_why() -> None:
     lines = np.array([(1, 1, 0, 0, 0, 4, LineKind.DIRECT, 0, 0, 0)], LISTED_LINE)
-    with GuestMemory(1) as memory:
+    with GuestMemory(1, X86_64) as memory:
         found = GuestLineNames(memory, 1)(KernelSymbols(()), AREAS, lines)
     assert [one.name for one in found.names] == [""]
     assert found.missing[0].endswith("has no variables (CONFIG_KALLSYMS_ALL)")
     assert found.missing[1] == "no fields of structs: the kernel's image has no types (CONFIG_DEBUG_INFO_BTF)"
+
+
+def test_a_kernel_of_larger_pages_is_seen_without_names_of_its_memory() -> None:
+    lines = np.array([(1, 1, 0, 0, 0, 4, LineKind.DIRECT, 0, 0, 0)], LISTED_LINE)
+    with GuestMemory(1, ARM64, 65536) as memory:
+        found = GuestLineNames(memory, 1)(KernelSymbols(()), AREAS, lines)
+    why = "no names of slab caches, no names of per-CPU variables, no names of BPF maps: the kernel has pages of 64 KiB"
+    assert found.missing[0] == why
 
 
 def compared(*sides: str) -> ScenarioResult:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from local_archive import LocalArchive
-from made_kernels import deb, image, module, needs_dpkg, split_kernel
+from made_kernels import RELEASE, deb, flat_image, image, module, needs_dpkg, split_kernel
 
+from pdrgate.builds.architecture import ARM64
+from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.found_builds import builds_at
 from pdrgate.builds.kernel_build import BuildError
 from pdrgate.builds.named_build import look_at, named_build
 from pdrgate.builds.packages.apt_archive import NamedPackage, named_package, named_pattern
 from pdrgate.builds.packages.apt_sources import AptSource, machine_sources, sources_of_suite
+from pdrgate.guests import programs
+from pdrgate.values.errors import TestbedError
 
 needs_apt = pytest.mark.skipif(shutil.which("apt-get") is None, reason="needs apt-get")
 pytestmark = [needs_dpkg, needs_apt]
@@ -232,3 +238,64 @@ def test_the_archive_of_a_suite_is_the_distributions_and_security_has_its_own() 
     assert set(sources_of_suite("new", known)) == {main, others}
     assert sources_of_suite("old-security", (security,)) == [security]
     assert sources_of_suite("new", (security,)) == []
+
+
+def test_a_kernel_for_another_architecture_comes_from_lists_of_its_own(
+    tmp_path: Path, archive: LocalArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the machine's own suite too, whose lists have none for it."""
+    monkeypatch.setattr("platform.freedesktop_os_release", lambda: {"ID": "debian", "VERSION_CODENAME": "own"})
+    name, before = f"linux-image-{RELEASE}-arm64", snapshot(tmp_path / "state/lists")
+    parts = {f"boot/vmlinuz-{RELEASE}": flat_image(), f"lib/modules/{RELEASE}/modules.order": b""}
+    archive.publish("own", deb(tmp_path, name, parts, architecture="arm64"), architecture="arm64")
+    for named in (name, f"own/{name}"):
+        build = named_build(named, tmp_path / "cache")
+        assert (build.architecture, build.release) == (ARM64, RELEASE)
+    assert [path.name for path in (tmp_path / "cache/suites").iterdir()] == ["own.arm64"]
+    assert snapshot(tmp_path / "state/lists") == before
+    monkeypatch.setattr("platform.freedesktop_os_release", dict)
+    with pytest.raises(BuildError, match=r"/etc/os-release names none .VERSION_CODENAME.; name one, as in SUITE/"):
+        named_build(name, tmp_path / "cache")
+
+
+def _program(folder: Path, name: str) -> bytes:
+    """A program that needs a library and a loader, as a linker of this machine makes it."""
+    (folder / "main.c").write_text("int main(void) { return 0; }")
+    subprocess.run(("gcc", "main.c", "-o", name), cwd=folder, check=True)
+    return (folder / name).read_bytes()
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_programs_for_another_architecture_are_fetched_once_with_what_they_need(
+    tmp_path: Path, archive: LocalArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("platform.freedesktop_os_release", lambda: {"ID": "debian", "VERSION_CODENAME": "own"})
+    monkeypatch.setattr(programs, "_PACKAGES", ("prog", "busybox-static"))
+    program = _program(tmp_path, "prog")
+    with io.BytesIO(program) as file:
+        loader, *libraries = ElfFile(file).libraries()
+    assert libraries == ["libc.so.6"]
+    folder = f"usr/lib/{ARM64.triplet}"
+    library = {f"{folder}/libc.so.6": b"\x7fELF\x02\x01".ljust(64, b"\0"), loader.lstrip("/"): b"loader"}
+    busybox = {"bin/busybox": b"x\0[\0[[\0ar\0cat\0sh\0ash\0"}
+    archive.publish(
+        "own",
+        deb(tmp_path, "prog", {"usr/bin/prog-nft": program}, "Depends: libx\n", "arm64"),
+        deb(tmp_path, "libx", library, architecture="arm64"),
+        deb(tmp_path, "busybox-static", busybox, architecture="arm64"),
+        architecture="arm64",
+    )
+    for _ in range(2):  # the second time without the archive
+        root = programs._unpacked(ARM64, tmp_path / "programs")
+        archive.folder.rename(tmp_path / "gone") if archive.folder.exists() else None
+    found = programs.ForeignPrograms(ARM64, root)
+    assert found.find("prog") == (root / "usr/bin/prog-nft").resolve()
+    assert found.find("sh") is None
+    assert found.applets() == ["[", "[[", "ar", "cat", "sh"]
+    assert found._library("libc.so.6") == root / folder / "libc.so.6"
+    with pytest.raises(TestbedError, match=r"^the packages for guests of arm64 have no libz\.so\.1$"):
+        found._library("libz.so.1")
+    (root / "bin/out").symlink_to("../../../../../etc/passwd")
+    (root / "bin/in").symlink_to("/bin/busybox")
+    assert (found.find("out"), found.find("in")) == (None, root / "bin/busybox")

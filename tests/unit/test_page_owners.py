@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.memory.naming.page_owners import PAGES, PageOwner, kernel_notes, page_owners
@@ -25,7 +26,7 @@ class MadeUp(GuestMemory):
     """Memory of 16 MiB that can be written."""
 
     def __init__(self) -> None:
-        super().__init__(16)
+        super().__init__(16, X86_64)
         self.tables = TABLES
 
     def put(self, physical: int, *words: int) -> None:
@@ -74,7 +75,7 @@ def symbols() -> KernelSymbols:
 
 def owners_in(memory: GuestMemory, known: KernelSymbols, areas: tuple[LineArea, ...], pages: list[int]) -> dict:
     """The owners of these pages, as far as they are known."""
-    notes = kernel_notes(known, areas)
+    notes = kernel_notes(known, areas, memory)
     owners = {} if notes is None else page_owners(memory, notes, pages)
     return {page: owners[page] for page in pages if page in owners}
 

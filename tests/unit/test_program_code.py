@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from qemu_stubs import QEMU_STUBS, said_by
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.metering.meter import VcpuMeter
-from pdrgate.guests.metering.plugin import MEMORY_TRIAL, VCPU_METER
+from pdrgate.guests.metering.plugin import MEMORY_TRIAL, VCPU_METER, guest_code
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.observers.function_names import UNNAMED
 from pdrgate.record.stretch import USER_SPACE
@@ -66,7 +67,8 @@ def emulator(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Emulato
     api, version = request.param
     made = tmp_path / "plugin.so"
     subprocess.run(
-        ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={api}", str(VCPU_METER.main),
+        ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", *guest_code(X86_64),
+         f"-DPLUGIN_API={api}", str(VCPU_METER.main),
          str(DRIVER), "-o", str(made)), check=True,
     )  # fmt: skip
     library = ctypes.CDLL(str(made))
@@ -134,7 +136,8 @@ def test_what_a_string_instruction_moves_is_whose_that_is(emulator: Emulator) ->
 def test_an_emulator_whose_firmware_shows_nothing_known_has_programs_by_their_addresses(tmp_path: Path) -> None:
     made = tmp_path / "plugin.so"
     subprocess.run(
-        ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", "-DPLUGIN_API=1", str(VCPU_METER.main),
+        ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", *guest_code(X86_64),
+         "-DPLUGIN_API=1", str(VCPU_METER.main),
          str(DRIVER), "-o", str(made)), check=True,
     )  # fmt: skip
     library = ctypes.CDLL(str(made))

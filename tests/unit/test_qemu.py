@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.emulator import confinement, qemu
 from pdrgate.guests.emulator.confinement import SANDBOX, Confinement, confine
 from pdrgate.hosts import sandbox
@@ -22,10 +23,11 @@ from pdrgate.hosts import sandbox
 def test_an_emulator_that_gets_flags_wrong_has_not_the_instruction(
     monkeypatch: pytest.MonkeyPatch, version: str, accelerator: qemu.Accelerator, end: str
 ) -> None:
-    monkeypatch.setattr(qemu, "qemu_version", lambda: version)
-    monkeypatch.setattr(qemu, "find_qemu", lambda: "/usr/bin/qemu")
+    monkeypatch.setattr(qemu, "qemu_version", lambda architecture: version)
+    monkeypatch.setattr(qemu, "find_qemu", lambda architecture: "/usr/bin/qemu")
     monkeypatch.setattr(qemu, "known_flags", lambda path: frozenset({"fsrm", "mpx"}))
     words = qemu.command_line(
+        X86_64,
         accelerator=accelerator, vcpus=1, memory=256, image="bzImage", initrd="initrd", cmdline="", console=3,
         channels=[], ports=[],
     )  # fmt: skip
@@ -33,14 +35,15 @@ def test_an_emulator_that_gets_flags_wrong_has_not_the_instruction(
 
 
 def test_qemu_has_no_device_that_is_not_needed_and_no_file_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qemu, "find_qemu", lambda: "/usr/bin/qemu")
-    monkeypatch.setattr(qemu, "qemu_version", lambda: "7.2.22")
+    monkeypatch.setattr(qemu, "find_qemu", lambda architecture: "/usr/bin/qemu")
+    monkeypatch.setattr(qemu, "qemu_version", lambda architecture: "7.2.22")
     monkeypatch.setattr(qemu, "known_flags", lambda path: frozenset({"fsrm"}))
     ports = [
         (qemu.NetworkPort("t0", "02:00:00:00:00:01"), [7]),
         (qemu.NetworkPort("t1", "02:00:00:00:00:02", queues=2), [8, 9]),
     ]
     words = qemu.command_line(
+        X86_64,
         accelerator="tcg", vcpus=1, memory=256, image="/proc/self/fd/4", initrd="/proc/self/fd/5", cmdline="",
         console=3, channels=[("shell", 6)], ports=ports, sandbox=SANDBOX,
         plugins=["/proc/self/fd/10,memory=/proc/self/fd/11"],
@@ -59,10 +62,11 @@ def test_qemu_has_no_device_that_is_not_needed_and_no_file_of_this_machine(monke
 
 
 def test_packets_of_a_port_that_gathers_them_leave_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qemu, "find_qemu", lambda: "/usr/bin/qemu")
-    monkeypatch.setattr(qemu, "qemu_version", lambda: "7.2.22")
+    monkeypatch.setattr(qemu, "find_qemu", lambda architecture: "/usr/bin/qemu")
+    monkeypatch.setattr(qemu, "qemu_version", lambda architecture: "7.2.22")
     monkeypatch.setattr(qemu, "known_flags", lambda path: frozenset({"fsrm"}))
     words = qemu.command_line(
+        X86_64,
         accelerator="tcg", vcpus=1, memory=256, image="bzImage", initrd="initrd", cmdline="", console=3, channels=[],
         ports=[(qemu.NetworkPort("t0", "02:00:00:00:00:01", gathers=0.001), [7])],
     )  # fmt: skip
@@ -83,18 +87,18 @@ def words_of(found: Confinement) -> set[str]:
 
 
 def test_a_guest_has_a_user_of_its_own(root: pytest.MonkeyPatch) -> None:
-    users = {confine("tcg").user for _ in range(20)}
+    users = {confine(X86_64, "tcg").user for _ in range(20)}
     assert len(users) > 15 and None not in users
     # That it dies with its parent is said in the same step: a change of user takes it back.
     needed = {"setpriv", "--pdeathsig", "--reuid", "--regid", "--clear-groups", "--no-new-privs"}
-    assert needed | {"bwrap", "netns", "tg"} <= words_of(confine("tcg"))
-    assert "--unshare-net" not in words_of(confine("tcg"))
-    assert "--unshare-net" in confine("tcg").command("qemu", namespace=None)
-    assert confine("tcg").sentence == ""
+    assert needed | {"bwrap", "netns", "tg"} <= words_of(confine(X86_64, "tcg"))
+    assert "--unshare-net" not in words_of(confine(X86_64, "tcg"))
+    assert "--unshare-net" in confine(X86_64, "tcg").command("qemu", namespace=None)
+    assert confine(X86_64, "tcg").sentence == ""
 
 
 def test_a_signal_that_ends_qemu_is_reported_as_one_whatever_it_runs_in(root: pytest.MonkeyPatch) -> None:
-    assert [confine("tcg").exit_code(code) for code in (0, 1, 128 + 9, -9)] == [0, 1, -9, -9]
+    assert [confine(X86_64, "tcg").exit_code(code) for code in (0, 1, 128 + 9, -9)] == [0, 1, -9, -9]
     assert Confinement().exit_code(137) == 137
 
 
@@ -102,24 +106,24 @@ def test_where_no_sandbox_can_be_had_that_is_said_and_the_user_is_another_all_th
     root: pytest.MonkeyPatch,
 ) -> None:
     root.setattr(confinement, "lacking", lambda: "bubblewrap is not installed")
-    found = confine("tcg")
+    found = confine(X86_64, "tcg")
     assert found.sentence == "QEMU sees the files of this machine: bubblewrap is not installed"
     assert "--reuid" in words_of(found) and "bwrap" not in words_of(found)
 
 
 def test_where_root_must_stay_root_that_is_said(root: pytest.MonkeyPatch) -> None:
     root.setattr(sandbox, "_maps", lambda: ["0 100000 1000"])  # a container's user namespace
-    assert confine("tcg").user is None
-    assert confine("tcg").sentence.startswith("QEMU runs as root: no user from ")
-    assert "--reuid" not in words_of(confine("tcg"))
+    assert confine(X86_64, "tcg").user is None
+    assert confine(X86_64, "tcg").sentence.startswith("QEMU runs as root: no user from ")
+    assert "--reuid" not in words_of(confine(X86_64, "tcg"))
     root.setattr(sandbox, "_may_change_user", lambda: False)
-    assert confine("tcg").sentence == "QEMU runs as root: root may not become another user here"
+    assert confine(X86_64, "tcg").sentence == "QEMU runs as root: root may not become another user here"
 
 
 def test_a_qemu_of_another_place_is_seen_with_its_data(root: pytest.MonkeyPatch) -> None:
     for program, place in (("/opt/qemu/bin/qemu", "/opt/qemu"), ("/opt/qemu/qemu", "/opt/qemu"), ("/usr/bin/q", None)):
-        root.setattr(confinement, "find_qemu", lambda program=program: program)
-        assert confinement._elsewhere() == ({} if place is None else {place: Path(place)})
+        root.setattr(confinement, "find_qemu", lambda architecture, program=program: program)
+        assert confinement._elsewhere(X86_64) == ({} if place is None else {place: Path(place)})
 
 
 def test_a_qemu_that_only_root_may_start_is_started_as_root(root: pytest.MonkeyPatch) -> None:
@@ -133,13 +137,13 @@ def _try_qemu_in(place: Path, root: pytest.MonkeyPatch) -> None:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     place.chmod(0o755)
-    root.setattr(confinement, "find_qemu", lambda: str(program))
-    assert confine("tcg").user is not None
+    root.setattr(confinement, "find_qemu", lambda architecture: str(program))
+    assert confine(X86_64, "tcg").user is not None
     place.chmod(0o700)
-    assert confine("tcg").sentence == f"QEMU runs as root: only root may use {place}, where QEMU is"
+    assert confine(X86_64, "tcg").sentence == f"QEMU runs as root: only root may use {place}, where QEMU is"
     place.chmod(0o755)
     program.chmod(0o750)
-    assert confine("tcg").sentence == f"QEMU runs as root: only root may use {program}, where QEMU is"
+    assert confine(X86_64, "tcg").sentence == f"QEMU runs as root: only root may use {program}, where QEMU is"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def test_kvm_is_opened_by_the_group_that_may(
     root: pytest.MonkeyPatch, mode: int, group: int, groups: tuple[int, ...], sentence: str
 ) -> None:
     root.setattr(confinement, "_KVM", _Device(lambda: SimpleNamespace(st_mode=mode, st_gid=group)))
-    found = confine("kvm")
+    found = confine(X86_64, "kvm")
     assert (found.user.groups if found.user else (), found.sentence) == (groups, sentence)
     assert (found.user is None) == bool(sentence)
     assert sentence or (found.sandbox is not None and found.sandbox.devices == (confinement._KVM,))
@@ -174,6 +178,6 @@ def test_who_is_not_root_stays_who_they_are(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for lacks in ("no sandbox can be had", ""):
         monkeypatch.setattr(confinement, "lacking", lambda lacks=lacks: lacks)
-        found = confine("tcg")
+        found = confine(X86_64, "tcg")
         assert (found.user, found.sentence, found.sandbox is None) == (None, "", bool(lacks))
         assert "--reuid" not in words_of(found)

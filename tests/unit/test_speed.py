@@ -16,9 +16,9 @@ from typing import cast
 import numpy as np
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering import CpuSpeed, SpeedObserver, SpeedRecord, VcpuMeter, plugin
-from pdrgate.guests.metering import plugin as built
 from pdrgate.guests.metering.meter import Counts, Executed
 from pdrgate.guests.metering.speed import starvation, unheld_speed
 from pdrgate.observers.reading import Counter, Place
@@ -326,17 +326,17 @@ def test_blocks_that_ran_meanwhile() -> None:
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 def test_the_plugin_is_built_once_for_each_interface_of_qemu(tmp_path: Path) -> None:
-    old, new = plugin("7.2.22", cache=tmp_path), plugin("10.0.2", cache=tmp_path)
+    old, new = plugin("7.2.22", X86_64, cache=tmp_path), plugin("10.0.2", X86_64, cache=tmp_path)
     assert old != new
     written = old.stat().st_mtime_ns
-    assert built("8.2.2", cache=tmp_path) == old
+    assert plugin("8.2.2", X86_64, cache=tmp_path) == old
     assert old.stat().st_mtime_ns == written
 
 
 def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TestbedError, match="apt-get install gcc"):
-        plugin("7.2.22", cache=tmp_path)
+        plugin("7.2.22", X86_64, cache=tmp_path)
 
 
 def test_whatever_is_in_the_shared_memory_reading_it_is_bounded() -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.metering.meter import Executed, Followed, VcpuMeter
-from pdrgate.guests.metering.plugin import VCPU_METER
+from pdrgate.guests.metering.plugin import VCPU_METER, guest_code
 from pdrgate.guests.metering.stacks import stacks
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.observers.function_names import OTHERS, condensed_stacks
@@ -68,7 +69,8 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.skip("gcc is not installed")
     made = tmp_path_factory.mktemp("plugin") / f"plugin-{request.param}.so"
     subprocess.run(
-        ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={request.param}",
+        ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", *guest_code(X86_64),
+         f"-DPLUGIN_API={request.param}",
          str(VCPU_METER.main), str(DRIVER), "-o", str(made)), check=True,
     )  # fmt: skip
     return made

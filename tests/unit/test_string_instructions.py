@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.metering.meter import VcpuMeter
-from pdrgate.guests.metering.plugin import VCPU_METER
+from pdrgate.guests.metering.plugin import VCPU_METER, guest_code
 
 DRIVER = Path(__file__).parents[1] / "fakes" / "plugin_driver.c"
 AT = 0xFFFFFFFF81000000
@@ -67,7 +68,8 @@ def emulator(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Emulato
         pytest.skip("gcc is not installed")
     made = tmp_path / "plugin.so"
     subprocess.run(
-        ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_API={request.param}",
+        ("gcc", "-O2", "-w", "-shared", "-fPIC", "-fvisibility=hidden", *guest_code(X86_64),
+         f"-DPLUGIN_API={request.param}",
          str(VCPU_METER.main), str(DRIVER), "-o", str(made)), check=True,
     )  # fmt: skip
     library = ctypes.CDLL(str(made))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pdrgate.builds.architecture import ARM64, X86_64
 from pdrgate.testbeds import this_machine
 from pdrgate.testbeds.this_machine import check_this_machine
 from pdrgate.values.errors import TestbedError
@@ -27,11 +28,23 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_empty_machine_is_told_all_of_it_in_one_line(tools: Path) -> None:
     with pytest.raises(TestbedError) as told:
-        check_this_machine("steady-guest", "makes network namespaces", guests=True)
+        check_this_machine("steady-guest", "makes network namespaces", guests=X86_64)
     assert str(told.value).startswith("ip, ethtool, qemu-system-x86_64, busybox are not installed; run ")
     assert str(told.value).endswith(
         "apt-get install iproute2 ethtool qemu-system-x86 busybox-static gcc clang libc6-dev libbpf-dev lz4 zstd"
     )
+
+
+def test_guests_of_another_architecture_take_their_emulator_and_a_compiler(tools: Path) -> None:
+    for name in ("ip", "ethtool"):
+        (tools / name).touch()
+    with pytest.raises(TestbedError) as told:
+        check_this_machine("local-vm", "makes network namespaces", guests=ARM64)
+    said = str(told.value)
+    assert said.startswith(
+        "qemu-system-aarch64, aarch64-linux-gnu-gcc are not installed; run ./ci/bootstrap --arch arm64,"
+    )
+    assert "apt-get install qemu-system-arm gcc-aarch64-linux-gnu " in said
 
 
 def test_what_only_compiles_is_no_fault_by_itself(tools: Path) -> None:

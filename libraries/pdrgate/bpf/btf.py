@@ -11,9 +11,9 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
-from pdrgate.builds.elf_file import ElfFile
+from pdrgate.builds.elf_file import Section
 
 _MAGIC = 0xEB9F
 _LARGEST = 32 << 20
@@ -94,6 +94,16 @@ class MapType:
     value_size: int
 
 
+class HasSections(Protocol):
+    """File whose sections can be read, such as an `ElfFile`."""
+
+    def section(self, name: str) -> Section | None:
+        """The section of that name."""
+
+    def content(self, section: Section, most: int) -> bytes:
+        """Content of a section, ``most`` bytes at most."""
+
+
 class Types:
     """The types of a file.
 
@@ -104,7 +114,7 @@ class Types:
         ValueError: the file has no types, or they are damaged. All methods may raise it.
     """
 
-    def __init__(self, elf: ElfFile, base: Types | None = None) -> None:
+    def __init__(self, elf: HasSections, base: Types | None = None) -> None:
         self._base = base
         if (section := elf.section(".BTF")) is None:
             raise ValueError("it has no types of its maps (BTF); compile it with clang -g")

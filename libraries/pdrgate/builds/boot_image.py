@@ -15,19 +15,24 @@ import mmap
 import os
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
+from pdrgate.builds.arm64_image import flat_kernel, is_flat, may_be_arm64
 from pdrgate.builds.bz_image import LARGEST_IMAGE, PackedKernel, packed_kernel
 from pdrgate.builds.decompression import MissingToolError, decompressed
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.handed_over import BuildError, opened_build_file
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.this_process.cache import cache_folder, forget
 
-_ELF = b"\x7fELF"
+_ELF, _HEAD = b"\x7fELF", 64
 _PHYS32_ENTRY = 18
 """XEN_ELFNOTE_PHYS32_ENTRY: where a kernel may be entered by PVH."""
 
+_KINDS = ("elf", "vmlinux", "flat")
+"""Endings of the files in the cache."""
 _KEPT = 16
 """Images that stay in the cache, each of about 60 MB, though more were not used for a day."""
 
@@ -46,7 +51,7 @@ def elf_image(image: Path, cache: Path | None = None) -> Path | None:
 
 
 def _kept_image(image: Path, cache: Path | None, kind: str, is_it: Callable[[BinaryIO], bool]) -> Path | None:
-    """Unpacked content of a bzImage, from the cache or put there; None if it cannot be had, or is not of that kind."""
+    """Unpacked content of an image, from the cache or put there; None if it cannot be had, or is not of that kind."""
     folder = cache or cache_folder() / "images"
     with (
         contextlib.suppress(OSError, BuildError, MissingToolError),
@@ -60,13 +65,52 @@ def _kept_image(image: Path, cache: Path | None, kind: str, is_it: Callable[[Bin
     return None
 
 
+def flat_image(image: Path, cache: Path | None = None) -> Path | None:
+    """The flat image of an arm64 kernel, from the cache or put there unless it is flat; None of any other file."""
+    with contextlib.suppress(OSError, BuildError), opened_build_file(image, image, LARGEST_IMAGE) as file:
+        head = file.read(_HEAD)
+        if is_flat(head):
+            return image
+        if may_be_arm64(head):
+            return _kept_image(image, cache, "flat", _is_flat)
+    return None
+
+
 def linked_image(image: Path, cache: Path | None = None) -> Path | None:
-    """The ELF image in a bzImage, as `elf_image`, also of a kernel that cannot be entered by PVH."""
-    return elf_image(image, cache) or _kept_image(image, cache, "vmlinux", _is_elf)
+    """The linked kernel in an image: flat for arm64, else an ELF image, also of one that cannot be entered by PVH."""
+    return flat_image(image, cache) or elf_image(image, cache) or _kept_image(image, cache, "vmlinux", _is_elf)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEntry:
+    """Way into a kernel."""
+
+    protocol: Literal["pvh", "bzimage", "image"]
+    """Entered as an ELF image, as a bzImage that decompresses itself, or as a flat image."""
+    image: Path | None = None
+    """The file that is booted in place of the build's image."""
+
+
+def kernel_entry(build: KernelBuild, *, pvh: bool = True) -> KernelEntry:
+    """The way into a build's kernel.
+
+    Args:
+        pvh: whether it is entered as an ELF image where it can be.
+
+    Raises:
+        BuildError: the image cannot be unpacked.
+    """
+    if build.architecture.linked_at:
+        flat = flat_image(build.image)
+        if flat is None:
+            raise BuildError(f"{build.name}: its image cannot be unpacked; is it whole, and the cache writable?")
+        return KernelEntry("image", None if flat == build.image else flat)
+    elf = elf_image(build.image) if pvh else None
+    return KernelEntry("bzimage") if elf is None else KernelEntry("pvh", elf)
 
 
 def built_into(image: Path, name: str, cache: Path | None = None) -> bool | None:
-    """Whether a driver is built into a bzImage; None if that cannot be unpacked.
+    """Whether a driver is built into an image; None if that cannot be unpacked.
 
     The name of its module (KBUILD_MODNAME) is a text in the image then, by which it registers itself.
     """
@@ -90,9 +134,14 @@ def _is_elf(file: BinaryIO) -> bool:
     return file.read(len(_ELF)) == _ELF
 
 
+def _is_flat(file: BinaryIO) -> bool:
+    file.seek(0)
+    return is_flat(file.read(_HEAD))
+
+
 def _unpack(image: BinaryIO, kept: Path, is_it: Callable[[BinaryIO], bool]) -> bool:
-    """Put what a bzImage decompresses itself to into the cache; False when it cannot be had."""
-    kernel = packed_kernel(image)
+    """Put what an image unpacks to into the cache; False when it cannot be had."""
+    kernel = packed_kernel(image) or flat_kernel(image)
     return kernel is not None and _keep(kept, kernel, is_it)
 
 
@@ -112,5 +161,5 @@ def _keep(kept: Path, kernel: PackedKernel, is_it: Callable[[BinaryIO], bool]) -
                 # An empty file says that it was looked at and is not of that kind: unpacking takes seconds.
                 file.truncate(0)
         part.rename(kept)
-    forget((*kept.parent.glob("*.elf"), *kept.parent.glob("*.vmlinux")), _KEPT)
+    forget((one for kind in _KINDS for one in kept.parent.glob(f"*.{kind}")), _KEPT)
     return True

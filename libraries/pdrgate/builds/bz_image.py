@@ -15,6 +15,8 @@ _SETUP_SECTORS, _MAGIC, _PROTOCOL, _PAYLOAD = 0x1F1, 0x202, 0x206, 0x248
 """Offsets in a bzImage of its first part's length, "HdrS", the protocol, and the payload's offset and length."""
 _WITH_PAYLOAD = 0x208
 """The protocol's version since which it says where the payload lies."""
+_LOAD_FLAGS, _WITH_LOAD_FLAGS, _HAS_64_BITS = 0x236, 0x20C, 1
+"""Offset of the flags of 64-bit entry, the protocol since which they are there, and the one of any such entry."""
 _HEADER = 0x250
 _SIZE = 4
 """Bytes behind the compressed image that hold its size, little-endian; with gzip they are part of the format."""
@@ -35,6 +37,12 @@ class PackedKernel:
 def is_bz_image(head: bytes) -> bool:
     """Whether a file that begins so is a bzImage."""
     return head[_MAGIC : _MAGIC + 4] == b"HdrS"
+
+
+def is_32_bit(head: bytes) -> bool:
+    """Whether a bzImage that begins so says that it has a kernel of 32 bits."""
+    said = len(head) >= _HEADER and number(head, _PROTOCOL, 2) >= _WITH_LOAD_FLAGS
+    return said and not number(head, _LOAD_FLAGS, 2) & _HAS_64_BITS
 
 
 def payload_place(head: bytes) -> tuple[int, int] | None:

@@ -24,6 +24,8 @@ BPF = 247
 """EM_BPF."""
 _LOAD, _NOTES = 1, 4
 """PT_LOAD and PT_NOTE."""
+_NEEDED = 1
+"""DT_NEEDED: a library that a program needs."""
 _RELOCATIONS = 4
 """SHT_RELA."""
 _LONGEST_NAME = 512
@@ -155,6 +157,19 @@ class ElfFile:
                 owner, described, note = self._fields("III", content[at : at + 12])
                 yield content[at + 12 : at + 12 + owner].rstrip(b"\0"), note
                 at += 12 + (owner + 3) // 4 * 4 + (described + 3) // 4 * 4
+
+    def libraries(self) -> list[str]:
+        """File names of the libraries that a program, or a library, needs; its loader, by its path, is the first."""
+        found = []
+        if (loader := self.section(".interp")) is not None:
+            found.append(_name(self.content(loader, _LONGEST_NAME), 0))
+        if (dynamic := self.section(".dynamic")) is not None:
+            if dynamic.link >= len(self.sections):
+                raise ValueError("it is damaged")
+            names, content = self.content(self.sections[dynamic.link], _MOST_NAMES), self.content(dynamic, _MOST_NOTES)
+            entries = struct.iter_unpack(f"{self._order}QQ", content[: len(content) // 16 * 16])
+            found += [_name(names, at) for tag, at in entries if tag == _NEEDED]
+        return found
 
     def loads(self) -> Iterator[LoadedPart]:
         """The parts of the file that a loader puts into memory."""

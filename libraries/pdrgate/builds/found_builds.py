@@ -11,7 +11,7 @@ from pathlib import Path
 from pdrgate.builds.git_tree.revision import commits_between, named_revision
 from pdrgate.builds.kernel_build import BuildError, KernelBuild, kernel_build
 from pdrgate.builds.named_build import pinned
-from pdrgate.builds.packages.apt_archive import AptArchive, NamedPackage, named_pattern
+from pdrgate.builds.packages.apt_archive import NamedPackage, named_pattern
 from pdrgate.builds.packages.package_fields import role_of
 from pdrgate.this_process.cache import cache_folder
 
@@ -83,7 +83,7 @@ def _build(path: Path, cache: Path | None) -> KernelBuild | None:
 
 def _packages(pattern: NamedPackage, cache: Path) -> list[str]:
     """Packages of the archive that a pattern names."""
-    names = AptArchive(pattern.suite, cache).names(_PATTERN.split(pattern.name)[0])
+    names = pattern.archive(cache).names(_PATTERN.split(pattern.name)[0])
     found = sorted((Path(name) for name in names if fnmatchcase(name, pattern.name)), key=_counted)
     if not found:
         raise BuildError(f"{pattern}: apt knows no such package; run apt-get update, or name another")

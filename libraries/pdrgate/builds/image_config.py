@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
+from pdrgate.builds.arm64_image import flat_kernel
 from pdrgate.builds.bz_image import LARGEST_IMAGE, PackedKernel, packed_kernel
 from pdrgate.builds.decompression import MissingToolError, decompressed
 from pdrgate.builds.handed_over import BuildError, opened_build_file
@@ -25,10 +26,10 @@ _KEPT = 64
 
 
 def image_config(image: Path, cache: Path) -> Path | None:
-    """A file with the configuration in a bzImage; None if it has none, or cannot be unpacked here.
+    """A file with the configuration in an image; None if it has none, or cannot be unpacked here.
 
     Args:
-        image: the real path of the bzImage.
+        image: the real path of the image.
         cache: the folder where such files are kept.
     """
     with (
@@ -38,7 +39,7 @@ def image_config(image: Path, cache: Path) -> Path | None:
         kept = cache / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.config"
         if not kept.exists():
             # An empty file says that there is none.
-            put(kept, _configuration(packed_kernel(file)))
+            put(kept, _configuration(packed_kernel(file) or flat_kernel(file)))
             forget(cache.glob("*.config"), _KEPT)
         return kept if kept.stat().st_size else None
     return None

@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pdrgate.builds.architecture import ARCHITECTURES
+from pdrgate.builds.arm64_image import is_flat
 from pdrgate.builds.elf_file import ElfFile, Section
 
 _DIGITS = b"".join(b"%d\0" % digit for digit in range(10))
@@ -32,6 +34,11 @@ _EACH = 256
 """Names to a marker."""
 _SHORTEST, _LONGEST = 2, 514
 """Bytes of a name, with its length."""
+_HEAD = 64
+_BEGINS = ("_text", "_stext")
+"""Symbols at the begin of the code; kernels for arm64 without CONFIG_KALLSYMS_ALL have the second one only."""
+_HEAD_OF_CODE = 1 << 16
+"""Bytes that may lie before it."""
 _CODE = re.compile(r"\.(?:head\.)?text")
 """Sections that an image begins with."""
 _IMAGE = 1 << 63
@@ -50,16 +57,25 @@ class TypedSymbol(NamedTuple):
 
 
 def image_symbols(image: Path) -> list[TypedSymbol] | None:
-    """Read the symbols of a kernel in its ELF image, at the addresses where it was linked.
+    """Read the symbols of a kernel in its linked image, ELF or flat, at the addresses where it was linked.
 
     Returns:
         None where the image has no such table (CONFIG_KALLSYMS), or one of another form.
     """
     try:
         with image.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return _symbols(content, ElfFile(file).sections)
+            if not is_flat(content[:_HEAD]):
+                return _symbols(content, ElfFile(file).sections)
+            return next(filter(None, (_symbols(content, one) for one in _flat_sections(len(content)))), None)
     except (OSError, ValueError):
         return None
+
+
+def _flat_sections(size: int) -> Iterator[tuple[Section, ...]]:
+    """A flat image as one section, for each address at which such images are linked."""
+    for one in ARCHITECTURES:
+        for address in one.linked_at:
+            yield (Section(".text", 1, 0, address, 0, size, 0),)
 
 
 def _symbols(content: mmap.mmap, sections: Sequence[Section]) -> list[TypedSymbol] | None:
@@ -215,5 +231,6 @@ def _from_places(offsets: npt.NDArray[np.int64], at: int, sections: Sequence[Sec
 def _fit(addresses: npt.NDArray[np.uint64], texts: Sequence[str], sections: Sequence[Section]) -> bool:
     """Whether addresses rise from one name to the next, and the first code begins where the image's does."""
     begin = min((one.address for one in sections if one.address and _CODE.fullmatch(one.name)), default=0)
-    text = next((at for at, name in enumerate(texts) if name[1:] == "_text"), None)
-    return text is not None and int(addresses[text]) == begin and bool(np.all(addresses[1:] >= addresses[:-1]))
+    at = {name[1:]: int(addresses[number]) for number, name in enumerate(texts) if name[1:] in _BEGINS}
+    fits = at["_text"] == begin if "_text" in at else begin <= at.get("_stext", 0) <= begin + _HEAD_OF_CODE
+    return fits and bool(np.all(addresses[1:] >= addresses[:-1]))

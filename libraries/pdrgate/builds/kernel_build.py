@@ -1,7 +1,7 @@
 """Kernel builds: what a kernel engineer hands over, found and checked, ready to be booted in a guest.
 
 A build is a package or several, a folder of them, a bzImage, a kernel build tree, an unpacked package of any
-distribution, or the name of a distribution package. What a build is, its image says: the release comes from the bzImage
+distribution, or the name of a distribution package. What a build is, its image says: the release comes from the image
 itself, and so does the configuration where no file has it. What is in it is a stranger's, and is opened as
 `pdrgate.builds.handed_over` says.
 """
@@ -16,26 +16,27 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from pdrgate.builds.bz_image import LARGEST_IMAGE, is_bz_image, number, payload_place
+from pdrgate.builds.architecture import ARCHITECTURES, X86_64, Architecture
+from pdrgate.builds.bz_image import LARGEST_IMAGE
 from pdrgate.builds.handed_over import BuildError as BuildError  # what kernel_build raises
 from pdrgate.builds.handed_over import content, opened_build_file, real_file, real_folder
 from pdrgate.builds.image_config import LARGEST_CONFIG, image_config
+from pdrgate.builds.image_facts import image_facts
 from pdrgate.builds.packages.apt_archive import named_package
 from pdrgate.builds.packages.kernel_packages import UnpackedPackages, holds_package, packages_in, unpacked_packages
 from pdrgate.builds.packages.package_fields import PackageRole, role_of
 from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.no_follow import read_no_follow
 from pdrgate.values.printable import printable
 
-TREE_IMAGE = "arch/x86/boot/bzImage"
+_TREE_IMAGES = tuple(one.tree_image for one in ARCHITECTURES)
+_IN_A_TREE = frozenset(Path(one).parts for one in _TREE_IMAGES)
 LARGEST_SYMBOLS = 256 << 20
 _LARGEST_VMLINUX = 8 << 30
 _EXAMPLES = (
-    "a .deb, a bzImage, an .rpm, a kernel build tree or the name of a package such as linux-image-amd64 or "
+    "a .deb, a bzImage or Image, an .rpm, a kernel build tree or the name of a package such as linux-image-amd64 or "
     "SUITE/linux-image-amd64"
 )
-_HEADER = 1 << 16
-_LONGEST_RELEASE = 64
-"""Characters that a kernel's uname has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class KernelBuild:
     source: str
     """Path, package or revision that names the build."""
     image: Path
-    """A bzImage."""
+    """A bzImage, or an Image of arm64."""
     release: str
     """The release, as ``uname -r`` will say it, read from the image."""
     version: str
@@ -64,6 +65,9 @@ class KernelBuild:
     """System.map."""
     folder: Path | None = None
     """The folder that its modules may not leave; None: their own."""
+    architecture: Architecture = X86_64
+    page_size: int = 4096
+    """Bytes of a page."""
 
     @property
     def label(self) -> str:
@@ -104,7 +108,7 @@ def kernel_build(
         further: more packages of the same kernel.
 
     Raises:
-        BuildError: there is no such thing, it is no x86 kernel, or image and modules are of different builds.
+        BuildError: there is no such thing, no guest runs it, or image and modules are of different builds.
         StorageError: the cache cannot be written.
         MissingToolError: what unpacks it is not installed.
     """
@@ -145,40 +149,15 @@ PARTS_OF_A_KERNEL = ("modules", "vmlinux", "config")
 """Parts that may follow an image or a revision, as NAME=PATH."""
 
 
-def read_version(image: Path) -> tuple[str, str]:
-    """Release and version of a bzImage, as ``uname -r`` and ``uname -v`` will say them.
-
-    They stand in its setup header (Documentation/arch/x86/boot.rst, field kernel_version).
-
-    Raises:
-        BuildError: the file is no bzImage, or is cut off.
-    """
-    with opened_build_file(image, image.resolve(), LARGEST_IMAGE) as file:
-        head, size = file.read(_HEADER), os.fstat(file.fileno()).st_size
-    if not is_bz_image(head):
-        what = "an uncompressed vmlinux" if head[:4] == b"\x7fELF" else "no x86 kernel image"
-        hint = "name the bzImage (arch/x86/boot/bzImage of a build tree, vmlinuz-…)"
-        raise BuildError(f"{image}: is {what}; {hint}")
-    at = number(head, 0x20E, 2) + 0x200
-    words = head[at : head.find(b"\0", at)].decode(errors="replace")
-    release, _, rest = words.partition(" ")
-    if not re.fullmatch(r"\d[\w.+~-]*", release, re.ASCII) or len(release) > _LONGEST_RELEASE:
-        raise BuildError(f"{image}: has no kernel release in its header; is the file damaged?")
-    if sum(payload_place(head) or ()) > size:
-        raise BuildError(f"{image}: ends too early, after {size} bytes; was it copied whole?")
-    version = rest[rest.find("#") :] if "#" in rest else ""
-    return release, "".join(one for one in version[:_HEADER] if one.isprintable())[:256]
-
-
 def _from_image(
     image: Path, source: str, modules: Path | None, vmlinux: Path | None, cache: Path
 ) -> KernelBuild:  # fmt: skip
-    release, _ = read_version(image)
+    release = image_facts(image).release
     found = None if modules is None else _modules_folder(modules, release)
     if modules is None and image.name == "vmlinuz" and _holds_modules(image.parent):
         modules = found = image.parent
     folder = image.parent.resolve()
-    tree = image.resolve().parents[3] if image.resolve().parts[-4:] == Path(TREE_IMAGE).parts else folder
+    tree = image.resolve().parents[3] if image.resolve().parts[-4:] in _IN_A_TREE else folder
     return _build(
         _Found(
             image, image.resolve(), found,
@@ -196,8 +175,9 @@ def _from_folder(
     """A kernel build tree, or a folder with a kernel where packages have it: in boot, or beside its modules."""
     root = folder.resolve()
     image = _image_in(folder, source)
-    release, _ = read_version(real_file(image, root, LARGEST_IMAGE))
-    if image == folder / TREE_IMAGE:
+    facts = image_facts(real_file(image, root, LARGEST_IMAGE))
+    release = facts.release
+    if image == folder / facts.architecture.tree_image:
         found = _modules_folder(modules, release) if modules else root if _listed(root) else None
         own = folder / "vmlinux"
         return _build(
@@ -218,8 +198,8 @@ def _from_folder(
 
 def _images(folder: Path) -> list[Path]:
     """The images in a folder, one for each kernel."""
-    if os.path.lexists(folder / TREE_IMAGE):
-        return [folder / TREE_IMAGE]
+    if trees := [folder / one for one in _TREE_IMAGES if os.path.lexists(folder / one)]:
+        return trees
     beside = [path for top in ("", "usr/") for path in sorted(folder.glob(f"{top}lib/modules/*/vmlinuz"))]
     if os.path.lexists(folder / "vmlinuz") and _holds_modules(folder):
         beside.append(folder / "vmlinuz")
@@ -233,16 +213,35 @@ def _images(folder: Path) -> list[Path]:
 
 def _image_in(folder: Path, source: str) -> Path:
     images = _images(folder)
+    if not images and (branch := _branch_of(folder)):
+        raise BuildError(
+            f"{source}: is a git tree that is not built; name {str(folder).rstrip('/')}@{branch}, and it is compiled"
+        )
     if not images:
         raise BuildError(
-            f"{source}: holds neither {TREE_IMAGE} nor boot/vmlinuz-… nor lib/modules/…/vmlinuz; has the kernel been "
-            "built there, or are packages of it (.deb, .rpm) elsewhere?"
+            f"{source}: holds neither {' nor '.join(_TREE_IMAGES)} nor boot/vmlinuz-… nor lib/modules/…/vmlinuz; has "
+            "the kernel been built there, or are packages of it (.deb, .rpm) elsewhere?"
         )
     if len(images) > 1:
         raise BuildError(f"{source}: holds {len(images)} kernels; name one of {', '.join(map(str, images))}")
     return images[0]
 
 
+def _branch_of(folder: Path) -> str:
+    """The branch that is checked out in a git tree; HEAD where its name is not plain, empty where it is no git tree."""
+    git = folder / ".git"
+    if not git.exists():
+        return ""
+    try:
+        named = _BRANCH.fullmatch(read_no_follow(git / "HEAD", _LARGEST_HEAD).decode(errors="replace").strip())
+    except OSError:  # of a worktree it is a file
+        named = None
+    return named[1] if named else "HEAD"
+
+
+_BRANCH = re.compile(r"ref: refs/heads/([A-Za-z0-9][A-Za-z0-9._/-]*)", re.ASCII)
+_LARGEST_HEAD = 4096
+"""Bytes of the file that names the branch."""
 _Place = tuple[Path, Path]
 """A file that a build may have, and the folder that it may not leave."""
 
@@ -262,16 +261,18 @@ def _build(
     found: _Found, name: str, source: str, folder: Path | None, vmlinux: Path | None, cache: Path
 ) -> KernelBuild:  # fmt: skip
     image = real_file(found.image, found.within, LARGEST_IMAGE)
-    release, version = read_version(image)
+    facts = image_facts(image)
     if vmlinux is not None and not vmlinux.exists():
         raise BuildError(f"{vmlinux}: there is no such file; name the vmlinux of {name} or leave it out")
     config = _first(found.configs, LARGEST_CONFIG) or image_config(image, cache / "configs")
     return KernelBuild(
-        name=printable(name), source=source, image=image, release=release, version=version, modules=found.modules,
+        name=printable(name), source=source, image=image, release=facts.release, version=facts.version,
+        modules=found.modules,
         config=config,
         config_sha256=None if config is None else hashlib.sha256(content(config, config, LARGEST_CONFIG)).hexdigest(),
         vmlinux=vmlinux and real_file(vmlinux, vmlinux.resolve(), _LARGEST_VMLINUX),
         symbols=_first(found.symbols, LARGEST_SYMBOLS), folder=folder if found.modules else None,
+        architecture=facts.architecture, page_size=facts.page_size,
     )  # fmt: skip
 
 

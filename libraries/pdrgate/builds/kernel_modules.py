@@ -20,7 +20,7 @@ from pdrgate.builds.boot_image import built_into
 from pdrgate.builds.decompression import MissingToolError, decompressed, most_unpacked
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.handed_over import BuildError, files_below, read_at_most, real_folder
-from pdrgate.builds.kernel_build import TREE_IMAGE, KernelBuild
+from pdrgate.builds.kernel_build import KernelBuild
 
 LARGEST_MODULE = 1 << 30
 """Bytes of a file; with its debug information the largest has some 500 MB."""
@@ -131,7 +131,7 @@ def in_tree(build: KernelBuild) -> bool:
     """Whether the modules are those of a build tree, which depmod and strip have not seen."""
     if build.modules is None:
         return False
-    return build.image == build.modules / TREE_IMAGE or (build.modules / "Makefile").exists()
+    return build.image == build.modules / build.architecture.tree_image or (build.modules / "Makefile").exists()
 
 
 def module_info(content: bytes) -> dict[str, list[str]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+from pdrgate.builds.architecture import this_machines
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.git_tree.making import Report
 from pdrgate.builds.git_tree.revision import Revision, merge_base, named_revision, revision
@@ -24,8 +26,7 @@ GUEST_MODULES = ("virtio_pci", "virtio_console", "virtio_net")
 """A guest needs these modules: there is neither a way into it nor a way through it without them."""
 
 _DISTRIBUTION = {"ubuntu": "linux-image-virtual"}
-_DEBIAN = "linux-image-cloud-amd64"
-"""Small kernels for guests: a tenth of the download of the full ones."""
+"""Small kernels for guests, of other distributions than Debian: a tenth of the download of the full ones."""
 
 
 def named_build(text: str, cache: Path | None = None, report: Report | None = None) -> KernelBuild:
@@ -90,19 +91,33 @@ def is_revision(text: str | None) -> bool:
     return text is not None and named_revision(_parts(text)[0]) is not None
 
 
-def look_at(text: str, report: Report | None = None) -> None:
+def look_at(text: str, report: Report | None = None) -> KernelBuild | None:
     """Raise BuildError where a file that is named is not there, or is no build; a package may still have to come.
 
     A .deb is unpacked into the cache, and a revision of a tree is compiled; `named_build` takes them from there.
+
+    Returns:
+        The build; None if that is not known yet.
     """
     if text == RUNNING:
-        return
+        return None
     source, _, parts = _parts(text)
     for name, path in parts.items():
         if not path.exists():
             raise BuildError(f"{text}: {path}, its {name}, is not there")
     if named_revision(source) or named_package(source) is None:
-        named_build(text, report=report)
+        return named_build(text, report=report)
+    return None
+
+
+def check_one_architecture(builds: Iterable[KernelBuild]) -> None:
+    """Raise BuildError where builds that are compared are for different architectures."""
+    for first, other in pairwise(builds):
+        if other.architecture != first.architecture:
+            raise BuildError(
+                f"{first.name} is a kernel for {first.architecture.name}, and {other.name} one for "
+                f"{other.architecture.name}; name two of one architecture"
+            )
 
 
 def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:
@@ -169,4 +184,4 @@ def _package(root: Path) -> str:
         release = platform.freedesktop_os_release() if root == Path("/") else {}
     except OSError:
         release = {}
-    return _DISTRIBUTION.get(release.get("ID", ""), _DEBIAN)
+    return _DISTRIBUTION.get(release.get("ID", ""), this_machines().kernel_package)

@@ -70,4 +70,4 @@ def compare(
         click.echo(comparison_markdown(comparison, judgement, str(candidate)), nl=False)
     else:
         click.echo(str(judgement))
-    return judgement.verdict.exit_status
+    return judgement.verdict.exit_code

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from pdrgate.builds.architecture import this_machines
 from pdrgate.doctor import here, machine, ports, traffic
 from pdrgate.doctor.finding import Check, Finding, Status
 from pdrgate.hosts.host import Host, local_host
@@ -138,7 +139,7 @@ class Examination:
         checks = [machine.kernel_and_cpu(environment)]
         tools = ["ip", "ethtool"]
         if self._guest is not None:
-            tools.append("qemu-system-x86_64")
+            tools.append(this_machines().qemu)
         checks += [machine.rights(self._host), machine.tools(self._host, tools), here.disk(self._results)]
         if self._guest is not None:
             checks.append(here.guests(self._guest.accelerator, self._state))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from pdrgate.builds.architecture import this_machines
 from pdrgate.doctor.finding import Outcome, check_named, fail, ok, warn
 from pdrgate.guests.emulator.accelerator import KvmRecord, choose_accelerator
 from pdrgate.guests.emulator.qemu import qemu_version
@@ -93,10 +94,10 @@ def cpus(plan: Callable[[], CpuPlan], environment: Environment) -> Outcome:
 def guests(accelerator: Literal["auto", "kvm", "tcg"], state: Path) -> Outcome:
     """Whether kernels can be booted here, and whether KVM is the faster way."""
     try:
-        chosen = choose_accelerator(accelerator, KvmRecord(state))
+        chosen = choose_accelerator(this_machines(), accelerator, KvmRecord(state))
     except TestbedError as error:
         return fail(str(error))
-    words = f"guests run by {chosen.name.upper()} ({chosen.why}), QEMU {qemu_version()}"
+    words = f"guests run by {chosen.name.upper()} ({chosen.why}), QEMU {qemu_version(this_machines())}"
     if chosen.name == "tcg" and accelerator == "auto":
         return warn(
             f"{words}: emulated, so that their numbers are no router's",

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from pdrgate.builds.architecture import ARCHITECTURES
 from pdrgate.doctor.finding import Check, Outcome, check_named, fail, ok, unknown, warn
 from pdrgate.hosts.cpus import format_cpu_list
 from pdrgate.hosts.host import CommandError, Host
@@ -26,7 +27,7 @@ _TOOLS: Mapping[str, tuple[str, str, str]] = {
     "ip": ("-V", r"iproute2-(\S+?),", "iproute2"),
     "ethtool": ("--version", r"version (\S+)", "ethtool"),
     "bpftool": ("version", r"v(\S+)", "bpftool"),
-    "qemu-system-x86_64": ("--version", r"version (\S+)", "qemu-system-x86"),
+    **{one.qemu: ("--version", r"version (\S+)", one.qemu_package) for one in ARCHITECTURES},
 }
 """Tools: how each is asked for its version, where that stands, and the package it comes in."""
 

@@ -3,24 +3,22 @@ name."""
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import OF_THE_NETWORK, Module, module_places, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
 from pdrgate.guests.initramfs import (
     MORE_MODULES,
-    PROGRAMS_PATH,
     ArchiveEntry,
     cpio,
     files_from_start,
     installed_modules,
     program_files,
 )
+from pdrgate.guests.programs import Programs, programs_for
 from pdrgate.hosts.host import CommandError, Host
 
 _TIMEOUT = 60.0
@@ -70,7 +68,7 @@ class Furnished:
         """
         if self._asked.issuperset(programs) and self._words.issuperset(words):
             return
-        wanted = dict(_lacking(self._guest, set(programs) - self._asked))
+        wanted = dict(_lacking(self._guest, programs_for(self._build.architecture), set(programs) - self._asked))
         self._asked |= frozenset(programs)
         self._words |= frozenset(words)
         with _in_turn:
@@ -122,19 +120,14 @@ def _read(build: KernelBuild, names: tuple[str, ...]) -> tuple[Module, ...]:
     return select_modules(build, (), names)
 
 
-def _lacking(guest: Host, programs: Collection[str]) -> Iterator[tuple[str, ArchiveEntry]]:
-    """The programs that this machine has and the guest has not, with their libraries."""
-    here = {name: found for name in programs if (found := shutil.which(name, path=PROGRAMS_PATH)) is not None}
+def _lacking(guest: Host, programs: Programs, wanted: Collection[str]) -> Iterator[tuple[str, ArchiveEntry]]:
+    """The programs that are to be had and that the guest has not, with their libraries."""
+    here = {name: found for name in wanted if (found := programs.find(name)) is not None}
     if not here:
         return
     asked = "; ".join(f"command -v {name} >/dev/null || echo {name}" for name in here)
     for name in guest.script(asked).stdout.split():
         if name in here:
-            yield from program_files(name, Path(here[name])).items()
-            yield from _plugins(name).items()
-
-
-def _plugins(name: str) -> Mapping[str, ArchiveEntry]:
-    folder = _PLUGINS.get(name)
-    found = Path("/usr/lib").glob(f"*-linux-gnu/{folder}/*.so") if folder else ()
-    return {str(path).lstrip("/"): ArchiveEntry(0o100644, path.read_bytes()) for path in found if path.is_file()}
+            yield from program_files(programs, name, here[name]).items()
+            for place, file in programs.plugins(_PLUGINS[name]).items() if name in _PLUGINS else ():
+                yield place.lstrip("/"), ArchiveEntry(0o100644, file.read_bytes())

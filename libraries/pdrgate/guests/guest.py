@@ -19,9 +19,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
-from pdrgate.builds.boot_image import elf_image
+from pdrgate.builds.boot_image import kernel_entry
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.crashes.faults import Crash, gravest_crash
 from pdrgate.crashes.source_lines import SourceLines
@@ -109,10 +109,10 @@ class Guest(WatchedShell):
     ) -> None:
         self.build = build
         self.config = config
-        self.accelerator = accelerator or choose_accelerator(config.accelerator)
-        elf = elf_image(build.image) if config.pvh else None
-        self.protocol: Literal["pvh", "bzimage"] = "pvh" if elf else "bzimage"
-        """Entry into the kernel: as an ELF image, or as a bzImage that decompresses itself."""
+        self.accelerator = accelerator or choose_accelerator(build.architecture, config.accelerator)
+        entry = kernel_entry(build, pvh=config.pvh)
+        self.protocol = entry.protocol
+        """Entry into the kernel."""
         self.boot_id = secrets.token_hex(4)
         """Identity of this boot among all others."""
         self._console = GuestConsole(folder, self.boot_id)
@@ -125,7 +125,7 @@ class Guest(WatchedShell):
         """Meter of the lines that the CPUs take from each other, while a trial of that lasts; only if it is asked
         for."""
         looked_into = self.memory_meter is not None or self.sharing_meter is not None
-        self.memory = GuestMemory(config.memory) if looked_into else None
+        self.memory = GuestMemory(config.memory, build.architecture, build.page_size) if looked_into else None
         """Memory of the guest, if it is read to name what such trials touch."""
         self.boot_time: float | None = None
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
@@ -140,11 +140,11 @@ class Guest(WatchedShell):
         self.stands_back = False
         """Whether others go before it, and it may run where it boots, see `stand_back`."""
         self._closed = False
-        self.confinement = confine(self.accelerator.name)
+        self.confinement = confine(build.architecture, self.accelerator.name)
         """Confinement of QEMU, with its user."""
         start = QemuStart(
             build,
-            elf,
+            entry.image,
             config,
             self.accelerator.name,
             self.confinement,
@@ -407,4 +407,4 @@ class Guest(WatchedShell):
         except OSError:
             return ""
         lines = [line for line in output if _FORCED_FLAG not in line]
-        return lines[-1].removeprefix("qemu-system-x86_64: ") if lines else ""
+        return lines[-1].removeprefix(f"{self.build.architecture.qemu}: ") if lines else ""

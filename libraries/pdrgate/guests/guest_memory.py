@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pdrgate.builds.architecture import Architecture
 from pdrgate.guests.shared_memory import SharedMemory
 from pdrgate.values.printable import printable
 
 PAGE = 4096
 """Bytes of a page."""
-_PRESENT, _LARGE = 1, 1 << 7
-_ADDRESS = 0x000F_FFFF_FFFF_F000
 _LEVELS = (48, 39, 30, 21, 12)
-"""Bits of an address behind those that a level of page tables takes (Intel SDM, volume 3, 5-level paging); with four
-levels there is no first one."""
+"""Bits of an address behind those that a level of page tables takes; with four levels there is no first one."""
 _SPLIT = (30, 21)
 """Levels that may map a large page."""
 
@@ -35,15 +33,19 @@ class GuestMemory(SharedMemory):
 
     Args:
         mebibytes: its size.
+        page_size: bytes of a page of its kernel; only tables of 4096 bytes are walked.
     """
 
-    def __init__(self, mebibytes: int) -> None:
+    def __init__(self, mebibytes: int, architecture: Architecture, page_size: int = PAGE) -> None:
         self.size = mebibytes << 20
+        self.architecture = architecture
+        self.page_size = page_size
         super().__init__("pdrgate-guest-memory", self.size)
 
     def at(self, physical: int, size: int) -> bytes:
         """Bytes from a physical address on; fewer where the memory ends."""
-        return self._memory[max(0, physical) : max(0, physical) + size]
+        at = max(0, physical - self.architecture.ram)
+        return self._memory[at : at + size]
 
     def word(self, physical: int) -> int:
         """The 64 bits at a physical address; 0 if there is no memory."""
@@ -51,15 +53,15 @@ class GuestMemory(SharedMemory):
 
     def physical(self, tables: PageTables, address: int) -> int | None:
         """The physical address of a virtual one; None if the kernel has it mapped nowhere."""
-        table = tables.root
+        table, bits = tables.root, self.architecture.pages
         for shift in _LEVELS[-tables.levels :]:
             entry = self.word(table + (address >> shift & 0x1FF) * 8)
-            if not entry & _PRESENT:
+            if not entry & bits.present:
                 return None
-            if shift == _LEVELS[-1] or (shift in _SPLIT and entry & _LARGE):
+            if shift == _LEVELS[-1] or (shift in _SPLIT and entry & bits.large == bits.large_is):
                 inside = (1 << shift) - 1
-                return (entry & _ADDRESS & ~inside) | (address & inside)
-            table = entry & _ADDRESS
+                return (entry & bits.address & ~inside) | (address & inside)
+            table = entry & bits.address
         return None
 
     def virtual(self, tables: PageTables, address: int, size: int) -> bytes:

@@ -1,17 +1,13 @@
-"""The guest's user land: an initramfs of busybox, the machine's own ip, ethtool and sh, programs of ours, and the
-modules of the build.
+"""The guest's user land: an initramfs of busybox, ip, ethtool, sh, programs of ours, and the modules of the build.
 
-It is not compressed: under emulation the guest would inflate it far more slowly than QEMU copies it. The shell is the
-machine's /bin/sh and not busybox's, whose builtin `ip` and `tc` come before programs and know no JSON.
+It is not compressed: under emulation the guest would inflate it far more slowly than QEMU copies it. The shell is
+/bin/sh and not busybox's, whose builtin `ip` and `tc` come before programs and know no JSON.
 """
 
 from __future__ import annotations
 
 import functools
-import re
-import shutil
 import stat
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,9 +15,8 @@ from pathlib import Path, PurePosixPath
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import Module, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
+from pdrgate.guests.programs import Programs, programs_for
 from pdrgate.this_process.checkout import how_to_install
-from pdrgate.this_process.child_environment import child_environment
-from pdrgate.traffic import native
 from pdrgate.values.errors import ToolError
 
 MORE_MODULES = (
@@ -40,7 +35,6 @@ MORE_MODULES = (
 
 _PROGRAMS = {"sh": "dash", "busybox": "busybox-static", "ip": "iproute2", "ethtool": "ethtool"}
 _MORE_PROGRAMS = ("tc", "bpftool", "iperf3", "retis")
-PROGRAMS_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 CONTROL, SHELL, ERRORS = "pdrgate.control", "pdrgate.shell", "pdrgate.values.errors"
 """Names of the guest's virtio-serial ports: who shall have a shell, the shell's input and output, its complaints."""
@@ -140,7 +134,7 @@ def initramfs(build: KernelBuild) -> bytes:
 
 def files_from_start(build: KernelBuild) -> dict[str, ArchiveEntry]:
     """The programs and modules that a guest has before anybody asks for more. Raises as `initramfs`."""
-    return _programs() | installed_modules(build, _modules_from_start(build))
+    return _programs(programs_for(build.architecture)) | installed_modules(build, _modules_from_start(build))
 
 
 def _modules_from_start(build: KernelBuild) -> tuple[Module, ...]:
@@ -194,45 +188,36 @@ def installed_modules(build: KernelBuild, modules: Iterable[Module]) -> dict[str
     return files
 
 
-def _programs() -> dict[str, ArchiveEntry]:
+def _programs(programs: Programs) -> dict[str, ArchiveEntry]:
     files: dict[str, ArchiveEntry] = {}
     for name, package in _PROGRAMS.items():
-        found = shutil.which(name, path=PROGRAMS_PATH)
+        found = programs.find(name)
         if found is None:
             raise ToolError(f"a guest needs {name}, which is not installed; {how_to_install(package)}")
-        files |= program_files(name, Path(found))
+        files |= program_files(programs, name, found)
     for name in _MORE_PROGRAMS:
-        if (found := shutil.which(name, path=PROGRAMS_PATH)) is not None:
-            files |= program_files(name, Path(found))
-    parts = native.build()
-    # Where they lie on this machine: so they need not be sent.
-    for own in (parts.drops, parts.receiver, parts.bpf_load, parts.requests, parts.network, *parts.for_steps.values()):
-        files[str(own).lstrip("/")] = ArchiveEntry(stat.S_IFREG | 0o755, own.read_bytes())
-    for applet in _applets():
+        if (found := programs.find(name)) is not None:
+            files |= program_files(programs, name, found)
+    for place, own in programs.own().items():
+        files[str(place).lstrip("/")] = ArchiveEntry(stat.S_IFREG | 0o755, own.read_bytes())
+    for applet in programs.applets():
         files.setdefault(f"bin/{applet}", _link("busybox"))
     files.setdefault("sbin/modprobe", _link("../bin/busybox"))
     return files
 
 
-def program_files(name: str, path: Path) -> Mapping[str, ArchiveEntry]:
+def program_files(programs: Programs, name: str, path: Path) -> Mapping[str, ArchiveEntry]:
     """A program as bin/NAME, and its shared libraries where its loader looks for them."""
-    return _program_since(name, path, path.stat().st_mtime_ns)
+    return _program_since(programs, name, path, path.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=16)
-def _program_since(name: str, path: Path, changed: int) -> Mapping[str, ArchiveEntry]:
-    files = {f"bin/{name}": ArchiveEntry(stat.S_IFREG | 0o755, path.read_bytes())}
-    for library in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", _printed_by("ldd", str(path)), re.MULTILINE):
-        files[library.lstrip("/")] = ArchiveEntry(stat.S_IFREG | 0o755, Path(library).read_bytes())
-    return files
-
-
-def _applets() -> list[str]:
-    return [name for name in _printed_by("busybox", "--list").split() if "/" not in name]
-
-
-def _printed_by(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment()).stdout
+def _program_since(programs: Programs, name: str, path: Path, changed: int) -> Mapping[str, ArchiveEntry]:
+    libraries = {place.lstrip("/"): file for place, file in programs.libraries(path).items()}
+    return {
+        one: ArchiveEntry(stat.S_IFREG | 0o755, file.read_bytes())
+        for one, file in ({f"bin/{name}": path} | libraries).items()
+    }
 
 
 def _link(target: str) -> ArchiveEntry:

@@ -19,7 +19,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests import guest_console
 from pdrgate.guests.emulator.confinement import SANDBOX, Confinement, sandboxes
 from pdrgate.guests.emulator.qemu import Accelerator, NetworkPort, command_line, qemu_version
-from pdrgate.guests.emulator.server_cpus import SERVER_CPUS
+from pdrgate.guests.emulator.server_cpus import chosen_cpu
 from pdrgate.guests.emulator.taps import open_tap
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.guest_console import GuestConsole
@@ -31,12 +31,10 @@ from pdrgate.guests.metering.memory import MemoryMeter
 from pdrgate.guests.metering.sharing import SharingMeter
 from pdrgate.hosts.cpus import format_cpu_list
 
-_CMDLINE = "console=ttyS0 panic=-1 oops=panic cryptomgr.notests"
+_CMDLINE = "panic=-1 oops=panic cryptomgr.notests"
 """The cipher tests of a kernel are more than half of what its boot executes, and say nothing of its data path."""
-_METERED = "nokaslr tsc=reliable"
-"""Functions lie where the build has them, in each boot alike: no boot has a luckier layout than another. And a CPU that
-is held looks to the kernel's watchdog like a clock that has stopped: in one of some fifty boots it took the HPET from
-then on, which costs more to read than many a packet does to route."""
+_METERED = "nokaslr"
+"""Functions lie where the build has them, in each boot alike: no boot has a luckier layout than another."""
 _TICKING = "nohz=off"
 """Option that keeps the kernel's clock ticking in an idle CPU.
 
@@ -80,8 +78,8 @@ class QemuStart:
     """The parts of a guest that QEMU is started with."""
 
     build: KernelBuild
-    elf: Path | None
-    """The kernel as an ELF image, where it is entered as one."""
+    image: Path | None
+    """The kernel as it is entered, where that is not the build's image."""
     config: GuestConfig
     accelerator: Accelerator
     confinement: Confinement
@@ -110,6 +108,7 @@ class QemuStart:
             journal: where QEMU is noted, for the case that this process is killed.
             namespace: the network namespace that QEMU runs and makes its TAPs in.
         """
+        architecture = self.build.architecture
         with contextlib.ExitStack() as stack:
             inherited: list[int] = []
 
@@ -126,19 +125,20 @@ class QemuStart:
             for source, meter in plugins:
                 if meter is not None:
                     inherited.append(meter.fd)
-                    built = plugin(qemu_version(), source)
+                    built = plugin(qemu_version(architecture), architecture, source)
                     code = inherit(_readable(stack.enter_context(built.open("rb", buffering=0))))
                     metering.append(f"/proc/self/fd/{code},memory=/proc/self/fd/{meter.fd}")
             if self.memory is not None:
                 inherited.append(self.memory.fd)
-            image = stack.enter_context(self.elf.open("rb", buffering=0) if self.elf else self.build.open_image())
+            image = stack.enter_context(self.image.open("rb", buffering=0) if self.image else self.build.open_image())
             command = command_line(
+                architecture,
                 accelerator=self.accelerator, vcpus=self.config.vcpus, memory=self.config.memory,
                 shared_memory=None if self.memory is None else self.memory.fd,
                 image=f"/proc/self/fd/{inherit(_readable(image))}", initrd=f"/proc/self/fd/{initrd}",
                 cmdline=" ".join(filter(None, self._words())), cpu=self.config.cpu,
                 console=inherit(self.console.open()), channels=channels, ports=taps, plugins=metering,
-                sandbox=SANDBOX if sandboxes() else "",
+                sandbox=SANDBOX if sandboxes(architecture) else "",
             )  # fmt: skip
             cpus = format_cpu_list(self.config.boot_cpus or self.config.cpus)
             before = ["setpriv", "--pdeathsig", "KILL", *guest_console.OUTPUT_BOUND, "taskset", "-c", cpus]
@@ -157,15 +157,17 @@ class QemuStart:
 
     def _words(self) -> Iterator[str]:
         """The words of the kernel's command line; those of the testbed file are last, and so hold."""
-        yield _CMDLINE
+        architecture = self.build.architecture
+        yield f"console={architecture.console} {_CMDLINE}"
         if self.meter is not None or self.sharing_meter is not None:
             yield _METERED
+            yield architecture.metered_words
         if self.sharing_meter is not None:
             yield _UNMERGED
         if self.config.ticks:
             yield _TICKING
         if self.accelerator == "tcg":
-            yield SERVER_CPUS[self.config.cpu].words
+            yield chosen_cpu(architecture, self.config.cpu)[1].words
         yield self.config.cmdline
 
 

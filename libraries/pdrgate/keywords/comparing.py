@@ -16,7 +16,7 @@ from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import BpfBuild, bpf_build
 from pdrgate.builds.identity import build_identity
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.builds.named_build import named_build
+from pdrgate.builds.named_build import check_one_architecture, named_build
 from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
@@ -25,7 +25,7 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import spike_in
-from pdrgate.gate.run.options import FEWEST_BOOTS, MOST_BOOTS
+from pdrgate.gate.run.options import FEWEST_BOOTS, USUAL_BOOTS
 from pdrgate.gate.run.session import Session
 from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario
@@ -36,8 +36,8 @@ from pdrgate.values.units import Duration, Ratio
 
 _Found = TypeVar("_Found")
 
-_LIVING_BOOTS = 12
-"""Boots of each build that stay up, at most, where nobody asks for another number."""
+LIVING_BOOTS = 12
+"""Boots of each build, at most, where packets are counted and nobody says."""
 _DRAWING = "drawing what it rests on"
 """Said behind the verdict, of which a run ends seconds later."""
 
@@ -105,10 +105,10 @@ class BuildKeywords:
 
         The first test boots two guests of each build; each test sets them up for its scenario, all at once, counts at
         saturation and at a light load, and puts them back. Two more of each are booted for what these do not decide, at
-        most ``boots`` in all (12, or what `Open Testbed` was asked for). A guest that dies costs its scenario, and is
-        booted anew for the next. There is no PDR: counts do not depend on how fast a guest is, and boots are needed as
-        replicates only. `PDR Should Not Have Regressed` judges. What neither build can be set up for is left out: the
-        test is skipped, with the reason.
+        most ``boots`` in all, which is 12 unless the run's option says otherwise. A guest that dies costs its scenario,
+        and is booted anew for the next. There is no PDR: counts do not depend on how fast a guest is, and boots are
+        needed as replicates only. `PDR Should Not Have Regressed` judges. What neither build can be set up for is left
+        out: the test is skipped, with the reason.
 
         With ``several_cpus`` the packets are also seen on a guest of several CPUs of each build, which stays up as
         well: a packet may touch no more lines that another CPU uses. What is worse there, two more boots must show,
@@ -117,8 +117,9 @@ class BuildKeywords:
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """
         session = self._state.current.session
-        if boots is None and session.options.boots == MOST_BOOTS:
-            boots = _LIVING_BOOTS
+
+        asked = session.options.boots
+        boots = boots or (LIVING_BOOTS if asked == USUAL_BOOTS else asked)
 
         def comparison(builds: Mapping[Side, Build], plan: Plan) -> PairsComparison:
             living = self._state.living.get(session)
@@ -228,6 +229,7 @@ class BuildKeywords:
         names = tuple(dict.fromkeys(sources))  # the same on both sides is looked for once
         with ThreadPoolExecutor(len(names)) as searches:  # apt takes its time, and so does a download
             known = dict(zip(names, searches.map(found, names), strict=True))
+        check_one_architecture(one for one in known.values() if isinstance(one, KernelBuild))
         builds = {side: build(side, known[name]) for side, name in zip(SIDES, sources, strict=True)}
         session.leave()
         seconds = None if budget is None else float(budget)

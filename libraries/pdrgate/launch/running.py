@@ -124,7 +124,7 @@ def _run_and_told(options: RunOptions, folder: Path, why: str, resume: bool, qui
         return interrupted_code(stopping.heard.first)
     if options.bisect:
         return EXIT_STOP if result.held else result.verdict.bisect_code
-    exit_code = result.verdict.exit_status
+    exit_code = result.verdict.exit_code
     # A test can fail for a reason of its own, such as an assertion of the suite on the PDR.
     return exit_code if exit_code != EXIT_PASS or code == 0 else 1
 

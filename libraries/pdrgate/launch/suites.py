@@ -29,16 +29,17 @@ def default_testbed(builds: bool) -> tuple[Path, str]:
     Args:
         builds: whether kernel builds are handed over.
     """
-    from pdrgate.guests.emulator.qemu import QEMU
+    from pdrgate.builds.architecture import this_machines
 
+    guests = this_machines()
     folder = Path("resources/testbeds")
     if builds:
         return folder / "local-vm.yaml", "testbed local-vm: the builds are booted in guests; --testbed names another"
-    if platform.machine() != "x86_64":
-        lacking = f"guests are x86, and this machine is {platform.machine()}"
-    elif shutil.which(QEMU) is None:
-        lacking = f"{QEMU} is not installed: " + (
-            "./ci/bootstrap --vm" if FROM_CHECKOUT else "apt-get install qemu-system-x86 busybox-static lz4 zstd"
+    if not guests.is_this_machines:
+        lacking = f"guests are {guests.name}, and this machine is {platform.machine()}"
+    elif shutil.which(guests.qemu) is None:
+        lacking = f"{guests.qemu} is not installed: " + (
+            "./ci/bootstrap --vm" if FROM_CHECKOUT else f"apt-get install {guests.qemu_package} busybox-static lz4 zstd"
         )
     else:
         return folder / "steady-guest.yaml", (
@@ -70,12 +71,13 @@ def check(options: RunOptions, report: Callable[[str], None] | None = None) -> N
         )
     if options.kernel:
         from pdrgate.builds.kernel_build import BuildError
-        from pdrgate.builds.named_build import look_at
+        from pdrgate.builds.named_build import check_one_architecture, look_at
 
-        look_at(options.kernel, report)
+        named = [look_at(options.kernel, report)]
         try:
             if not options.bpf:
-                look_at(options.against, report)
+                named.append(look_at(options.against, report))
+                check_one_architecture(one for one in named if one is not None)
         except BuildError as error:
             raise UsageError(f"--against: {error}") from error
     if options.bpf:

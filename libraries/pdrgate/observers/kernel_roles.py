@@ -33,10 +33,19 @@ class KernelRole:
     """Its names, the first that is there counts where one is wanted."""
     unknown: str
     """Clause that states what stays unknown of a kernel without such a function."""
+    otherwise: tuple[str, ...] = ()
+    """Its names in kernels for architectures that have none of the first ones."""
 
     def entries(self, kernel: HasFunctions) -> Iterator[int]:
         """Addresses at which such functions begin."""
-        return (at for name in self.names for at in kernel.entries(name))
+        first = [at for name in self.names for at in kernel.entries(name)]
+        return iter(first or [at for name in self.otherwise for at in kernel.entries(name)])
+
+    def is_one(self, name: str, kernel: HasFunctions) -> bool:
+        """Whether a function of a kernel has that role."""
+        if name in self.names:
+            return True
+        return name in self.otherwise and not any(kernel.entries(one) for one in self.names)
 
     def calls(self, executed: Functions) -> int:
         """Number of calls of the first of its functions that was called at all."""
@@ -44,7 +53,7 @@ class KernelRole:
 
     def absence(self) -> str:
         """Report on a kernel without such a function."""
-        return f"no function is known that {self.does} ({', '.join(self.names)}): {self.unknown}"
+        return f"no function is known that {self.does} ({', '.join((*self.names, *self.otherwise))}): {self.unknown}"
 
 
 _OWN_WORK = "what the kernel does by itself counts for packets"
@@ -73,9 +82,12 @@ SENDS: Final = KernelRole(
     "sends for a program", ("inet_sendmsg", "inet6_sendmsg", "packet_sendmsg"), "atomics of programs that send"
 )
 TIMER_INTERRUPT: Final = KernelRole(
-    "begins a timer's interrupt", ("asm_sysvec_apic_timer_interrupt", "sysvec_apic_timer_interrupt"), _OWN_WORK
-)
-INTERRUPT_RETURN: Final = KernelRole("ends an interrupt", ("native_irq_return_iret",), _OWN_WORK)
+    "begins a timer's interrupt", ("asm_sysvec_apic_timer_interrupt", "sysvec_apic_timer_interrupt"), _OWN_WORK,
+    ("arch_timer_handler_virt", "arch_timer_handler_phys"),
+)  # fmt: skip
+INTERRUPT_RETURN: Final = KernelRole(
+    "ends an interrupt", ("native_irq_return_iret",), _OWN_WORK, ("ret_to_kernel",)
+)  # fmt: skip
 OWN_WORK: Final = KernelRole(
     "begins the kernel's own work",
     (
@@ -96,8 +108,9 @@ CLOCK_GOES_ON: Final = KernelRole(
 )
 """Function that is called whenever jiffies go on."""
 DEVICE_INTERRUPT: Final = KernelRole(
-    "begins a device's interrupt", ("asm_common_interrupt", "common_interrupt"), "interrupts of devices take time"
-)
+    "begins a device's interrupt", ("asm_common_interrupt", "common_interrupt"), "interrupts of devices take time",
+    ("handle_fasteoi_irq",),
+)  # fmt: skip
 """Interrupts of devices, which come when QEMU's main loop has a CPU, so they take no time."""
 NEXT_STEP: Final = KernelRole(
     "has a packet of a list go a step further", ("__netif_receive_skb_core", "ip_forward", "ip6_forward"),
@@ -108,6 +121,7 @@ INTERRUPT_OF_CPU: Final = KernelRole(
     "takes an interrupt of another CPU",
     ("sysvec_reschedule_ipi", "sysvec_call_function", "sysvec_call_function_single", "sysvec_irq_work"),
     "interprocessor interrupts",
+    ("ipi_handler",),
 )
 WAKES: Final = KernelRole("wakes a task", ("try_to_wake_up",), "wakeups")
 WAITS_FOR_LOCK: Final = KernelRole(
@@ -123,10 +137,12 @@ WAITS_FOR_LOCK: Final = KernelRole(
 
 BEGINS_UNCALLED: Final = re.compile(
     r"asm_|irq_entries_start$|common_interrupt|error_entry$|paranoid_|handle_softirqs$|__do_softirq$|do_softirq_own_stack$"
+    r"|el[01][ht]_64_|el1_interrupt$|do_interrupt_handler$|call_on_irq_stack$|gic_handle_irq$|____do_softirq$"
 )
 """Functions that enter an interrupt or do the work after one. The code that it interrupted did not call them."""
 ENDS_UNCALLED: Final = re.compile(
     r"error_return$|restore_regs_and_return_to_kernel$|native_irq_return_iret$|common_interrupt_return$"
+    r"|ret_to_kernel$"
 )
 """Code by which an interrupt ends, in the chain of callers that it has interrupted."""
 

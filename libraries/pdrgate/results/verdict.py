@@ -26,15 +26,12 @@ class Verdict(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """0 the pipeline goes on, 1 the SUT fails it, 2 the testbed does."""
+        """0 the pipeline goes on, 1 the SUT fails it, 2 the testbed does, 3 nothing decides."""
         if self in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE):
             return EXIT_PASS
+        if self is Verdict.INCONCLUSIVE:
+            return EXIT_UNDECIDED
         return EXIT_FAULT if self in (Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.ERROR) else EXIT_FAIL
-
-    @property
-    def exit_status(self) -> int:
-        """The exit code of a command that ends with this verdict: as `exit_code`, but for 3 where it is undecided."""
-        return EXIT_UNDECIDED if self is Verdict.INCONCLUSIVE else self.exit_code
 
     @property
     def bisect_code(self) -> int:

@@ -21,6 +21,10 @@ def own_testbed_file(name: str, *, checkout: bool = FROM_CHECKOUT) -> str:
     return str(path if checkout else Path(__file__).parents[1] / path)
 
 
-def how_to_install(packages: str, *, checkout: bool = FROM_CHECKOUT) -> str:
-    """How to install packages of the distribution, as the end of an error."""
-    return f"run {'./ci/bootstrap, or' if checkout else 'as root'}: apt-get install {packages}"
+def how_to_install(packages: str, option: str = "", *, checkout: bool = FROM_CHECKOUT) -> str:
+    """How to install packages of the distribution, as the end of an error.
+
+    Args:
+        option: option of ci/bootstrap that installs them.
+    """
+    return f"run {f'./ci/bootstrap{option}, or' if checkout else 'as root'}: apt-get install {packages}"

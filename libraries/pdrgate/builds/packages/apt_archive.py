@@ -1,7 +1,7 @@
 """Packages of the distribution's archive: found and downloaded by apt, which checks their signatures.
 
-A package of the machine's own suite is found in the machine's lists. One of another suite is found in lists of its own,
-in the cache: neither the machine's lists nor its sources change.
+A package of the machine's own suite is found in the machine's lists. One of another suite, or for another architecture,
+is found in lists of its own, in the cache: neither the machine's lists nor its sources change.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import platform
 import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.builds.architecture import Architecture, of_package, this_machines
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.packages.apt_sources import machine_sources, sources_of_suite
 from pdrgate.this_process.child_environment import PROXIES, child_environment
@@ -72,6 +74,10 @@ class NamedPackage:
     def __str__(self) -> str:
         return f"{self.suite}/{self.name}" if self.suite else self.name
 
+    def archive(self, cache: Path) -> AptArchive:
+        """The archive that has it; the cache is where what apt needs is kept. Raises BuildError."""
+        return AptArchive(self.suite, cache, of_package(self.name))
+
 
 def named_package(text: str) -> NamedPackage | None:
     """The package that ``NAME``, ``NAME=VERSION`` or ``SUITE/linux-…`` names; None if it is no such text.
@@ -96,13 +102,19 @@ class AptArchive:
 
     Args:
         cache: the folder where what apt needs is kept.
-        architecture: that of the packages of a suite that is named, as Debian calls it.
+        architecture: the packages' own; of another one than this machine's the suite is the machine's if none is named.
+
+    Raises:
+        BuildError: the machine's suite is not known.
     """
 
-    def __init__(self, suite: str, cache: Path, architecture: str = "amd64") -> None:
-        self._suite = suite
-        self._folder = (cache / "suites" / suite if suite else cache).absolute()
-        self._architecture = architecture
+    def __init__(self, suite: str, cache: Path, architecture: Architecture | None = None) -> None:
+        for_architecture = architecture or this_machines()
+        is_foreign = for_architecture != this_machines()
+        self._suite = suite or (_own_suite() if is_foreign else "")
+        folder = f"{self._suite}.{for_architecture.debian}" if is_foreign else self._suite
+        self._folder = (cache / "suites" / folder if folder else cache).absolute()
+        self._architecture = for_architecture.debian
 
     def entry(self, package: str) -> ArchivePackage:
         """The file that apt would download as a package.
@@ -135,6 +147,23 @@ class AptArchive:
                 f"{self._called(package)}: apt-get download failed: {_reason(done.stderr, 'no reason given')}; is "
                 "the archive in reach? .deb files can be named instead"
             )
+
+    def download_with_dependencies(self, packages: Sequence[str], folder: Path) -> list[Path]:
+        """Put packages and all that they depend on into a folder, and return the files. Raises as `download`."""
+        self._check_apt(packages[0])
+        self._refresh()
+        folder.mkdir(parents=True, exist_ok=True)
+        done = self._apt("install", "-y", "--no-install-recommends", "--print-uris", *packages)
+        if not done.returncode:
+            # What lies in a folder would not be copied by an installation.
+            done = self._apt("download", *_names(done.stdout), folder=folder)
+        if done.returncode:
+            error = StorageError if "No space left" in done.stderr else BuildError
+            raise error(
+                f"{self._called(packages[0])} and {len(packages) - 1} more: apt-get download failed: "
+                f"{_reason(done.stderr, 'no reason given')}; is the archive in reach?"
+            )
+        return sorted(folder.glob("*.deb"))
 
     def names(self, beginning: str) -> list[str]:
         """The names of packages that begin so. Raises BuildError if apt cannot list them."""
@@ -235,10 +264,26 @@ class AptArchive:
         )  # fmt: skip
 
 
+def _own_suite() -> str:
+    """The suite that this machine was installed from. Raises BuildError."""
+    try:
+        return platform.freedesktop_os_release()["VERSION_CODENAME"]
+    except (OSError, KeyError) as error:
+        raise BuildError(
+            "packages for another architecture are looked for in this machine's suite, and /etc/os-release names none "
+            "(VERSION_CODENAME); name one, as in SUITE/linux-image-…"
+        ) from error
+
+
 def _printed(output: str) -> ArchivePackage | None:
     """The package in apt-get's output on a download."""
     match = re.search(r"^'\S+' (\S+) \d+ [A-Z0-9]+:([0-9a-f]{32,})", output, re.MULTILINE)
     return None if match is None else ArchivePackage(match[2], Path(match[1]).name)
+
+
+def _names(output: str) -> list[str]:
+    """Names of the packages in apt-get's output on an installation."""
+    return re.findall(r"^'\S+' ([^\s_]+)_\S+ \d+ ", output, re.MULTILINE)
 
 
 def _reason(output: str, otherwise: str) -> str:

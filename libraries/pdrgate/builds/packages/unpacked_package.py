@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pdrgate.builds.handed_over import BuildError, opened_build_file
-from pdrgate.builds.packages.apt_archive import AptArchive, ArchivePackage, NamedPackage, named_package
+from pdrgate.builds.packages.apt_archive import ArchivePackage, NamedPackage, named_package
 from pdrgate.builds.packages.kernel_archives import unpack_kernel
 from pdrgate.builds.packages.package_fields import PackageFields, PackageRole
 from pdrgate.this_process.cache import forget
@@ -88,7 +88,7 @@ class InArchive:
     """Package that was named there."""
 
     def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
-        entry = AptArchive(self.wanted.suite, cache).find(name)
+        entry = self.wanted.archive(cache).find(name)
         return None if entry is None else self.downloaded(name, entry, cache)
 
     def downloaded(self, name: str, entry: ArchivePackage, cache: Path) -> UnpackedPackage:
@@ -96,7 +96,7 @@ class InArchive:
         folder = cache / entry.digest
         if not folder.exists():
             with temporary(cache) as place:
-                AptArchive(self.wanted.suite, cache).download(name, place)
+                self.wanted.archive(cache).download(name, place)
                 with opened_build_file(place / entry.filename, place.resolve(), LARGEST_PACKAGE) as file:
                     _unpack(file, place / entry.filename, folder)
         return _known(entry.digest, folder, self)
@@ -113,7 +113,7 @@ def unpacked(source: str, cache: Path) -> UnpackedPackage:
     named = named_package(source)
     if named is None:
         return unpacked_file(Path(source), Path(source).resolve(), cache)
-    return InArchive(named).downloaded(named.name, AptArchive(named.suite, cache).entry(named.name), cache)
+    return InArchive(named).downloaded(named.name, named.archive(cache).entry(named.name), cache)
 
 
 def unpacked_file(path: Path, within: Path, cache: Path) -> UnpackedPackage:

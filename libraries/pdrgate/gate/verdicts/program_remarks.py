@@ -63,13 +63,12 @@ def _fates(trials: Sequence[Trial]) -> list[str]:
     if not whole:
         return []
     one = max(whole, key=lambda trial: trial.offered)
-    passed = by_fate(one, "passed")
-    back = min(one.aside.left, passed.aside.returned)
+    back = min(one.aside.left, by_fate(one, "passed").aside.returned)
     found = {
-        "passed": passed.forwarded,  # also those that the kernel's router sent on
+        "passed": by_fate(one, "passed").forwarded,
         "dropped": by_fate(one, "dropped").forwarded,
         "sent back": back,
-        "sent on": max(0, one.aside.left - back - passed.forwarded),
+        "sent on": one.aside.left - back,
     }
     told = ", ".join(f"{number} {what}" for what, number in sorted(found.items(), key=lambda pair: -pair[1]) if number)
     return [f"of {one.offered} packets: {told}"] if told else []

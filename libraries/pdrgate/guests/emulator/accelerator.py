@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import functools
 import os
+import platform
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pdrgate.builds.architecture import X86_64, Architecture
 from pdrgate.guests.emulator.qemu import Accelerator, find_qemu
 from pdrgate.guests.remembered import Remembered
 from pdrgate.this_process.child_environment import child_environment
@@ -46,6 +48,8 @@ _PROBE_CODE = (
 ).ljust(510, b"\0") + b"\x55\xaa"  # fmt: skip
 """A boot sector: work in registers and memory, by which KVM beats emulation; the device at 0xf4 then ends QEMU. The
 firmware before it has touched memory and devices enough to show a KVM that is slow at that."""
+_PROBED = X86_64
+"""Architecture that the boot sector is for."""
 _PROBE_EXIT = 0x10 << 1 | 1
 
 
@@ -86,17 +90,19 @@ class KvmRecord:
 
 
 def choose_accelerator(
-    wanted: Literal["auto", "kvm", "tcg"] = "auto", record: KvmRecord | None = None
+    architecture: Architecture, wanted: Literal["auto", "kvm", "tcg"] = "auto", record: KvmRecord | None = None
 ) -> AcceleratorChoice:
     """KVM if it is the faster of the two, else TCG. It is measured once per process, unless the record has it.
+
+    KVM runs guests of this machine's own architecture only, and so far it is measured by a probe for x86.
 
     Raises:
         TestbedError: QEMU is not installed, or KVM was asked for and is no faster than emulation.
     """
-    qemu = find_qemu()
+    qemu = find_qemu(architecture)
     if wanted == "tcg":
         return AcceleratorChoice("tcg", "asked for")
-    problem = _access_problem()
+    problem = _foreign_problem(architecture) or _access_problem()
     known = record.read() if record is not None and problem is None and wanted == "auto" else None
     if record is not None and known is not None:
         boots, why = known
@@ -175,6 +181,12 @@ def probe_time(qemu: str, accelerator: Accelerator, limit: float) -> float:
         said = done.stderr.strip().splitlines()
         raise ProbeError(f"ended QEMU with exit code {done.returncode}" + (f" ({said[-1]})" if said else ""))
     return took
+
+
+def _foreign_problem(architecture: Architecture) -> str | None:
+    if architecture.is_this_machines and architecture == _PROBED:
+        return None
+    return f"guests are {architecture.name}, and this machine is {platform.machine()}"
 
 
 def _access_problem() -> str | None:

@@ -14,6 +14,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pdrgate.builds.architecture import Architecture
 from pdrgate.guests.emulator.qemu import Accelerator, find_qemu
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT, Sandbox, User, lacking, nobody
 from pdrgate.this_process.child_environment import child_environment
@@ -59,17 +60,17 @@ class Confinement:
         return _SIGNALLED - code if self.sandbox is not None and code > _SIGNALLED else code
 
 
-def confine(accelerator: Accelerator) -> Confinement:
+def confine(architecture: Architecture, accelerator: Accelerator) -> Confinement:
     """A user and a sandbox for one guest's QEMU."""
     devices = (_KVM,) if accelerator == "kvm" else ()
     if os.geteuid() != 0:
-        return Confinement(sandbox=None if lacking() else Sandbox(readable=_elsewhere(), devices=devices))
+        return Confinement(sandbox=None if lacking() else Sandbox(readable=_elsewhere(architecture), devices=devices))
     try:
         user = nobody()
     except TestbedError as error:
         return Confinement(sentence=f"QEMU runs as root: {error}")
     assert user is not None
-    if (closed := _closed_to_others(Path(find_qemu()))) is not None:
+    if (closed := _closed_to_others(Path(find_qemu(architecture)))) is not None:
         return Confinement(sentence=f"QEMU runs as root: only root may use {closed}, where QEMU is")
     if accelerator == "kvm":
         about = _KVM.stat()
@@ -79,12 +80,12 @@ def confine(accelerator: Accelerator) -> Confinement:
             user = User(user.uid, user.gid, (about.st_gid,))
     if why := lacking():
         return Confinement(user, sentence=f"QEMU sees the files of this machine: {why}")
-    return Confinement(user, Sandbox(user, _elsewhere(), devices=devices))
+    return Confinement(user, Sandbox(user, _elsewhere(architecture), devices=devices))
 
 
-def _elsewhere() -> dict[str, Path]:
+def _elsewhere(architecture: Architecture) -> dict[str, Path]:
     """Folders of QEMU's files, if they are not among the system's programs."""
-    real = Path(find_qemu()).resolve()
+    real = Path(find_qemu(architecture)).resolve()
     if real.is_relative_to("/usr"):
         return {}
     # PREFIX/bin/qemu… has its data in PREFIX/share.
@@ -93,10 +94,10 @@ def _elsewhere() -> dict[str, Path]:
 
 
 @functools.cache
-def sandboxes() -> bool:
+def sandboxes(architecture: Architecture) -> bool:
     """Whether this machine's QEMU knows how to deny itself system calls."""
     nothing = ("-nodefaults", "-display", "none", "-machine", "none", "-device", "none-such")
-    command = (find_qemu(), "-sandbox", SANDBOX, *nothing)
+    command = (find_qemu(architecture), "-sandbox", SANDBOX, *nothing)
     tried = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
     return "none-such" in tried.stderr
 

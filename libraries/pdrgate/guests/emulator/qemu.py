@@ -10,28 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.guests.emulator.server_cpus import SERVER_CPUS, ServerCpu, known_flags
+from pdrgate.builds.architecture import Architecture
+from pdrgate.guests.emulator.server_cpus import ServerCpu, chosen_cpu, known_flags
 from pdrgate.this_process.checkout import how_to_install
 from pdrgate.this_process.child_environment import child_environment
 from pdrgate.values.errors import TestbedError
 
 Accelerator = Literal["kvm", "tcg"]
 
-QEMU = "qemu-system-x86_64"
-
 RINGS = (256, 512, 1024)
 """Receive ring sizes that virtio-net takes."""
 
 TX_RING = 256
 """Packets in each port's ring for what the guest sends."""
-
-_MACHINE = "pc,usb=off,vmport=off,smbus=off,dump-guest-core=off,mem-merge=off"
-"""Without the devices that a guest has no need of and that can be left out."""
-
-_RIGHT_FLAGS = 8
-"""QEMU's first version whose TCG gets the flags of cmpxchg16b right. Before it an interrupt behind one saves flags that
-are made of an address, and kernels which branch on them (Linux 6.12 in each kmalloc) die of a double fault when it
-returns. Without the instruction they emulate it: +0.2 % of what a packet costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +45,29 @@ class NetworkPort:
     and how often it interrupts the guest for that, who else runs on this machine decides."""
 
 
-def find_qemu() -> str:
-    """The path of QEMU. Raises TestbedError when it is not installed."""
-    found = shutil.which(QEMU)
+def find_qemu(architecture: Architecture) -> str:
+    """The path of the QEMU for guests of an architecture. Raises TestbedError when it is not installed."""
+    found = shutil.which(architecture.qemu)
     if found is None:
         raise TestbedError(
-            f"{QEMU} is not installed, and kernels are booted in it; {how_to_install('qemu-system-x86')}"
+            f"{architecture.qemu} is not installed, and kernels are booted in it; "
+            f"{how_to_install(architecture.qemu_package)}"
         )
     return found
 
 
 @functools.cache
-def qemu_version() -> str:
+def qemu_version(architecture: Architecture) -> str:
     """QEMU's version, such as 7.2.22; empty if it prints none."""
-    command = (find_qemu(), "--version")
+    command = (find_qemu(architecture), "--version")
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
     match = re.search(r"version (\S+)", done.stdout)
     return match[1] if match else ""
 
 
 def command_line(
-    *, accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: int,
+    architecture: Architecture, *,
+    accelerator: Accelerator, vcpus: int, memory: int, image: str, initrd: str, cmdline: str, console: int,
     channels: Sequence[tuple[str, int]], ports: Sequence[tuple[NetworkPort, Sequence[int]]],
     plugins: Sequence[str] = (), cpu: ServerCpu = "server", sandbox: str = "", shared_memory: int | None = None,
 ) -> list[str]:  # fmt: skip
@@ -82,7 +75,7 @@ def command_line(
 
     Args:
         memory: MiB.
-        image: a bzImage, or an ELF image that can be entered by PVH.
+        image: a file that QEMU boots: a bzImage, an ELF image that can be entered by PVH, or a flat image.
         console: descriptor that gets what the guest writes to its serial console.
         channels: virtio-serial ports: the name in the guest, and a listening Unix socket's descriptor.
         ports: each with a TAP's descriptors, one for each pair of queues.
@@ -92,8 +85,9 @@ def command_line(
         shared_memory: descriptor of a file of as many MiB, which the guest has as its memory.
     """
     words = [
-        find_qemu(), "-name", "pdrgate,debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
-        "-no-reboot", "-machine", _MACHINE, "-accel", accelerator, "-cpu", cpu_model(accelerator, cpu),
+        find_qemu(architecture), "-name", "pdrgate,debug-threads=on", "-nodefaults", "-no-user-config",
+        "-display", "none", "-no-reboot", "-machine", architecture.board, "-accel", accelerator,
+        "-cpu", cpu_model(architecture, accelerator, cpu),
         "-smp", str(vcpus), "-m", str(memory), "-kernel", image, "-initrd", initrd, "-append", cmdline,
         "-add-fd", f"fd={console},set=1", "-chardev", "file,id=console,path=/dev/fdset/1", "-serial", "chardev:console",
         "-device", "virtio-serial-pci",
@@ -127,18 +121,18 @@ def command_line(
     return words
 
 
-def cpu_model(accelerator: Accelerator, cpu: ServerCpu) -> str:
-    """Value of ``-cpu``: this machine's own CPU by KVM."""
+def cpu_model(architecture: Architecture, accelerator: Accelerator, cpu: ServerCpu) -> str:
+    """Value of ``-cpu``: this machine's own CPU by KVM. Raises TestbedError if it is none of the architecture's."""
     if accelerator == "kvm":
         return "host"
-    version = qemu_version().partition(".")[0]
-    broken = version.isdigit() and int(version) < _RIGHT_FLAGS
-    return SERVER_CPUS[cpu].text(known_flags(find_qemu())) + (",-cx16" if broken else "")
+    model = chosen_cpu(architecture, cpu)[1]
+    return model.text(known_flags(find_qemu(architecture)), qemu_version(architecture))
 
 
-def cpu_in_words(accelerator: Accelerator, cpu: ServerCpu) -> str:
+def cpu_in_words(architecture: Architecture, accelerator: Accelerator, cpu: ServerCpu) -> str:
     """The CPU by its name, with what this QEMU cannot offer of it."""
     if accelerator == "kvm":
         return "host"
-    lacking = SERVER_CPUS[cpu].lacking(known_flags(find_qemu()))
-    return cpu + (f" without {', '.join(lacking)}" if lacking else "")
+    name, model = chosen_cpu(architecture, cpu)
+    lacking = model.lacking(known_flags(find_qemu(architecture)))
+    return name + (f" without {', '.join(lacking)}" if lacking else "")

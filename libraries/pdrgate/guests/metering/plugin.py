@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from pdrgate.builds.architecture import Architecture
 from pdrgate.this_process.cache import cache_folder
 from pdrgate.this_process.checkout import how_to_install
 from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
@@ -37,7 +38,7 @@ class PluginSource:
 
 
 _HERE = Path(__file__).parent
-_COMMON = (_HERE / "qemu_interface.h", _HERE / "privilege.h", _HERE / "x86_code.h")
+_COMMON = tuple(sorted(_HERE.glob("*.h")))
 VCPU_METER = PluginSource("vcpu-meter", _HERE / "vcpu_meter.c", _COMMON)
 _OF_MEMORY = (*_COMMON, *sorted((_HERE / "memory").glob("*.h")))
 MEMORY_TRIAL = PluginSource("memory-trial", _HERE / "memory" / "memory_trial.c", _OF_MEMORY)
@@ -46,8 +47,17 @@ SHARED_LINES = PluginSource(
 )
 
 
-def plugin(qemu_version: str, source: PluginSource = VCPU_METER, cache: Path | None = None) -> Path:
-    """A plugin for that version of QEMU, compiled unless it is already.
+def guest_code(architecture: Architecture) -> tuple[str, ...]:
+    """The compiler's words that choose the decoder of guests of an architecture."""
+    chosen = {"GUEST_CODE": architecture.decoder, "GUEST_TRAITS": architecture.traits}
+    folders = (f"-I{folder}" for folder in (_HERE, _HERE / "memory"))
+    return (*(f'-D{name}="{header}"' for name, header in chosen.items()), *folders)
+
+
+def plugin(
+    qemu_version: str, architecture: Architecture, source: PluginSource = VCPU_METER, cache: Path | None = None
+) -> Path:
+    """A plugin for that version of QEMU and guests of an architecture, compiled unless it is already.
 
     Raises:
         TestbedError: there is no compiler, or compiling failed.
@@ -55,7 +65,7 @@ def plugin(qemu_version: str, source: PluginSource = VCPU_METER, cache: Path | N
     version = _numbers(qemu_version)
     api = next((api for since, api in _APIS.items() if version >= since), 1)
     folder = cache or cache_folder()
-    made = folder / f"{source.name}-{source.digest}-{api}.so"
+    made = folder / f"{source.name}-{architecture.name}-{source.digest}-{api}.so"
     if made.exists():
         return made
     if shutil.which("gcc") is None:
@@ -65,7 +75,7 @@ def plugin(qemu_version: str, source: PluginSource = VCPU_METER, cache: Path | N
         )
     command = (
         "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", f"-DPLUGIN_API={api}",
-        str(source.main),
+        *guest_code(architecture), str(source.main),
     )  # fmt: skip
     try:
         with compiling(folder):

@@ -62,7 +62,7 @@ const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 #endif
 
 #define FIRST_KERNEL_ADDRESS 0x8000000000000000ULL
-enum { CODE_MAX = 16 /* bytes: no instruction of x86 has more */ };
+enum { CODE_MAX = 16 /* bytes: no instruction of any architecture has more */ };
 
 /* Copies an instruction's bytes, and returns how many there are. */
 static inline size_t code_of(const struct qemu_plugin_insn *insn, uint8_t code[CODE_MAX])

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from pdrgate.builds.architecture import ARCHITECTURES
 from pdrgate.values.printable import printable_name
 
 DATA = frozenset("dDbBrRvVA")
@@ -18,9 +19,11 @@ CPU_BEGIN, CPU_END, CPU_AREAS = "__per_cpu_start", "__per_cpu_end", "__per_cpu_o
 own."""
 MAPS = "map_idr"
 """The BPF maps of a kernel, by their ids."""
-PAGE_TABLES, SLAB_CACHES = "init_top_pgt", "slab_caches"
-"""The kernel's page tables, and its list of all slab caches."""
-FOUND_BY_NAME = (PAGE_TABLES, SLAB_CACHES, CPU_BEGIN, CPU_END, CPU_AREAS, MAPS)
+PAGE_TABLES = tuple(one.page_tables for one in ARCHITECTURES)
+"""The kernel's page tables, by what each architecture calls them."""
+SLAB_CACHES = "slab_caches"
+"""The kernel's list of all slab caches."""
+FOUND_BY_NAME = (*PAGE_TABLES, SLAB_CACHES, CPU_BEGIN, CPU_END, CPU_AREAS, MAPS)
 """Symbols that are looked for by their names: page tables, the list of slab caches, CPUs' areas, BPF maps."""
 _LARGEST = 64 << 20
 """Bytes of a variable at most."""

@@ -36,8 +36,11 @@ from pdrgate.values.printable import printable_name
 _TEXT = frozenset("tTwW")
 CODE_BEGIN = "_text"
 """Symbol at the begin of the kernel's code."""
-_FORM = 1
-"""The form of the files of symbols, and what is made of an image's own: another one has another number."""
+CODE_BEGINS_LATER = "_stext"
+"""Symbol at the begin of the code that is not thrown away; a kernel shows it where it does not show the other one."""
+_FORM = f"2-{hashlib.sha256(','.join(FOUND_BY_NAME).encode()).hexdigest()[:8]}"
+"""The form of the files of symbols, and what is made of an image's own: another one, or with other marks, has another
+name."""
 _DATA_BEGIN, _DATA_END = "_sdata", "_edata"
 """Symbols at the begin and the end of the kernel's variables that have a value from the start."""
 _LATER = 8000
@@ -231,7 +234,8 @@ def own_symbols(symbols: Iterable[TypedSymbol]) -> tuple[list[KernelSymbol], lis
     data = range(marks.get(_DATA_BEGIN, 0), marks.get(_DATA_END, 0))
     code = [one for one in own if one.kind in _TEXT]
     functions = [KernelSymbol(one.address, one.name) for one in code if one.address not in data]
-    variables = [one for one in own if one.kind in DATA] + [one for one in code if one.address in data]
+    variables = [one for one in own if one.kind in DATA or one.name in FOUND_BY_NAME]
+    variables += [one for one in code if one.address in data and one.name not in FOUND_BY_NAME]
     return functions, [(one.address, one.name) for one in variables]
 
 
@@ -244,7 +248,8 @@ def _base(guest: Host) -> int:
     """Address where the kernel's code begins; 0 if the kernel does not show it."""
     # Debian's kernels show root all of it as they are; others may not.
     guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
-    line = guest.run("grep", "-m", "1", f" T {CODE_BEGIN}$", "/proc/kallsyms", check=False).stdout.split()
+    wanted = f" T ({CODE_BEGIN}|{CODE_BEGINS_LATER})$"
+    line = guest.run("grep", "-E", "-m", "1", wanted, "/proc/kallsyms", check=False).stdout.split()
     return int(line[0], 16) if line else 0
 
 
@@ -301,7 +306,8 @@ def _of_image(image: Path, cache: Path) -> Path | None:
         return kept
     linked = linked_image(image, cache / "images")
     symbols = None if linked is None else image_symbols(linked)
-    base = next((one.address for one in symbols or () if one.name == CODE_BEGIN), 0)
+    begins = [one.address for one in symbols or () if one.name in (CODE_BEGIN, CODE_BEGINS_LATER)]
+    base = min(begins, default=0)
     if symbols is None or not base:
         return None
     partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")

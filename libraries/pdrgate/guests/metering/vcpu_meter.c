@@ -34,7 +34,6 @@
 
 #include "privilege.h"
 #include "qemu_interface.h"
-#include "x86_code.h"
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
@@ -173,7 +172,6 @@ static void owe(struct cpu *cpu, struct own *own, uint64_t arrears)
 /* --- Calls and returns ---------------------------------------------------------------------------------------------- */
 
 /* How a block ends. */
-enum flow { GOES_ON, CALLS, RETURNS };
 static struct {
 	uint64_t end;
 	enum flow flow;
@@ -272,7 +270,7 @@ static void follow(struct cpu *cpu, struct own *own, struct block *block)
 		own->stack[own->depth].returns_to = flow_of[own->last].end;
 		own->stack[own->depth++].chain = own->chain;
 		own->chain = called(cpu, own, own->chain, own->last, block->address);
-	} else if (flow_of[own->last].flow == RETURNS) {
+	} else if (flow_of[own->last].flow == ENDS_CALL) {
 		uint32_t back = own->depth, least = back > SOUGHT ? back - SOUGHT : 0;
 		while (back > least && own->stack[back - 1].returns_to != block->address)
 			back--;
@@ -525,49 +523,6 @@ static struct block *block_at(uint64_t address, uint64_t length)
 	found_at[slot] = known + 1;
 	atomic_store_explicit(&meter->blocks, known + 1, memory_order_release);
 	return &cpus->block[known];
-}
-
-/* The accesses of a string instruction that show what it moves; 0: it is none. */
-static int string_accesses(const uint8_t *code, size_t size)
-{
-	struct x86_parts parts;
-	if (!x86_parts_of(code, size, &parts) || !parts.repeated || parts.map != ONE_BYTE)
-		return 0;
-	switch (parts.opcode & ~1) {
-	case 0x6c: /* ins */
-	case 0xa4: /* movs */
-	case 0xaa: /* stos */
-		return WRITES;
-	case 0x6e: /* outs */
-	case 0xa6: /* cmps */
-	case 0xac: /* lods */
-	case 0xae: /* scas */
-		return READS;
-	default:
-		return 0;
-	}
-}
-
-/* How x86 code goes on after an instruction. */
-static enum flow flow_after(const uint8_t *code, size_t size)
-{
-	struct x86_parts parts;
-	if (!x86_parts_of(code, size, &parts))
-		return GOES_ON;
-	return x86_calls(&parts) ? CALLS : x86_returns(&parts) ? RETURNS : GOES_ON;
-}
-
-/* Where a call or a jump goes that has the distance in its code, of 32 bits; 0: it is none. */
-static uint64_t goes_to(const uint8_t *code, size_t size, uint64_t end)
-{
-	int repeats;
-	int32_t distance;
-	size_t at = opcode_at(code, size, &repeats);
-	int jumps_if = at + 6 == size && code[at] == 0x0f && (code[at + 1] & 0xf0) == 0x80;
-	if (!jumps_if && !(at + 5 == size && (code[at] & ~1) == 0xe8))
-		return 0;
-	memcpy(&distance, code + size - sizeof distance, sizeof distance);
-	return end + (int64_t)distance;
 }
 
 static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t length)

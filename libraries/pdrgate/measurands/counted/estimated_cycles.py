@@ -25,6 +25,8 @@ from pdrgate.values.errors import UsageError, without_value
 
 PRICED_CPU = "amd-epyc-25-17"
 """The machine whose weights are used where no others are given."""
+_PRICED = "x86_64"
+"""Output of ``uname -m`` on the machines that prices were measured on."""
 _LEAST_PART = 0.005
 """Relative: smaller parts of a change are not shown."""
 
@@ -125,9 +127,13 @@ def cycles_in_words(before: PricedEvents, after: PricedEvents) -> str:
     return f"{told}, {100 * change:+z.0f} %: {named}"
 
 
-def estimate_in_words(before: MemoryResult | None, after: MemoryResult | None) -> str:
-    """What the evidence of two builds would come to on a server's CPU, and what that is worth; empty without any."""
-    if before is None or after is None or not (before.priced and after.priced):
+def estimate_in_words(before: MemoryResult | None, after: MemoryResult | None, machine: str | None) -> str:
+    """What the evidence of two builds would come to on a server's CPU, and what that is worth; empty without any.
+
+    Args:
+        machine: output of ``uname -m``; there are prices of x86 only.
+    """
+    if machine not in (None, _PRICED) or before is None or after is None or not (before.priced and after.priced):
         return ""
     weights = cycle_weights()
     cycles = [estimated_cycles(PricedEvents(**one.priced), weights) for one in (before, after)]

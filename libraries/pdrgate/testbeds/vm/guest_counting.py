@@ -11,6 +11,7 @@ from pdrgate.guests.guest import Guest
 from pdrgate.guests.metering.function_counts import BusyProgram, FunctionObserver, why_unmetered
 from pdrgate.guests.metering.loaded_code import LoadedCode
 from pdrgate.guests.metering.memory import GuestLineNames, MemoryObserver, read_areas, variable_values
+from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.program_calls import observed_programs
 from pdrgate.guests.metering.sharing import LockstepObserver, SharingObserver
@@ -84,7 +85,7 @@ class GuestCounting:
             symbols = self._know(read_symbols(guest, guest.build.image))
             return (
                 SharingObserver(
-                    guest.sharing_meter, partial(guest.exists, "/"), symbols, partial(read_areas, guest),
+                    guest.sharing_meter, partial(guest.exists, "/"), symbols, self._areas,
                     GuestLineNames(guest.memory, self._vcpus, guest.build),
                 ),
             )  # fmt: skip
@@ -93,7 +94,7 @@ class GuestCounting:
             return ()
         return (
             MemoryObserver(
-                meter, guest.config.caches, partial(guest.exists, "/"), partial(read_areas, guest),
+                meter, guest.config.caches, partial(guest.exists, "/"), self._areas,
                 GuestLineNames(memory, 1, guest.build), counting,
             ),
         )  # fmt: skip
@@ -158,7 +159,10 @@ class GuestCounting:
         guest = self._guest
         if guest.memory is None or self.uncounted:
             return {}
-        return variable_values(guest.memory, self._code.loaded, read_areas(guest), names)
+        return variable_values(guest.memory, self._code.loaded, self._areas(), names)
+
+    def _areas(self) -> tuple[LineArea, ...]:
+        return read_areas(self._guest, self._guest.build.architecture)
 
     @property
     def _code(self) -> LoadedCode:

@@ -97,7 +97,7 @@ class GuestStart:
             self._guest = None
 
     def _choose(self) -> AcceleratorChoice:
-        return choose_accelerator(self._machine.accelerator, self._record)
+        return choose_accelerator(self._build.architecture, self._machine.accelerator, self._record)
 
     def _restart(self, choice: AcceleratorChoice) -> None:
         before = self.guest

@@ -92,7 +92,7 @@ class LocalVm(TestbedConfig):
         from pdrgate.guests.guest_config import GuestConfig
         from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 
-        check_this_machine(self.name, "makes network namespaces", guests=True)
+        check_this_machine(self.name, "makes network namespaces", guests=build.architecture)
         cpus = self.cpu_plan()
         return VmTestbed(
             build,

@@ -372,8 +372,8 @@ class VmTestbed:
         return {
             "accelerator": self.guest.accelerator.name,
             "boot": self.guest.protocol,
-            "qemu": qemu_version(),
-            "cpu": cpu_in_words(self.guest.accelerator.name, self._machine.cpu),
+            "qemu": qemu_version(self.guest.build.architecture),
+            "cpu": cpu_in_words(self.guest.build.architecture, self.guest.accelerator.name, self._machine.cpu),
             "cpu_speed": str(self._speed.choice),
             "vcpus": str(self._machine.vcpus),
             "memory": f"{self._machine.memory} MiB",
@@ -391,7 +391,7 @@ class VmTestbed:
         return (
             f"{guest.build.name} ({guest.build.release}){note} in a guest by {guest.accelerator.name.upper()} "
             f"({guest.accelerator.why}), {held}booted in {guest.boot_time or 0:.1f} s"
-            f"{'' if guest.protocol == 'pvh' else ' as a bzImage'}; generator on CPU "
+            f"{' as a bzImage' if guest.protocol == 'bzimage' else ''}; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
             + "".join(f"; {one}" for one in (guest.confinement.sentence, *self._skipped, self._drops.missing) if one)
         )

@@ -13,7 +13,7 @@ import hashlib
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -59,17 +59,71 @@ _NAMES = (
 """Files of `NativeParts`, in its order."""
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignCompiler:
+    """Compiler of programs that do not run on this machine."""
+
+    program: str
+    """The C compiler, such as aarch64-linux-gnu-gcc."""
+    packages: str
+    """Packages that it comes with."""
+    machine: str
+    """Output of ``uname -m`` where the programs run."""
+    root: Path
+    """Folder with headers and static libraries of libc, libbpf, libelf and zlib, as packages have them."""
+
+
+def build_foreign(compiler: ForeignCompiler, cache: Path | None = None) -> Mapping[Path, Path]:
+    """Compile what runs on a SUT of another architecture, unless that was done.
+
+    Returns:
+        Each part by the path that this machine's own build of it has: code that starts one need not know which it is.
+
+    Raises:
+        TestbedError: a compiler is missing, or compiling failed.
+    """
+    own = build(cache)
+    folder = (cache or cache_folder()) / f"native-{_digest(compiler.machine)}"
+    if shutil.which(compiler.program) is None:
+        raise TestbedError(
+            f"programs for guests of {compiler.machine} take {compiler.program}, which is not on PATH; "
+            f"{how_to_install(compiler.packages)}"
+        )
+    options = (f"--sysroot={compiler.root}",)
+    made = {}
+    try:
+        with compiling(folder):
+            for field in fields(NativeParts)[3:]:
+                at_home: Path = getattr(own, field.name)
+                made[at_home] = folder / at_home.name
+                compile_to(made[at_home], _static(compiler.program, field.name, options))
+    except CompilerError as error:
+        raise TestbedError(f"building programs for guests of {compiler.machine} failed: {error}") from error
+    return made
+
+
+def _static(compiler: str, name: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+    """The words that compile a part that is linked statically."""
+    more = _sources("relay_xdp") if name == "relay" else ()
+    libraries = _libbpf(compiler, options) if name == "bpf_load" else ()
+    return (compiler, "-Os", "-Wall", "-static", "-s", *options, *_sources(name), *more, *libraries)
+
+
+def _digest(machine: str) -> str:
+    """Digest of the sources, and of the machine that they are compiled for."""
+    digest = hashlib.sha256(machine.encode())
+    for source in sorted([*_SOURCES.glob("*.c"), *_SOURCES.glob("*.h")]):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()
+
+
 def build(cache: Path | None = None) -> NativeParts:
     """Return the built parts, compiling them unless this version of the sources is built already.
 
     Raises:
         TestbedError: a compiler or a header is missing, or compiling failed.
     """
-    sources = sorted([*_SOURCES.glob("*.c"), *_SOURCES.glob("*.h")])
-    digest = hashlib.sha256(platform.machine().encode())
-    for source in sources:
-        digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    folder = (cache or cache_folder()) / f"native-{digest.hexdigest()}"
+    folder = (cache or cache_folder()) / f"native-{_digest(platform.machine())}"
     parts = NativeParts(*(folder / name for name in _NAMES))
     if all((folder / name).exists() for name in _NAMES):
         return parts
@@ -88,10 +142,7 @@ def build(cache: Path | None = None) -> NativeParts:
             compile_to(parts.worker, ("gcc", "-O2", "-Wall", *_sources("worker"), "-lbpf", "-pthread"))
             compile_to(parts.heartbeat, ("gcc", "-O2", "-Wall", *_sources("heartbeat"), "-pthread"))
             for field in fields(NativeParts)[3:]:
-                more = _sources("relay_xdp") if field.name == "relay" else ()
-                libraries = _libbpf() if field.name == "bpf_load" else ()
-                command = ("gcc", "-Os", "-Wall", "-static", "-s", *_sources(field.name), *more, *libraries)
-                compile_to(getattr(parts, field.name), command)
+                compile_to(getattr(parts, field.name), _static("gcc", field.name))
     except CompilerError as error:
         raise TestbedError(
             f"building the traffic generator failed: {error}; a missing <bpf/…> header comes with: apt-get install "
@@ -104,9 +155,13 @@ def _sources(name: str) -> tuple[str, ...]:
     return (str(_SOURCES / f"{name}.c"),)
 
 
-def _libbpf() -> tuple[str, ...]:
+def _libbpf(compiler: str, options: Sequence[str]) -> tuple[str, ...]:
     """The libraries that libbpf takes where all is linked into one file; libelf takes zstd since 0.189."""
     zstd = subprocess.run(
-        ("gcc", "-print-file-name=libzstd.a"), capture_output=True, text=True, check=False, env=child_environment()
+        (compiler, *options, "-print-file-name=libzstd.a"),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=child_environment(),
     ).stdout.strip()
     return ("-lbpf", "-lelf", "-lz", *(("-lzstd",) if Path(zstd).is_absolute() else ()))

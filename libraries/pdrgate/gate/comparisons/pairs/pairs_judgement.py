@@ -151,5 +151,6 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     accepted = proven(found, context.spike_in)
     # One memory trial of a boot: estimates of equal builds were seen to differ by 6 %.
     passes = found.verdict is Verdict.PASS
-    estimate = "" if passes else estimate_in_words(baseline.findings.memory, candidate.findings.memory)
+    memory, machine = (baseline.findings.memory, candidate.findings.memory), candidate.findings.environment
+    estimate = "" if passes else estimate_in_words(*memory, machine.get("architecture"))
     return accepted.remarked(estimate, *context.remarks(found.verdict), earlier.in_words()), change

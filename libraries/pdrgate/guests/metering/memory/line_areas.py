@@ -1,16 +1,18 @@
 """Kinds of lines of data, and the areas of a kernel's addresses that identify most of them.
 
-An x86 kernel has its image and its modules at the end of the address space in every boot, and maps all memory of the
-machine, what vmalloc makes, and an array of all pages somewhere below. The begins of these are drawn in each boot.
-/proc/kcore shows them in its headers.
+A kernel maps its image and its modules, all memory of the machine, what vmalloc makes, and an array of all pages.
+/proc/kcore shows these in its headers, for their begins may be drawn in each boot. Where image and modules lie, the
+architecture decides, or the kernel shows it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from pdrgate.builds.architecture import Architecture
 from pdrgate.hosts.host import Host
 
 _READ = """\
@@ -20,6 +22,10 @@ grep pcpu_ /proc/vmallocinfo 2>/dev/null
 echo 0 >/proc/sys/kernel/kptr_restrict"""
 """Script that prints /proc/kcore's headers and /proc/vmallocinfo. The kernel prints unreadable addresses unless it is
 set to restrict them to who may see them."""
+_IMAGE = "grep -m 1 ' _text$' /proc/kallsyms; grep 'Kernel ' /proc/iomem"
+"""Script that prints the first address of the image, and the physical addresses of its parts."""
+_TEXT_AT = re.compile(r"([0-9a-f]{16}) \w _text", re.ASCII)
+_PART_OF_IMAGE = re.compile(r"\s*([0-9a-f]+)-([0-9a-f]+) : Kernel ", re.ASCII)
 _CHUNK = re.compile(r"0x([0-9a-f]{16})-0x([0-9a-f]{16}) .*\bpcpu_", re.ASCII)
 _WORD = re.compile("[0-9a-f]{16}", re.ASCII)
 _CHUNKS = 16
@@ -63,36 +69,54 @@ class LineArea:
     kind: LineKind
 
 
-FIXED = (
-    LineArea(0, (1 << 63) - 1, LineKind.PROGRAM),
-    LineArea(0xFFFF_FFFF_8000_0000, 0xFFFF_FFFF_FEFF_FFFF, LineKind.SYMBOL),
-)
-"""Areas that are the same in every boot."""
+_PROGRAMS = LineArea(0, (1 << 63) - 1, LineKind.PROGRAM)
 
 
-def read_areas(guest: Host) -> tuple[LineArea, ...]:
-    """The areas of a running kernel; only the `FIXED` ones if it shows no more. Raises TestbedError."""
-    return parsed_areas(guest.script(_READ).stdout)
+def fixed_areas(architecture: Architecture, text: str = "") -> tuple[LineArea, ...]:
+    """Areas that are the same in every boot.
+
+    Args:
+        text: output of the script of a kernel that shows where its image lies; without it that is not known.
+    """
+    if architecture.image_area is not None:
+        return _PROGRAMS, LineArea(*architecture.image_area, LineKind.SYMBOL)
+    lines = text.splitlines()
+    begin = next((int(one[1], 16) for one in map(_TEXT_AT.match, lines) if one), 0)
+    end = max((int(one[2], 16) for one in map(_PART_OF_IMAGE.match, lines) if one), default=0)
+    if begin <= architecture.modules_at or end <= architecture.image_at:
+        return (_PROGRAMS,)
+    modules = LineArea(architecture.modules_at, begin - 1, LineKind.SYMBOL)
+    return _PROGRAMS, modules, LineArea(begin, begin + end - architecture.image_at, LineKind.SYMBOL)
 
 
-def parsed_areas(text: str) -> tuple[LineArea, ...]:
+def read_areas(guest: Host, architecture: Architecture) -> tuple[LineArea, ...]:
+    """The areas of a running kernel; only the fixed ones if it shows no more. Raises TestbedError."""
+    script = _READ if architecture.image_area is not None else f"{_READ}\n{_IMAGE}"
+    return parsed_areas(guest.script(script).stdout, architecture)
+
+
+def parsed_areas(text: str, architecture: Architecture) -> tuple[LineArea, ...]:
     """The areas in the begin of a kernel's /proc/kcore, as words of 64 bits, and in lines of /proc/vmallocinfo."""
+    fixed = fixed_areas(architecture, text)
+    symbols = [one for one in fixed if one.kind == LineKind.SYMBOL]
     chunks = (_CHUNK.match(line) for line in text.splitlines())
     words = [int(word, 16) for word in text.split() if _WORD.fullmatch(word)]
     # Memory of each CPU, beyond what it had at the boot, lies among what vmalloc makes.
     own = [LineArea(int(one[1], 16), int(one[2], 16) - 1, LineKind.PER_CPU) for one in chunks if one]
-    return (*FIXED, *own[:_CHUNKS], *_mapped(words))
+    return (*fixed, *own[:_CHUNKS], *_mapped(words, symbols, fixed=architecture.image_area is not None))
 
 
-def _mapped(words: list[int]) -> tuple[LineArea, ...]:
+def _mapped(words: list[int], symbols: Sequence[LineArea], *, fixed: bool) -> tuple[LineArea, ...]:
     """The areas in the begin of a /proc/kcore, as words of 64 bits; empty if it is no such file."""
-    if len(words) < 8 or words[0] & 0xFFFFFFFF != 0x464C457F:
+    if not symbols or len(words) < 8 or words[0] & 0xFFFFFFFF != 0x464C457F:
         return ()
     begin, count = words[4] // 8, words[7] & 0xFFFF
     headers = [words[begin + _WORDS * number : begin + _WORDS * (number + 1)] for number in range(count)]
     # Of a header: its type, ..., the address, the physical address, ..., the size.
     found = [(one[2], one[3], one[5]) for one in headers if len(one) == _WORDS and one[0] & 0xFFFFFFFF == 1]
-    below = sorted(one for one in found if one[0] < FIXED[-1].first)
+    first, last_symbol = symbols[0].first, symbols[-1].last
+    # An image that its architecture puts there lies at the end of all addresses, another in what vmalloc makes.
+    below = sorted(one for one in found if one[0] < first or (not fixed and one[0] + one[2] - 1 > last_symbol))
     memory = [one for one in below if one[1] != _NOWHERE]
     if not memory:
         return ()

@@ -22,7 +22,7 @@
 #include "line_kinds.h"
 #include "record.h"
 #include "seen_lines.h"
-#include "x86_traits.h"
+#include GUEST_TRAITS
 
 EXPORTED int qemu_plugin_version = PLUGIN_API;
 
@@ -229,10 +229,10 @@ static struct place *place_at(uint64_t address, uint16_t kind, uint32_t length, 
 	return &record->place[places];
 }
 
-static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn)
+static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn, struct code_state *state)
 {
 	uint8_t code[CODE_MAX];
-	return traits_of(code, code_of(insn, code));
+	return traits_of(code, code_of(insn, code), state);
 }
 
 static uint64_t role_of(uint64_t address)
@@ -269,17 +269,19 @@ static void translated(struct qemu_plugin_tb *tb)
 		return;
 	}
 	struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, length - 1);
-	struct place *block = place_at(address, BLOCK, length, traits_of_insn(last));
+	struct code_state unknown = { 0 };
+	struct place *block = place_at(address, BLOCK, length, traits_of_insn(last, &unknown));
 	if (block == NULL)
 		return;
 	block_of[block - record->place].last_line =
 		(qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) - 1) >> LINE_SHIFT;
 	block_of[block - record->place].role = role_of(address);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
+	struct code_state state = { 0 };
 	for (size_t number = 0; number < length; number++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
 		struct place *place =
-			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn));
+			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn, &state));
 		if (place != NULL)
 			qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, READS_AND_WRITES, place);
 	}

@@ -3,7 +3,7 @@
 #ifndef X86_TRAITS_H
 #define X86_TRAITS_H
 
-#include "../x86_code.h"
+#include "x86_code.h"
 #include "record.h"
 
 /* Whether the instruction may have a LOCK prefix, and so may have had one. */
@@ -95,10 +95,16 @@ static inline uint16_t x86_stack_use(const struct x86_parts *parts)
 	}
 }
 
+/* Each instruction says all of itself. */
+struct code_state {
+	uint32_t unused;
+};
+
 /* What each CPU has for itself is named by the segment gs. */
-static inline uint16_t traits_of(const uint8_t *code, size_t size)
+static inline uint16_t traits_of(const uint8_t *code, size_t size, struct code_state *state)
 {
 	struct x86_parts parts;
+	(void)state;
 	if (!x86_parts_of(code, size, &parts))
 		return 0;
 	return (x86_atomic(&parts) ? ATOMIC : 0) | (x86_goes_indirectly(&parts) ? GOES_INDIRECTLY : 0) |

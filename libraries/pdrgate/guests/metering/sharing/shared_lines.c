@@ -17,7 +17,7 @@
 #include "../qemu_interface.h"
 #include "../memory/filled_pages.h"
 #include "../memory/line_kinds.h"
-#include "../memory/x86_traits.h"
+#include GUEST_TRAITS
 #include "line_uses.h"
 #include "sharing.h"
 #include "times.h"
@@ -240,10 +240,10 @@ static struct counted_place *place_at(uint64_t address, uint16_t kind, uint32_t 
 	return found;
 }
 
-static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn)
+static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn, struct code_state *state)
 {
 	uint8_t code[CODE_MAX];
-	return traits_of(code, code_of(insn, code));
+	return traits_of(code, code_of(insn, code), state);
 }
 
 static int mark_of(uint64_t address)
@@ -270,10 +270,11 @@ static void translated(struct qemu_plugin_tb *tb)
 		return;
 	}
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
+	struct code_state state = { 0 };
 	for (size_t number = 0; number < length; number++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
 		struct counted_place *place =
-			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn));
+			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn, &state));
 		if (place != NULL)
 			qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, READS_AND_WRITES, place);
 	}

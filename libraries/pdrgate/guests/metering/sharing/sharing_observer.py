@@ -112,7 +112,7 @@ def sharing_seen(
     found = {
         name: MemoryCounts(
             atomics=locked, shared=lines, falsely_shared=falsely,
-            ipis=called if name in INTERRUPT_OF_CPU.names else 0, wakeups=called if name in WAKES.names else 0,
+            ipis=called if INTERRUPT_OF_CPU.is_one(name, symbols) else 0, wakeups=called if name in WAKES.names else 0,
             waited=executed if name in WAITS_FOR_LOCK.names else 0, filled_pages=pages,
             **{field: own[at] for field, own in kinds.items()},
         )

@@ -9,22 +9,26 @@ import io
 from functools import lru_cache
 
 from pdrgate.bpf.btf import Types
+from pdrgate.builds.arm64_image import FlatImage, is_flat
 from pdrgate.builds.boot_image import linked_image
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import select_modules
 from pdrgate.values.errors import PdrGateError
 
+_HEAD = 64
+
 
 @lru_cache(maxsize=2)
 def kernel_types(build: KernelBuild) -> Types | None:
-    """The kernel's own types; None if it has none, or its image is not known as an ELF file."""
+    """The kernel's own types; None if it has none, or its image cannot be unpacked."""
     image = linked_image(build.image)
     if image is None:
         return None
     try:
         with image.open("rb") as file:
-            return Types(ElfFile(file))
+            flat = is_flat(file.read(_HEAD))
+            return Types(FlatImage(file) if flat else ElfFile(file))
     except (OSError, ValueError):
         return None
 

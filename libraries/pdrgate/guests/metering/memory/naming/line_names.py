@@ -73,7 +73,7 @@ class GuestLineNames:
     """Build whose types name fields; None: no fields are named."""
 
     def __call__(self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]) -> NamedLines:
-        notes = kernel_notes(symbols, areas)
+        notes = kernel_notes(symbols, areas, self.memory)
         addresses = [first_byte(line, touched) for line, touched in listed[["line", "touched"]].tolist()]
         kinds = listed["kind"].tolist()
         pages = {at // PAGE for at, kind in zip(addresses, kinds, strict=True) if kind == LineKind.DIRECT}
@@ -101,7 +101,9 @@ class GuestLineNames:
         read = None
         if types is not None and objects is not None and structs is not None:
             read = TypesRead(of_maps, objects.lacking, structs.lacking)
-        return NamedLines(names, missing_names(symbols.data, areas, read, _by_kind(listed, names)))
+        return NamedLines(
+            names, missing_names(symbols.data, areas, read, _by_kind(listed, names), self.memory.page_size)
+        )
 
     def _of_map(self, found: MapOwner) -> str:
         if found.cpu is None:

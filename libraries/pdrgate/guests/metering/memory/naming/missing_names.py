@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from pdrgate.guests.guest_memory import PAGE
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
 from pdrgate.guests.metering.static_data import CPU_AREAS, CPU_END, MAPS, PAGE_TABLES, SLAB_CACHES, StaticData
 
@@ -42,18 +43,21 @@ class TypesRead:
 
 
 def missing_names(
-    data: StaticData, areas: Sequence[LineArea], types: TypesRead | None, lines: dict[LineKind, LinesOfKind]
-) -> tuple[str, ...]:
+    data: StaticData, areas: Sequence[LineArea], types: TypesRead | None, lines: dict[LineKind, LinesOfKind],
+    page_size: int = PAGE,
+) -> tuple[str, ...]:  # fmt: skip
     """``no names of BPF maps, no fields: its types are not known (CONFIG_DEBUG_INFO_BTF)``, one for each reason.
 
     Args:
         data: the kernel's variables.
         types: what its types lack; None where it has no types.
         lines: what was touched, by the kinds that may have names.
+        page_size: bytes of a page of the kernel.
     """
     why: dict[str, list[str]] = {}
     known: set[str] = set()
-    for lost, reason in _reasons(data, areas, types, lines):
+    of_pages = [(_names_of(_CACHES, _PER_CPU, _MAPS), f"the kernel has pages of {page_size >> 10} KiB")]
+    for lost, reason in (*(of_pages if page_size != PAGE else ()), *_reasons(data, areas, types, lines)):
         if new := [one for one in lost if one not in known]:
             known.update(new)
             why.setdefault(reason, []).extend(new)
@@ -69,7 +73,9 @@ def _reasons(
         yield _names_of(_VARIABLES) + of_memory, "the kernel's table of symbols has no variables (CONFIG_KALLSYMS_ALL)"
     if not {LineKind.DIRECT, LineKind.PAGE} <= {one.kind for one in areas}:
         yield of_memory, "the kernel does not show where it maps its memory and pages (CONFIG_PROC_KCORE)"
-    for lost, needed in ((of_memory, [PAGE_TABLES]), (_names_of(_CACHES), [SLAB_CACHES]),
+    if not any(one in data.marks for one in PAGE_TABLES):
+        yield of_memory, f"the kernel's symbols have no {' or '.join(PAGE_TABLES)}"
+    for lost, needed in ((_names_of(_CACHES), [SLAB_CACHES]),
                          (_names_of(_PER_CPU), [CPU_AREAS, CPU_END])):  # fmt: skip
         if lacking := [one for one in needed if one not in data.marks]:
             yield lost, f"the kernel's symbols have no {', '.join(lacking)}"

@@ -11,16 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pdrgate.guests.guest_memory import PAGE, GuestMemory, PageTables
-from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.static_data import PAGE_TABLES, SLAB_CACHES
+from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind, fixed_areas
+from pdrgate.guests.metering.static_data import SLAB_CACHES
 from pdrgate.guests.metering.symbols import KernelSymbols
 
 PAGES = "pages"
 """Owner of pages of no slab cache, which hold packets' data for one."""
-_IMAGE = 0xFFFF_FFFF_8000_0000
-"""Address of the image of a kernel that is not moved, and of the physical address 0."""
-_OF_FIVE_LEVELS = range(0xFF00_0000_0000_0000, 0xFFFF_8000_0000_0000)
-"""Addresses that a kernel has only where its page tables have five levels."""
 _NOTE = 64
 """Bytes of struct page."""
 _HEAD = 1
@@ -40,7 +36,7 @@ class KernelNotes:
     """Virtual addresses of a kernel's notes."""
 
     tables: PageTables
-    """Page tables of the kernel, ``init_top_pgt``."""
+    """Page tables of the kernel."""
     caches: int
     """List of all slab caches, ``slab_caches``."""
     pages: int
@@ -59,13 +55,21 @@ class PageOwner:
     """The address at which the slab begins that the page is of."""
 
 
-def kernel_notes(symbols: KernelSymbols, areas: Sequence[LineArea]) -> KernelNotes | None:
-    """Addresses of a kernel's notes, by its symbols and areas; None if it lacks one of them."""
+def kernel_notes(
+    symbols: KernelSymbols, areas: Sequence[LineArea], memory: GuestMemory
+) -> KernelNotes | None:  # fmt: skip
+    """Addresses of a kernel's notes, by its symbols and areas; None if it lacks one of them, or has other pages."""
+    architecture = memory.architecture
     array = next((one.first for one in areas if one.kind == LineKind.PAGE), None)
-    tables, caches = (symbols.data.marks.get(name) for name in (PAGE_TABLES, SLAB_CACHES))
-    if array is None or tables is None or caches is None:
+    tables, caches = (symbols.data.marks.get(name) for name in (architecture.page_tables, SLAB_CACHES))
+    if array is None or tables is None or caches is None or memory.page_size != PAGE:
         return None
-    return KernelNotes(PageTables(tables - _IMAGE, 5 if array in _OF_FIVE_LEVELS else 4), caches, array)
+    symbolic = (one for one in (*areas, *fixed_areas(architecture)) if one.kind == LineKind.SYMBOL)
+    image = next((one for one in symbolic if one.first <= tables <= one.last), None)
+    if image is None:
+        return None
+    root = tables - image.first + architecture.image_at
+    return KernelNotes(PageTables(root, 5 if array in architecture.pages.five_levels else 4), caches, array)
 
 
 def page_owners(memory: GuestMemory, notes: KernelNotes, pages: Iterable[int]) -> dict[int, PageOwner]:
@@ -115,7 +119,8 @@ def _note(memory: GuestMemory, notes: KernelNotes, page: int) -> _Note | None:
     where = memory.physical(notes.tables, page * PAGE)
     if where is None:
         return None
-    place, first = notes.pages + where // PAGE * _NOTE, page * PAGE
+    number = (where - memory.architecture.ram) // PAGE
+    place, first = notes.pages + number * _NOTE, page * PAGE
     words = _words(memory.virtual(notes.tables, place, _NOTE))
     if words and words[_HEAD] & 1:
         head = _head(notes, place, words[_HEAD] - 1)

@@ -18,7 +18,7 @@ def variable_values(
 
     Nothing is read of a kernel whose page tables are not found.
     """
-    notes = kernel_notes(symbols, areas)
+    notes = kernel_notes(symbols, areas, memory)
     if notes is None:
         return {}
     marks = symbols.data.marks

@@ -1,0 +1,46 @@
+"""Kernels for arm64 in guests of their own kind, on a machine of another architecture: the gate as a user starts it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pdrgate.builds.architecture import ARM64
+from pdrgate.history.results import read_result
+from pdrgate.results.verdict import Verdict
+
+CHECKOUT = Path(__file__).parents[2]
+LACKING = [one for one in (ARM64.qemu, ARM64.compiler, "apt-get") if shutil.which(one) is None]
+
+pytestmark = [
+    pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs"),
+    pytest.mark.skipif(bool(LACKING), reason=f"not installed: {', '.join(LACKING)}; ci/bootstrap --arch arm64"),
+]  # fmt: skip
+
+
+def test_equal_kernels_for_arm64_pass_with_functions_and_named_lines(tmp_path: Path) -> None:
+    name = f"trixie/{ARM64.kernel_package}"
+    done = subprocess.run(
+        [sys.executable, "-m", "pdrgate.cli", "gate", "--kernel", name, "--against", name,
+         "--scenario", "path-ipv4-routing", "--wait", "900 s", "--output", str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT / "libraries")}, capture_output=True, text=True, check=False,
+        timeout=1500,
+    )  # fmt: skip
+    if any(words in done.stderr for words in ("apt-get cannot fetch", "apt-get download failed", "need programs of")):
+        pytest.skip(f"no kernel for arm64 can be had: {done.stderr.splitlines()[-1]}")
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink())
+    result = read_result(folder)
+    assert result.verdict is Verdict.PASS, done.stdout + done.stderr
+    (scenario,) = result.scenarios
+    assert scenario.environment["architecture"] == ARM64.machine
+    assert (scenario.fingerprint["testbed_cpu"], scenario.fingerprint["testbed_boot"]) == ("neoverse-n1", "image")
+    assert {"ip_forward", "ip_rcv"} <= {one.name for one in scenario.cost.functions}
+    memory = scenario.sides[0].memory
+    names = {name for one in memory.functions for name in one.kinds}
+    assert {"skbuff_head_cache", "stacks", "pages"} <= names
+    assert memory.missing == ()
