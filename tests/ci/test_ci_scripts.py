@@ -419,6 +419,18 @@ class TestMissingPackages:
         )  # fmt: skip
         assert (" flex bison bc" in done.stderr) is compiles, done.stderr
 
+    def test_what_boots_kernels_for_arm64_is_installed_where_it_is_named(self, built: Checkout, path: Path) -> None:
+        self.not_root(path)
+        done = built.run("bootstrap", "--arch", "arm64", PATH=str(path))
+        assert done.returncode == 2
+        assert " qemu-system-x86 " in done.stderr
+        assert " qemu-system-arm gcc-aarch64-linux-gnu" in done.stderr
+        assert " qemu-system-arm" not in built.run("bootstrap", "--vm", PATH=str(path)).stderr
+        done = built.run("bootstrap", "--arch", "x", PATH=str(path))
+        assert (done.returncode, done.stderr) == (
+            64, "ci/bootstrap: --arch takes arm64, and not 'x'; see ci/bootstrap --help\n"
+        )  # fmt: skip
+
     def test_a_user_with_sudo_installs_what_is_missing_trying_twice(
         self, built: Checkout, path: Path, tmp_path: Path
     ) -> None:
@@ -647,9 +659,24 @@ def test_shellcheck_finds_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--scenario", "path-natt"], "no test has the tag path-natt; ./ci/gate --list-scenarios tells all"),
-        (["-q", "--scenario=path-natt"], "no test has the tag path-natt; ./ci/gate --list-scenarios tells all"),
-        (["--scenaro", "path-nat"], "there is no option --scenaro; ./ci/gate --help tells all"),
+        (
+            ["--scenario", "path-natt"],
+            "no test has the tag path-natt; did you mean path-nat? ./ci/gate --list-scenarios tells all",
+        ),
+        (["--scenario", "path-zzz"], "no test has the tag path-zzz; ./ci/gate --list-scenarios tells all"),
+        (
+            ["-q", "--scenario=path-natt"],
+            "no test has the tag path-natt; did you mean path-nat? ./ci/gate --list-scenarios tells all",
+        ),
+        (
+            ["--scenaro", "path-nat"],
+            "there is no option --scenaro; did you mean --scenario? ./ci/gate --help tells all",
+        ),
+        (
+            ["--profile", "standart"],
+            "there is no --profile standart; did you mean standard? there are: smoke quick standard pastrami",
+        ),
+        (["--set", "buget=3"], "--set buget=3: there is no such key; did you mean budget? docs/reference.md has all"),
         (["--quiet", "--scenario"], "--scenario wants a value; ./ci/gate --help tells which"),
         (["--testbed", "rak.yaml"], "there is no testbed file rak.yaml"),
         (["--against", "running", "--kernel=../linx@v6.1"], "--kernel: there is no file or folder ../linx@v6.1"),

@@ -5,6 +5,7 @@ import re
 import shutil
 import struct
 import subprocess
+from dataclasses import replace
 
 import pytest
 from made_kernels import RELEASE, VERSION, flat_image, image, image_around, modules_folder, zboot_image
@@ -16,6 +17,7 @@ from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.image_facts import ImageFacts, image_facts
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.builds.named_build import check_one_architecture
+from pdrgate.differences.code_differences import code_differences
 
 FACTS = ImageFacts(ARM64, RELEASE, VERSION)
 needs_zstd = pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
@@ -107,6 +109,13 @@ def test_builds_of_two_architectures_are_not_compared(tmp_path):
     check_one_architecture(())
     with pytest.raises(BuildError, match="bzImage is a kernel for x86_64, and Image one for arm64; name two of one"):
         check_one_architecture((x86, arm))
+
+
+def test_code_of_flat_images_is_not_compared_and_the_line_says_so(tmp_path):
+    (tmp_path / "Image").write_bytes(flat_image())
+    build = kernel_build(tmp_path / "Image")
+    with pytest.raises(BuildError, match=r"^Image: code is compared of images that have sections, and those for arm64"):
+        code_differences(build, replace(build, name="another"))
 
 
 def test_modules_beside_an_image_are_found(tmp_path):

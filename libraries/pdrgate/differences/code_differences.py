@@ -110,6 +110,11 @@ def _compared(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
 
 
 def _image(build: KernelBuild) -> KernelImage:
+    if build.architecture.linked_at:
+        raise BuildError(
+            f"{build.name}: code is compared of images that have sections, and those for {build.architecture.name} "
+            "have none; measure all paths"
+        )
     image = linked_image(build.image)
     kernel = linked_kernel(image) if image is not None else None
     if kernel is None:

@@ -32,7 +32,7 @@ from pdrgate.values.errors import TestbedError
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PACKAGES = (
     "dash", "bash", "busybox-static", "iproute2", "ethtool", "bpftool", "iperf3", "nftables", "iptables", "ipset",
-    "ipvsadm", "wireguard-tools", "libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev",
+    "ipvsadm", "util-linux", "wireguard-tools", "libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev",
 )  # fmt: skip
 """Packages of programs for guests, and of libraries that programs of ours for them are linked with."""
 _CHOSEN = "{}-nft"

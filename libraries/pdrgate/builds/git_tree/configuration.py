@@ -103,7 +103,7 @@ def kernel_configuration(file: Path | None) -> KernelConfiguration:
     if not re.search(r"^CONFIG_\w+=", text, re.MULTILINE):
         raise BuildError(f"{file}: is no .config (no line CONFIG_…=); name one, or leave config= out")
     if (foreign := _FOREIGN.search(text)) is not None:
-        raise BuildError(f"{file}: is a .config of another architecture ({foreign[0]}); guests run x86-64 kernels")
+        raise BuildError(f"{file}: is a .config of another architecture ({foreign[0]}); trees are compiled for x86-64")
     return KernelConfiguration(text, whole=True)
 
 
