@@ -419,6 +419,18 @@ class TestMissingPackages:
         )  # fmt: skip
         assert (" flex bison bc" in done.stderr) is compiles, done.stderr
 
+    def test_what_boots_kernels_for_arm64_is_installed_where_it_is_named(self, built: Checkout, path: Path) -> None:
+        self.not_root(path)
+        done = built.run("bootstrap", "--arch", "arm64", PATH=str(path))
+        assert done.returncode == 2
+        assert " qemu-system-x86 " in done.stderr
+        assert " qemu-system-arm gcc-aarch64-linux-gnu" in done.stderr
+        assert " qemu-system-arm" not in built.run("bootstrap", "--vm", PATH=str(path)).stderr
+        done = built.run("bootstrap", "--arch", "x", PATH=str(path))
+        assert (done.returncode, done.stderr) == (
+            64, "ci/bootstrap: --arch takes arm64, and not 'x'; see ci/bootstrap --help\n"
+        )  # fmt: skip
+
     def test_a_user_with_sudo_installs_what_is_missing_trying_twice(
         self, built: Checkout, path: Path, tmp_path: Path
     ) -> None:

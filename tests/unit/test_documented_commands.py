@@ -123,6 +123,7 @@ MEASURED = {
     "ci/bootstrap": {
         "": "ci/test_ci_scripts.py::test_the_first_leaves_pdrgate_ready",
         "--dev": "ci/test_ci_scripts.py::test_the_test_tools_come_with_dev_and_stay",
+        "--arch": "ci/test_ci_scripts.py::test_what_boots_kernels_for_arm64_is_installed_where_it_is_named",
     },
     "ci/docs": {"": "unit/test_docs.py::test_the_site_has_all_pages_and_asks_nobody_for_anything"},
     "ci/lock": {"": "ci/test_ci_scripts.py::test_it_is_in_step_with_pyproject"},
