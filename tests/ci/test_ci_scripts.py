@@ -659,9 +659,24 @@ def test_shellcheck_finds_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--scenario", "path-natt"], "no test has the tag path-natt; ./ci/gate --list-scenarios tells all"),
-        (["-q", "--scenario=path-natt"], "no test has the tag path-natt; ./ci/gate --list-scenarios tells all"),
-        (["--scenaro", "path-nat"], "there is no option --scenaro; ./ci/gate --help tells all"),
+        (
+            ["--scenario", "path-natt"],
+            "no test has the tag path-natt; did you mean path-nat? ./ci/gate --list-scenarios tells all",
+        ),
+        (["--scenario", "path-zzz"], "no test has the tag path-zzz; ./ci/gate --list-scenarios tells all"),
+        (
+            ["-q", "--scenario=path-natt"],
+            "no test has the tag path-natt; did you mean path-nat? ./ci/gate --list-scenarios tells all",
+        ),
+        (
+            ["--scenaro", "path-nat"],
+            "there is no option --scenaro; did you mean --scenario? ./ci/gate --help tells all",
+        ),
+        (
+            ["--profile", "standart"],
+            "there is no --profile standart; did you mean standard? there are: smoke quick standard pastrami",
+        ),
+        (["--set", "buget=3"], "--set buget=3: there is no such key; did you mean budget? docs/reference.md has all"),
         (["--quiet", "--scenario"], "--scenario wants a value; ./ci/gate --help tells which"),
         (["--testbed", "rak.yaml"], "there is no testbed file rak.yaml"),
         (["--against", "running", "--kernel=../linx@v6.1"], "--kernel: there is no file or folder ../linx@v6.1"),

@@ -291,6 +291,7 @@ class TestGateFromEnv:
         [
             (0, "PASS", 0, "PASS: because $(touch pwned)"),
             (1, "REGRESSION", 1, "REGRESSION: because $(touch pwned)"),
+            (3, "INCONCLUSIVE", 3, "undecided: INCONCLUSIVE: because $(touch pwned)"),
             (2, "DISTURBED", 2, "testbed fault: DISTURBED: because $(touch pwned)"),
             (130, "ERROR", 130, "stopped with exit code 130: ERROR: because $(touch pwned)"),
             (2, "none", 2, "testbed fault: pdrgate: no `QEMU`"),
@@ -308,6 +309,15 @@ class TestGateFromEnv:
         assert done.stdout == work.told("console.txt") == "a run\npdrgate: no `QEMU`\n"
         if verdict == "none":
             assert work.told("summary.md") == f"**pdrgate** `{told.replace('`', chr(39))}`\n"
+
+    def test_a_variable_says_whether_an_undecided_run_passes(self, work: Work) -> None:
+        for word, code in (("pass", 0), ("fail", 3), ("", 3)):
+            out = f"out-{word}"
+            assert work.gate(code=3, verdict="INCONCLUSIVE", UNDECIDED=word, OUTPUT=out).returncode == code
+            assert work.told(output=out).startswith("undecided: INCONCLUSIVE: ")
+        assert work.gate(code=1, verdict="REGRESSION", UNDECIDED="pass").returncode == 1
+        for template in (ACTION, MERGE_ACTION, ROOT / "Jenkinsfile", TEMPLATE):
+            assert re.search(r"\bUNDECIDED\b", template.read_text())
 
     def test_its_summary_is_the_run_as_markdown(self, work: Work) -> None:
         assert work.gate(RESULT=encoded(result(scenario())).decode(), REAL="1").returncode == 0

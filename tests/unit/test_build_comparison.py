@@ -719,7 +719,7 @@ def noisy(tmp_path: Path, noise: KnownNoise, **options: Any) -> tuple[PairsCompa
 def test_a_comparison_says_first_what_can_be_resolved_and_adds_what_it_saw(tmp_path: Path) -> None:
     noise = KnownNoise(None)
     _, result, watcher = noisy(tmp_path / "first", noise)
-    assert "what this testbed resolves is not known yet (0 pairs of boots so far)" in watcher.sentences
+    assert "what this testbed resolves is not known yet: too few pairs of boots" in watcher.sentences
     ((key, conditions, seen),) = noise.kept
     assert len({boot.build for boot in seen.boots}) == 2
     assert [boot.pair for boot in seen.boots] == [1, 1, 2, 2, 3, 3, 4, 4]

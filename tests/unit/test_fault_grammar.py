@@ -705,7 +705,7 @@ another sentence"""
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-@pytest.mark.parametrize("prefix", ["time", "task", "level and time"])
+@pytest.mark.parametrize("prefix", ["none", "time", "task", "level and time"])
 def test_a_sentence_with_a_trace_is_one_fault_without_a_known_word(sentence: str, prefix: str) -> None:
     text = DUMPED.format(sentence).replace("mac=", "               mac=")
     (fault,) = find_crashes(behind(PREFIXES[prefix], text))

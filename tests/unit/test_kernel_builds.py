@@ -5,9 +5,11 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import shutil
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 from made_kernels import RELEASE, VERSION, deb, image, module, modules_folder, needs_dpkg, tree
@@ -249,3 +251,18 @@ def test_an_initramfs_holds_what_a_guest_needs(tmp_path):
 
 def test_the_init_script_is_one():
     assert subprocess.run(("sh", "-n"), input=INIT.encode(), check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("ref: refs/heads/net/next\n", "net/next"),
+        ("0123456789abcdef\n", "HEAD"),
+        ("ref: refs/heads/$(id)\n", "HEAD"),
+    ],
+)
+def test_a_git_tree_that_is_not_built_is_named_with_its_branch(tmp_path: Path, head: str, name: str) -> None:
+    (tmp_path / "linux/.git").mkdir(parents=True)
+    (tmp_path / "linux/.git/HEAD").write_text(head)
+    with pytest.raises(BuildError, match=re.escape(f"is a git tree that is not built; name {tmp_path}/linux@{name}, ")):
+        kernel_build(tmp_path / "linux", cache=tmp_path / "cache")

@@ -634,6 +634,15 @@ def test_the_elements_of_a_set_that_nobody_adds_to_by_packets_are_rules() -> Non
     assert not FirewallRules("none").holds(rules.replace("0.1", "0.2"), rules)
 
 
+def test_elements_that_stand_in_other_lines_are_the_same_rules() -> None:
+    rules = (
+        "table ip t {\n\tset s {\n\t\telements = { 10.0.0.1 counter packets 1 bytes 2,\n\t\t\t     10.0.0.2 }\n\t}\n}"
+    )
+    again = "table ip t {\n\tset s {\n\t\telements = { 10.0.0.1 counter packets 3 bytes 4, 10.0.0.2 }\n\t}\n}"
+    assert FirewallRules("none").holds(again, rules)
+    assert not FirewallRules("none").holds(again.replace("0.2", "0.3"), rules)
+
+
 @pytest.mark.parametrize(
     ("rules", "message"),
     [

@@ -215,7 +215,7 @@ def test_a_file_may_have_all_of_it(tmp_path: Path) -> None:
          "default, equal: a number of queues, or weight: a list of one weight a queue"),
         ("weight: [3, 1]", "weight: [0]", "18: sut.knobs.ports.rss.weight: all weights are 0; give one queue more"),
         ("udp4: sdfn", "udp4: sdd", "19: sut.knobs.ports.flow_hash.udp4: 'sdd' does not fit; write letters of m, v, t, "
-         "s, d, f and n, each once"),
+         "s, d, f, n, e and l, each once"),
         ("udp4: sdfn", "udp: sd", "19: sut.knobs.ports.flow_hash.udp: unknown key; write letters of ethtool -N "
          "rx-flow-hash by kind of traffic, such as udp4: sdfn"),
         ("pfifo limit 100", "pfifo limit 100p", "23: sut.knobs.ports.qdisc: 'pfifo limit 100p' does not fit; write a "

@@ -308,7 +308,7 @@ def test_what_can_be_told_apart_is_said_of_the_hardest() -> None:
     assert resolvable_in_words(one_day(0.005), tolerances) == (
         "this testbed resolves a tolerance of 2.1 % with 4 pairs, 0.54 % with 16 pairs (cost; 8 pairs so far)"
     )
-    assert "is not known yet (0 pairs of boots so far)" in resolvable_in_words(NoiseFloor(), tolerances)
+    assert "is not known yet: too few pairs of boots" in resolvable_in_words(NoiseFloor(), tolerances)
 
 
 def test_of_what_is_better_when_it_is_less_pairs_resolve_as_a_comparison_says() -> None:

@@ -44,10 +44,8 @@ def sides(baseline: float, candidate: float, name: str = "bpf:one") -> dict[Side
 
 def trial(fate: str = "handled", **values: object) -> Trial:
     places = {"hop1/ip6": {"InDelivers": 0, "OutForwDatagrams": 0}}
-    made = flat_trial(
-        1000.0, 1.0, offered=1000, forwarded=1000, sending_time=1.0, counters_before=places, counters_after=places,
-        **values,
-    )  # fmt: skip
+    whole: dict[str, object] = {"counters_before": places, "counters_after": places} | values
+    made = flat_trial(1000.0, 1.0, offered=1000, forwarded=1000, sending_time=1.0, **whole)
     return changed(replace(made, belonging=replace(made.belonging, side="candidate")), fate=fate)
 
 
@@ -64,6 +62,8 @@ def test_a_verdict_says_what_became_of_packets_that_are_counted_inside(builds: d
     assert program_remarks(builds, many, [trial(left=300, returned=100)]) == [
         "of 1000 packets: 700 dropped, 200 sent on, 100 sent back"
     ]
+    routed = trial(left=1000, counters_after={"hop1/ip6": {"InDelivers": 0, "OutForwDatagrams": 1000}})
+    assert program_remarks(builds, many, [routed]) == ["of 1000 packets: 1000 passed"]
     assert not program_remarks(builds, many, [trial("forwarded")])
 
 

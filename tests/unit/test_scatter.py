@@ -1,4 +1,4 @@
-"""Report-only numbers are shown with their scatter, or not at all: of equal builds they are in several states."""
+"""Numbers that nobody judges are shown with their scatter, or not at all: equal builds have several states."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pdrgate.stability import StabilityVerdict as Stability
 @pytest.mark.parametrize(
     ("verdict", "code"),
     [
-        ("PASS", 0), ("IMPROVEMENT", 0), ("NO_BASELINE", 0), ("REGRESSION", 1), ("UNSTABLE", 1), ("INCONCLUSIVE", 1),
+        ("PASS", 0), ("IMPROVEMENT", 0), ("NO_BASELINE", 0), ("REGRESSION", 1), ("UNSTABLE", 1), ("INCONCLUSIVE", 3),
         ("CRASH", 1),
         ("ASSERTION_FAILED", 1), ("DISTURBED", 2), ("GENERATOR_LIMITED", 2), ("ERROR", 2),
     ],

@@ -65,17 +65,20 @@ class SystemdBoot:
         return None if match is None else match[1]
 
     def _entry(self, release: str) -> str:
-        """The entry of a release: a file that describes one, or one image of kernel and initial RAM disk (UKI).
+        """The entry of a release, be it a file with words or one image of all (``.efi``).
 
-        kernel-install ends its name with the release and, maybe, counted tries.
+        kernel-install ends its name with the release and, maybe, counted tries. Where other tools name it the entry
+        says its version.
         """
         listing = self._host.run("bootctl", "list", "--no-pager").stdout
-        entries = re.findall(r"(?m)^\s+id: (\S+)", listing)
-        pattern = re.compile(rf"(?:.*-)?{re.escape(release)}(?:\+\d+(?:-\d+)?)?\.(?:conf|efi)")
-        found: list[str] = [entry for entry in entries if pattern.fullmatch(entry)]
+        listed = re.finditer(r"(?ms)^\s+id: (\S+)(.*?)(?=^\s+id: |\Z)", listing)
+        versions = {one[1]: re.search(rf"(?m)^\s+version: {re.escape(release)}$", one[2]) for one in listed}
+        pattern = re.compile(rf"(?:.*-)?{re.escape(release)}(?:\+\d+(?:-\d+)?)?\.(?:conf|efi)", re.IGNORECASE)
+        found = [entry for entry in versions if pattern.fullmatch(entry)]
+        found = found or [entry for entry, version in versions.items() if version]
         if len(found) != 1:
             raise LoaderError(
                 f"bootctl list on {self._host.name} names {len(found)} entries of {release}, and it must be one; it "
-                f"names {', '.join(entries) or 'none'}"
+                f"names {', '.join(versions) or 'none'}"
             )
         return found[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
@@ -25,6 +26,7 @@ from pdrgate.builds.packages.apt_archive import named_package
 from pdrgate.builds.packages.kernel_packages import UnpackedPackages, holds_package, packages_in, unpacked_packages
 from pdrgate.builds.packages.package_fields import PackageRole, role_of
 from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.no_follow import read_no_follow
 from pdrgate.values.printable import printable
 
 _TREE_IMAGES = tuple(one.tree_image for one in ARCHITECTURES)
@@ -211,6 +213,10 @@ def _images(folder: Path) -> list[Path]:
 
 def _image_in(folder: Path, source: str) -> Path:
     images = _images(folder)
+    if not images and (branch := _branch_of(folder)):
+        raise BuildError(
+            f"{source}: is a git tree that is not built; name {str(folder).rstrip('/')}@{branch}, and it is compiled"
+        )
     if not images:
         raise BuildError(
             f"{source}: holds neither {' nor '.join(_TREE_IMAGES)} nor boot/vmlinuz-… nor lib/modules/…/vmlinuz; has "
@@ -221,6 +227,21 @@ def _image_in(folder: Path, source: str) -> Path:
     return images[0]
 
 
+def _branch_of(folder: Path) -> str:
+    """The branch that is checked out in a git tree; HEAD where its name is not plain, empty where it is no git tree."""
+    git = folder / ".git"
+    if not git.exists():
+        return ""
+    try:
+        named = _BRANCH.fullmatch(read_no_follow(git / "HEAD", _LARGEST_HEAD).decode(errors="replace").strip())
+    except OSError:  # of a worktree it is a file
+        named = None
+    return named[1] if named else "HEAD"
+
+
+_BRANCH = re.compile(r"ref: refs/heads/([A-Za-z0-9][A-Za-z0-9._/-]*)", re.ASCII)
+_LARGEST_HEAD = 4096
+"""Bytes of the file that names the branch."""
 _Place = tuple[Path, Path]
 """A file that a build may have, and the folder that it may not leave."""
 

@@ -154,7 +154,7 @@ class FaultReader:
             report = self._open[line.caller]
         if report is not None:
             report.add(line.text)
-        if (report is None or report.ended) and line.stamped and not _DUMP.match(line.text):
+        if (report is None or report.ended) and line.stamped >= self._stamped and not _DUMP.match(line.text):
             if _ASKED_FOR.match(line.text) or _END.match(line.text):
                 self._sentences.pop(line.caller, None)
             else:

@@ -25,7 +25,7 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import spike_in
-from pdrgate.gate.run.options import FEWEST_BOOTS
+from pdrgate.gate.run.options import FEWEST_BOOTS, USUAL_BOOTS
 from pdrgate.gate.run.session import Session
 from pdrgate.keywords.failures import verdict_failure
 from pdrgate.keywords.log import show_scenario
@@ -36,6 +36,8 @@ from pdrgate.values.units import Duration, Ratio
 
 _Found = TypeVar("_Found")
 
+LIVING_BOOTS = 12
+"""Boots of each build, at most, where packets are counted and nobody says."""
 _DRAWING = "drawing what it rests on"
 """Said behind the verdict, of which a run ends seconds later."""
 
@@ -95,7 +97,7 @@ class BuildKeywords:
         self,
         candidate: str,
         baseline: str,
-        boots: int = 12,
+        boots: int | None = None,
         budget: Duration | None = None,
         several_cpus: bool = False,
     ) -> None:
@@ -103,9 +105,10 @@ class BuildKeywords:
 
         The first test boots two guests of each build; each test sets them up for its scenario, all at once, counts at
         saturation and at a light load, and puts them back. Two more of each are booted for what these do not decide, at
-        most ``boots`` in all. A guest that dies costs its scenario, and is booted anew for the next. There is no PDR:
-        counts do not depend on how fast a guest is, and boots are needed as replicates only. `PDR Should Not Have
-        Regressed` judges. What neither build can be set up for is left out: the test is skipped, with the reason.
+        most ``boots`` in all, which is 12 unless the run's option says otherwise. A guest that dies costs its scenario,
+        and is booted anew for the next. There is no PDR: counts do not depend on how fast a guest is, and boots are
+        needed as replicates only. `PDR Should Not Have Regressed` judges. What neither build can be set up for is left
+        out: the test is skipped, with the reason.
 
         With ``several_cpus`` the packets are also seen on a guest of several CPUs of each build, which stays up as
         well: a packet may touch no more lines that another CPU uses. What is worse there, two more boots must show,
@@ -114,6 +117,9 @@ class BuildKeywords:
         It takes guests whose instructions are counted; builds are named as in `Compare Kernel Builds`.
         """
         session = self._state.current.session
+
+        asked = session.options.boots
+        boots = boots or (LIVING_BOOTS if asked == USUAL_BOOTS else asked)
 
         def comparison(builds: Mapping[Side, Build], plan: Plan) -> PairsComparison:
             living = self._state.living.get(session)

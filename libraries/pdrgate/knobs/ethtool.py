@@ -140,8 +140,9 @@ def _labelled(text: str) -> dict[str, str]:
 
 def _name(label: str) -> str:
     name = label.lower().replace(" ", "-")
-    # Shown as rx-frame-low, and set as rx-frames-low.
-    return {"autonegotiate": "autoneg"}.get(name, re.sub(r"-frame-(low|high)$", r"-frames-\1", name))
+    # Shown as rx-frame-low and tx-push-buff-len, and set as rx-frames-low and tx-push-buf-len.
+    name = {"autonegotiate": "autoneg", "tx-push-buff-len": "tx-push-buf-len"}.get(name, name)
+    return re.sub(r"-frame-(low|high)$", r"-frames-\1", name)
 
 
 def _reason(shown: Completed) -> str:

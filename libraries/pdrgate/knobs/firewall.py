@@ -87,7 +87,8 @@ class FirewallRules(SetKnob):
 
 
 def _lasting(rules: str) -> str:
-    return _PASSING.sub(r"\1", _LEARNED.sub(r"\1", rules)).strip()
+    """The rules without what changes by itself, in one line: how many elements stand in a line changes with them."""
+    return " ".join(_PASSING.sub(r"\1", _LEARNED.sub(r"\1", rules)).split())
 
 
 def _size(rules: str) -> str:

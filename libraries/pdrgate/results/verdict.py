@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNTESTABLE
+from pdrgate.values.errors import EXIT_FAIL, EXIT_FAULT, EXIT_PASS, EXIT_UNDECIDED, EXIT_UNTESTABLE
 
 
 class Verdict(StrEnum):
@@ -26,9 +26,11 @@ class Verdict(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """0 the pipeline goes on, 1 the SUT fails it, 2 the testbed does."""
+        """0 the pipeline goes on, 1 the SUT fails it, 2 the testbed does, 3 nothing decides."""
         if self in (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE):
             return EXIT_PASS
+        if self is Verdict.INCONCLUSIVE:
+            return EXIT_UNDECIDED
         return EXIT_FAULT if self in (Verdict.DISTURBED, Verdict.GENERATOR_LIMITED, Verdict.ERROR) else EXIT_FAIL
 
     @property

@@ -1,7 +1,8 @@
 """The error family: every message is one line that says what, where, and what to do next.
 
 The exit codes are a contract with other programs: 0 the gate passes, 1 it fails because of the SUT,
-2 the testbed, a boot, a file or a tool failed, 64 the command line is wrong (BSD ``EX_USAGE``).
+2 the testbed, a boot, a file or a tool failed, 3 what was measured does not decide, 64 the command line is wrong (BSD
+``EX_USAGE``).
 """
 
 import contextlib
@@ -13,6 +14,7 @@ from pdrgate.values.printable import printable
 EXIT_PASS = 0
 EXIT_FAIL = 1
 EXIT_FAULT = 2
+EXIT_UNDECIDED = 3
 EXIT_USAGE = 64
 
 EXIT_UNTESTABLE = 125

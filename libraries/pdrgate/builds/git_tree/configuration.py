@@ -34,6 +34,7 @@ _SEEN_BY_TOOLS = re.compile(
     r"(?:HAVE|ARCH_(?:HAS|HAVE|SUPPORTS|WANTS?|USES?)|CC_(?:HAS|CAN)|AS)_|\w+_VERSION(?:_TEXT)?$"
 )
 """Options that nobody sets: they say what compiler, assembler and architecture can do."""
+_UNSET = re.compile(r"^# CONFIG_(\w+) is not set$", re.MULTILINE)
 _NAMED = 24
 """Options that a sentence names."""
 
@@ -76,15 +77,15 @@ class KernelConfiguration:
         have = _values(made)
         lost = [
             f"{name}={value} ({have.get(name, 'not set')})"
-            for name, value in _values(self.text).items()
-            if have.get(name) != value and name not in _FILES and not _SEEN_BY_TOOLS.match(name)
+            for name, value in (dict.fromkeys(_UNSET.findall(self.text), "n") | _values(self.text)).items()
+            if have.get(name, "n") != value and name not in _FILES and not _SEEN_BY_TOOLS.match(name)
         ]
         if not lost:
             return None
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         clang = "; it was made for clang, and gcc compiles here" if "CC_IS_CLANG" in _values(self.text) else ""
         return (
-            f"{len(lost)} options of the .config are not in the kernel, for their conditions are not met: "
+            f"{len(lost)} options of the .config are otherwise in the kernel, by conditions or other options: "
             f"{', '.join(lost[:_NAMED])}{more}{clang}"
         )
 

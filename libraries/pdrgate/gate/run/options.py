@@ -55,6 +55,7 @@ _IN_PAIRS = ("pdr", "transfer", "overload")
 _OFFERED = ("pdr", "overload", "soak")
 """What is searched by offering loads."""
 
+MOST_BOOTS, USUAL_BOOTS = 500, 48
 FEWEST_BOOTS = 3
 """A curve whose loads were measured less often supports no PDR (the checks of the repeats need three of each)."""
 
@@ -108,8 +109,14 @@ class Options:
         ),
     ] = None
     boots: Annotated[
-        int, testbed_key("boots of each build, at most; 3 to 500", range=(FEWEST_BOOTS, 500), of=_IN_PAIRS)
-    ] = 48
+        int,
+        testbed_key(
+            "boots of each build, at most; 3 to 500",
+            default="48; 12 where packets are counted",
+            range=(FEWEST_BOOTS, MOST_BOOTS),
+            of=(*_IN_PAIRS, "cost"),
+        ),
+    ] = USUAL_BOOTS
     budget: Annotated[
         Duration | None,
         Said(

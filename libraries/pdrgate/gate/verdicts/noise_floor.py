@@ -99,7 +99,7 @@ def resolvable_in_words(floor: NoiseFloor, tolerances: Mapping[str, float]) -> s
     """
     hardest = _hardest(floor, tolerances)
     if hardest is None:
-        return f"what this testbed resolves is not known yet ({floor.pairs} pairs of boots so far)"
+        return "what this testbed resolves is not known yet: too few pairs of boots"
     told = ", ".join(f"{100 * (hardest.resolves(pairs) or 0.0):.2g} % with {pairs} pairs" for pairs in _REPORTED_PAIRS)
     dips = f", {hardest.dips} of {hardest.seen} boots dipped" if hardest.dips else ""
     return f"this testbed resolves a tolerance of {told} ({hardest.measurand}; {floor.pairs} pairs so far{dips})"

@@ -63,12 +63,13 @@ def _fates(trials: Sequence[Trial]) -> list[str]:
     if not whole:
         return []
     one = max(whole, key=lambda trial: trial.offered)
-    back = min(one.aside.left, by_fate(one, "passed").aside.returned)
+    passed = by_fate(one, "passed")
+    back = min(one.aside.left, passed.aside.returned)
     found = {
-        "passed": by_fate(one, "passed").forwarded,
+        "passed": passed.forwarded,  # also those that the kernel's router sent on
         "dropped": by_fate(one, "dropped").forwarded,
         "sent back": back,
-        "sent on": one.aside.left - back,
+        "sent on": max(0, one.aside.left - back - passed.forwarded),
     }
     told = ", ".join(f"{number} {what}" for what, number in sorted(found.items(), key=lambda pair: -pair[1]) if number)
     return [f"of {one.offered} packets: {told}"] if told else []

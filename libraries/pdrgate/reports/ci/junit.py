@@ -18,14 +18,14 @@ from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import is_portfolio, path_lines, paths_table
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS
+from pdrgate.values.errors import EXIT_FAULT, EXIT_PASS
 
 XUNIT_FILE = "xunit.xml"
 LARGEST_XUNIT = 64 << 20
 """Largest xunit.xml that is read, bytes."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
-_FAULTS = tuple(word for word in Verdict if word.exit_code not in (EXIT_PASS, EXIT_FAIL))
+_FAULTS = tuple(word for word in Verdict if word.exit_code == EXIT_FAULT)
 
 
 def junit(result: RunResult) -> bytes:

@@ -14,7 +14,7 @@ from pdrgate.values.printable import printable
 _ERASE = "\r\x1b[2K"
 _HANGING = 2
 """Columns by which what goes on in a further line is set in."""
-_TONES = {0: "bold green", 1: "bold red", 2: "bold magenta"}
+_TONES = {0: "bold green", 1: "bold red", 2: "bold magenta", 3: "bold yellow"}
 """Tones by exit code; the word says it without colour."""
 
 

@@ -22,7 +22,7 @@ from pdrgate.results.model import ScenarioResult
 from pdrgate.values.printable import printable
 from pdrgate.values.units import Duration, Rate
 
-_COLOURS = {0: "#00795a", 1: "#b3261e", 2: "#5b5f97"}
+_COLOURS = {0: "#00795a", 1: "#b3261e", 2: "#5b5f97", 3: "#b3261e"}
 """Colours by exit code; the word says it too."""
 
 

@@ -19,7 +19,7 @@ from pdrgate.results.file_name import as_text
 from pdrgate.results.merging import LostPart, RunPart, merged
 from pdrgate.results.model import RunResult
 from pdrgate.this_process.no_follow import first_link, folder_no_follow, read_no_follow
-from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, DataError, StorageError
+from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNDECIDED, DataError, StorageError
 
 MERGED_FILE = "merged.json"
 """Not called as a run's result is: whoever reads a folder of runs would count them twice."""
@@ -43,7 +43,7 @@ class Merged:
     def exit_code(self) -> int:
         """The exit code that one gate of all of it would have."""
         code = self.result.verdict.exit_code
-        return EXIT_FAIL if code == EXIT_PASS and self.failed_besides else code
+        return EXIT_FAIL if code in (EXIT_PASS, EXIT_UNDECIDED) and self.failed_besides else code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from pdrgate.replication.samples import gravest_change
 from pdrgate.reports.words.common_cause import CommonCause, common_cause
 from pdrgate.reports.words.left_out_words import left_out_lines, left_out_ways
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
+from pdrgate.reports.words.next_command import next_commands
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines
 from pdrgate.reports.words.selection_words import selection_headline, selection_lines
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
@@ -106,8 +107,10 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
 
 
 def lines_below(result: RunResult) -> list[str]:
-    """Sentences that stand below the headline: who is at fault, what was left out, and which paths were selected."""
-    return [*filter(None, (fault_in_words(result),)), *left_out_lines(result), *selection_lines(result)]
+    """Sentences that stand below the headline: who is at fault, what to do next, what was left out, and which paths
+    were selected."""
+    fault = filter(None, (fault_in_words(result),))
+    return [*fault, *map(printable, next_commands(result)), *left_out_lines(result), *selection_lines(result)]
 
 
 def fault_in_words(result: RunResult) -> str:

@@ -28,7 +28,7 @@ def tell_resolvable(task: ComparisonTask, fingerprint: Mapping[str, str], tolera
     session = task.session
     floor = noise_floor(session.experience, fingerprint, session.observer)
     if session.experience is not None:
-        session.observer.said(resolvable_in_words(floor, tolerances))
+        session.say_once(resolvable_in_words(floor, tolerances))
     if not session.options.below_noise:
         check_resolvable(floor, tolerances, task.plan.pairs)
 

@@ -44,7 +44,7 @@ class Number:
 
 def status(verdict: Verdict) -> str:
     """Allure's word: what the build fails is failed, what testbed or tool do is broken."""
-    return {0: "passed", 1: "failed"}.get(verdict.exit_code, "broken")
+    return {0: "passed", 1: "failed", 3: "failed"}.get(verdict.exit_code, "broken")
 
 
 def labelled(labels: Sequence[Mapping[str, str]], verdict: Verdict) -> list[Mapping[str, str]]:

@@ -1,0 +1,55 @@
+"""The command that would decide what a run left undecided, ready to paste."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+
+from pdrgate.gate.run.options import MOST_BOOTS
+from pdrgate.results.model import RunResult, ScenarioResult
+from pdrgate.results.verdict import Verdict
+
+_MARGIN = 1.25
+"""Times the pairs that would decide: how many it takes is an estimate."""
+_BUDGET = "budget=1 h"
+
+
+def next_commands(result: RunResult) -> Iterator[str]:
+    """``to decide it: ./ci/gate … --scenario … --set boots=48 --set 'budget=1 h'``; none where more pairs are no way
+    out."""
+    undecided = [(one, _pairs(one)) for one in result.scenarios if one.verdict is Verdict.INCONCLUSIVE]
+    pairs = [wanted for _, wanted in undecided if wanted]
+    if result.verdict is not Verdict.INCONCLUSIVE or not pairs or not result.command or "\n" in result.command:
+        return
+    words = shlex.split(result.command)
+    if len(result.scenarios) > 1:
+        words = [*_without_scenarios(words), *(word for one, wanted in undecided if wanted for word in _named(one))]
+    told = shlex.join([*words, "--set", f"boots={max(pairs)}", "--set", _BUDGET])
+    yield f"to decide {'it' if len(pairs) == 1 else 'them'}, with the pairs that there are: {told}"
+
+
+def _named(scenario: ScenarioResult) -> tuple[str, str]:
+    return "--scenario", scenario.name
+
+
+def _without_scenarios(words: list[str]) -> Iterator[str]:
+    """A command's words without the paths, and the part of the paths, that it was to measure."""
+    left = iter(words)
+    for word in left:
+        if word in ("--scenario", "--shard", "--paths"):
+            next(left, None)
+        else:
+            yield word
+
+
+def _pairs(scenario: ScenarioResult) -> int:
+    """Boots of each build that would decide a scenario; 0 where that is not known, or too many."""
+    changes = scenario.comparison.changes if scenario.comparison is not None else ()
+    needs = [
+        one.evidence.needs
+        for one in changes
+        if one.verdict is Verdict.INCONCLUSIVE and one.evidence is not None and one.evidence.needs
+    ]
+    boots = math.ceil(_MARGIN * max(needs)) if needs else 0
+    return boots if boots <= MOST_BOOTS else 0
