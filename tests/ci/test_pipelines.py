@@ -345,7 +345,7 @@ class TestGateFromEnv:
         assert not (work.folder / "options").exists()
 
     def test_variables_of_a_machines_own_are_no_misspelled_ones(self, work: Work) -> None:
-        others = ("SHELL", "DATE", "MAP", "WAITS", "KERNELS", "PDRGATE_COMMIT", "CI_COMMIT_SHA", "TARGET", "USER")
+        others = ("SHELL", "DATE", "MAP", "KERNELS", "PDRGATE_COMMIT", "CI_COMMIT_SHA", "TARGET", "USER")
         assert work.gate(**dict.fromkeys(others, "1"), COST_TOLERENCE="").returncode == 0
 
     @pytest.mark.parametrize(

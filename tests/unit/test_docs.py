@@ -25,7 +25,7 @@ _SCRIPT = re.compile(r"(?<![\w.])\./ci/([\w-]+)|\"\$GATE/ci/([\w-]+)\"")
 _COMMAND = re.compile(r"(?:\bpdrgate|\./ci/|\"\$GATE/ci/)[\"]? ?([a-z]+)\b\"?((?:\\\n|[^|`\n])*)")
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
 _ROW = re.compile(r"^\| `(?:pdrgate |\./ci/)([a-z]+)[^|]*\|(.*)\|$", re.MULTILINE)
-_OWN_OPTIONS = {"bootstrap": {"--dev", "--vm", "--compile", "--python-only"}}
+_OWN_OPTIONS = {"bootstrap": {"--dev", "--arch", "--vm", "--compile", "--python-only"}}
 """Of scripts that are no front of a command of pdrgate's."""
 _OF_THE_SITE = {"command.md", "contributing.md", "keywords/PdrGate.html"}
 """Pages that are made with it, see ci/site.py."""
