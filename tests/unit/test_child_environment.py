@@ -18,7 +18,7 @@ from pdrgate.crashes.faults import Crash
 from pdrgate.crashes.source_lines import SourceLines
 from pdrgate.guests.emulator import qemu
 from pdrgate.guests.emulator.accelerator import ProbeError, probe_time
-from pdrgate.guests.programs import MachinePrograms
+from pdrgate.guests.guest_programs import MachinePrograms
 from pdrgate.hosts.host import ShellHost
 from pdrgate.safety.journal import MARK, Journal
 from pdrgate.this_process.child_environment import PROXIES, bounded, child_environment

@@ -74,6 +74,16 @@ def test_a_function_that_touches_more_is_named() -> None:
     )
 
 
+def test_what_replaces_pages_that_were_cleared_is_no_regression() -> None:
+    """Linux 7.3 clears no pages for packets that it routes, and sets the memory of their heads instead."""
+    before, after = {"rcv": 97.5, "wipe": 16.3}, {"rcv": 97.5, "set": 13.6}
+    change = changed(lines(before, before), lines(after, after))["cache lines"]
+    assert [one.function for one in change.parts] == ["wipe", "set"]
+    assert change.verdict is Verdict.PASS
+    more = changed(lines(before, before), lines(after | {"set": 26.0}, after | {"set": 26.0}))["cache lines"]
+    assert more.verdict is Verdict.REGRESSION, "10 lines are more than the pages that are cleared no more"
+
+
 def test_a_change_has_the_interval_of_its_trials() -> None:
     """The least and the most by which trials of the two builds differ, summed over what surely changed."""
     before = lines({"rcv": 20.0, "lookup": 10.0, "find": 8.0}, {"rcv": 20.4, "lookup": 10.2, "find": 8.1})

@@ -21,7 +21,7 @@ from pdrgate.builds.kernel_build import BuildError
 from pdrgate.builds.named_build import look_at, named_build
 from pdrgate.builds.packages.apt_archive import NamedPackage, named_package, named_pattern
 from pdrgate.builds.packages.apt_sources import AptSource, machine_sources, sources_of_suite
-from pdrgate.guests import programs
+from pdrgate.guests import guest_programs as programs
 from pdrgate.values.errors import TestbedError
 
 needs_apt = pytest.mark.skipif(shutil.which("apt-get") is None, reason="needs apt-get")

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import OF_THE_NETWORK, Module, module_places, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
+from pdrgate.guests.guest_programs import Programs, programs_for
 from pdrgate.guests.initramfs import (
     MORE_MODULES,
     ArchiveEntry,
@@ -18,7 +19,6 @@ from pdrgate.guests.initramfs import (
     installed_modules,
     program_files,
 )
-from pdrgate.guests.programs import Programs, programs_for
 from pdrgate.hosts.host import CommandError, Host
 
 _TIMEOUT = 60.0

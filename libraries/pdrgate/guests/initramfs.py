@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import Module, select_modules
 from pdrgate.builds.named_build import GUEST_MODULES
-from pdrgate.guests.programs import Programs, programs_for
+from pdrgate.guests.guest_programs import Programs, programs_for
 from pdrgate.this_process.checkout import how_to_install
 from pdrgate.values.errors import ToolError
 
