@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -133,7 +134,7 @@ def _choose_journal(file: Path, patience: float) -> None:
                 return
         except sqlite3.OperationalError as error:
             code = error.sqlite_errorcode & 0xFF
-            if code in _WITHOUT_SHARED_MEMORY:
+            if code in _WITHOUT_SHARED_MEMORY and os.access(file.parent, os.W_OK):  # not of a read-only disk
                 break
             # For this statement alone SQLite does not wait: it has begun to read when it finds that another one writes.
             if code != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
