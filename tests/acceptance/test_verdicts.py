@@ -39,8 +39,8 @@ def assert_all_agree(ended: Ended, verdict: str, code: int) -> str:
         assert message.count(first) == 1
         assert ended.xunit_failures == [first]
         ((status, text),) = ended.allure_statuses
-        assert (status, text) == ("failed" if code == 1 else "broken", sentence)
-        assert ended.xunit_tags == ["failure" if code == 1 else "error"]
+        assert (status, text) == ("broken" if code == 2 else "failed", sentence)
+        assert ended.xunit_tags == ["error" if code == 2 else "failure"]
     return sentence
 
 

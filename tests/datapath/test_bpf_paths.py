@@ -352,7 +352,7 @@ def test_segments_end_on_every_hop(testbed: NetnsTestbed, generators) -> None:
     try:
         plain.apply(testbed.hops)
         assert generators(6).trial(LOAD, DURATION, Frames(6, segments=True)).forwarded == 0
-        with pytest.raises(TestbedError, match=r"ipv6-routing forwards none of \d+ packets .*the kernel routes"):
+        with pytest.raises(TestbedError, match=r"ipv6-routing forwards none of \d+ IPv6 packets .*the kernel routes"):
             probe_path(plain, testbed, generators(6), Frames(6, segments=True))
     finally:
         plain.restore()
@@ -372,7 +372,7 @@ def test_a_program_that_lets_all_pass_is_found_out(testbed: NetnsTestbed, genera
     with applied(data_path("xdp-ipv6-routing", compiled(tmp_path, PASSES)), testbed) as path:
         assert path.redirected() is None
         assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
-        with pytest.raises(TestbedError, match=r"the kernel's own router forwarded \d{4} of \d{4} packets, which the"):
+        with pytest.raises(TestbedError, match=r"the kernel's own router forwarded \d{4} of \d{4} IPv6 packets, which the"):
             probe_path(path, testbed, generators(6), Frames(6))
 
 
@@ -464,7 +464,7 @@ SEC("xdp") int asks(struct xdp_md *ctx) { return pdrgate_has_no_such_kfunc(ctx);
 def test_a_program_that_drops_all_is_found_out(testbed: NetnsTestbed, generators, tmp_path: Path) -> None:
     with (
         applied(data_path("tc-redirect", compiled(tmp_path, DROPS)), testbed) as path,
-        pytest.raises(TestbedError, match=r"tc-redirect forwards none of \d+ packets"),
+        pytest.raises(TestbedError, match=r"tc-redirect forwards none of \d+ IPv6 packets"),
     ):
         probe_path(path, testbed, generators(6), Frames(6))
 

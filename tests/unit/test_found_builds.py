@@ -42,8 +42,8 @@ def test_packages_by_a_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     found = builds_at("linux-image-6.*-amd64")
     assert [one.name for one in found] == ["linux-image-6.9-amd64", "linux-image-6.10-amd64"]
     assert [one.name for one in builds_at("linux-image-6.[89]-amd64")] == ["linux-image-6.9-amd64"]
-    with pytest.raises(BuildError, match=r"linux-image-6\.\*-arm64: apt knows no such package"):
-        builds_at("linux-image-6.*-arm64")
+    with pytest.raises(BuildError, match=r"linux-image-6\.\*-686: apt knows no such package"):
+        builds_at("linux-image-6.*-686")
     apt.unlink()
     with pytest.raises(BuildError, match="apt-cache cannot list packages: No such file"):
         builds_at("linux-image-6.*-amd64")
