@@ -372,7 +372,9 @@ def test_a_program_that_lets_all_pass_is_found_out(testbed: NetnsTestbed, genera
     with applied(data_path("xdp-ipv6-routing", compiled(tmp_path, PASSES)), testbed) as path:
         assert path.redirected() is None
         assert generators(6).trial(LOAD, DURATION, Frames(6)).loss_ratio == 0
-        with pytest.raises(TestbedError, match=r"the kernel's own router forwarded \d{4} of \d{4} IPv6 packets, which the"):
+        with pytest.raises(
+            TestbedError, match=r"the kernel's own router forwarded \d{4} of \d{4} IPv6 packets, which the"
+        ):
             probe_path(path, testbed, generators(6), Frames(6))
 
 

@@ -92,7 +92,7 @@ def test_all_may_be_left_out(load):
         ("net.core.netdev_budget", "kernel.panic", "x.yaml:13: sut.knobs: kernel.panic is a setting of the whole "
          "machine; only those of net. belong to the SUT's namespace"),
         ("memory: 1024", "cpu: amd-milano", "x.yaml:7: sut.cpu: 'amd-milano' is not one of server, amd-milan, "
-         "amd-genoa, intel-skylake, intel-sapphire-rapids; did you mean amd-milan?"),
+         "amd-genoa, intel-skylake, intel-sapphire-rapids, neoverse-n1, cortex-a76; did you mean amd-milan?"),
         ("memory: 1024", "cpu_speed: 2 GHz", "x.yaml:7: sut.cpu_speed: '2 GHz' does not fit; write auto, full, or "
          "instructions a second such as 100 MIPS"),
         ("kind: local-vm", "kind: local-vn", "x.yaml:2: kind: 'local-vn' is not one of local-netns, local-vm, rack; "

@@ -426,7 +426,7 @@ def test_stored_runs_of_transfers_are_assessed_compared_and_listed(
     entries = json.loads(capsys.readouterr().out)["experiments"]
     assert [one["verdict"] for one in entries] == ["STABLE", "STABLE"]
     assert [one["window"] for one in entries[1]["transfers"] if one["phase"] == "repeat"] == [1 << 20]
-    assert main(["compare", "first", "second"]) == 1
+    assert main(["compare", "first", "second"]) == 3
     assert capsys.readouterr().out.startswith("INCONCLUSIVE: unpaired boots do not decide: TCP throughput 7.9")
     assert main(["compare", "first", "second", "--boots-deviate", "0.5%"]) == 1
     assert capsys.readouterr().out.startswith("REGRESSION: slower: TCP throughput 7.9")

@@ -137,7 +137,7 @@ def _instead(sent: Trial, generator: Generator, frames: Frames, testbed: Testbed
         if most != "dropped" and found[most]:
             return f"of {sent.offered} {found[most]} {_INSTEAD[most]}: --set fate={most}?"
         if found["dropped"]:
-            where = losses(replace(sent, forwarded=0)).most
+            where = losses(replace(sent, forwarded=0, drained=0)).most
             told = f", {where.packets} of them {where.where}" if where and 2 * where.packets > sent.offered else ""
             return (
                 f"of {sent.offered} {found['dropped']} ended in it{told}: --set fate=dropped? If not, do its counters "
