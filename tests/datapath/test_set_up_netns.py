@@ -10,7 +10,7 @@ from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.record.trial import Trial
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
-from pdrgate.values.errors import SutError
+from pdrgate.values.errors import SutError, ToolError
 
 pytestmark = pytest.mark.datapath
 
@@ -208,7 +208,7 @@ def test_an_undo_runs_and_what_is_missing_then_is_told(testbed: NetnsTestbed) ->
 )
 def test_a_step_that_fails_is_told_with_what_it_said(testbed: NetnsTestbed, step: str, why: str) -> None:
     path = path_with("true", step)
-    with pytest.raises(SutError) as raised:
+    with pytest.raises((SutError, ToolError)) as raised:
         path.apply(testbed.hops)
     assert path.restore() == []
     assert f"step 2 of the set-up, `{step}`, failed on {testbed.hops[0].host.name} {why}" in str(raised.value)
