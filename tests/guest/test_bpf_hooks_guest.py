@@ -98,7 +98,7 @@ def test_program_of_cgroups_is_not_attached_to_a_host_that_stays(shared_testbed,
     program = bpf_build(compiled(tmp_path, "cgroup_skb/egress", "struct __sk_buff", 1))
     path = ProgramBefore(data_path("udp-delivery"), program)
     try:
-        with pytest.raises(TestbedError, match=r"sees all processes of guest:.*; measure it in a guest: --testbed "):
+        with pytest.raises(TestbedError, match=r"is attached to the whole of guest:.*; measure it in a guest: "):
             path.apply(testbed.hops)
     finally:
         path.restore()

@@ -82,6 +82,8 @@ def test_what_replaces_pages_that_were_cleared_is_no_regression() -> None:
     assert change.verdict is Verdict.PASS
     more = changed(lines(before, before), lines(after | {"set": 26.0}, after | {"set": 26.0}))["cache lines"]
     assert more.verdict is Verdict.REGRESSION, "10 lines are more than the pages that are cleared no more"
+    moved = {"rcv": 97.5, "init_pages": 16.3, "leak": 13.6}
+    assert changed(lines(before, before), lines(moved, moved))["cache lines"].verdict is Verdict.REGRESSION
 
 
 def test_a_change_has_the_interval_of_its_trials() -> None:

@@ -229,7 +229,7 @@ def parse_config(text: str) -> list[MenuEntry]:
             if around.pop() is not None:
                 counts.pop()
         elif word in ("linux", "linux16", "linuxefi"):
-            match = re.search(r"/(?:vmlinu[xz]|kernel|bzImage)-([^\s'\"]+)", line)
+            match = re.search(r"/(?:vmlinu[xz]|kernel|bzImage)-([^\s'\"/]+)(?=[\s'\"]|$)", line)
             release = match[1] if match else None
     return entries
 

@@ -86,11 +86,6 @@ def came_from(text: str) -> str | None:
     return None if named_revision(source) is None else f"{merge_base(revision(source)).text}{comma}{rest}"
 
 
-def is_revision(text: str | None) -> bool:
-    """Whether it names a revision of a git tree, which is compiled."""
-    return text is not None and named_revision(_parts(text)[0]) is not None
-
-
 def look_at(text: str, report: Report | None = None) -> KernelBuild | None:
     """Raise BuildError where a file that is named is not there, or is no build; a package may still have to come.
 

@@ -168,8 +168,8 @@ def _default_tag(options: RunOptions) -> str:
         return "bpf-packets"
     if options.bpf:
         setup = ProgramSetup(options.attach, replaces=options.replaces)
-        builds = [bpf_build(one, setup=setup) for one in (options.bpf, options.against) if one]
-        build = builds[0]
+        build = bpf_build(options.bpf, setup=setup)
+        builds = [build, *(bpf_build(one, build.kind, setup) for one in (options.against,) if one)]
         if build.kind in _OF_IPV4 and frozenset().union(*map(ip_versions, builds)) == {4}:
             return _OF_IPV4[build.kind]
         hook = hook_of(build.section.removeprefix("?"))

@@ -13,8 +13,8 @@ from pdrgate.data_paths.contract import Hop
 from pdrgate.data_paths.cpu_groups import cgroup_root
 from pdrgate.values.errors import TestbedError, UsageError
 
-_FAMILIES = {4: 2, 6: 10}
-"""Numbers of IP versions for netfilter (NFPROTO_IPV4, NFPROTO_IPV6)."""
+_FAMILIES = (2, 10)
+"""Numbers of both IP versions for netfilter (NFPROTO_IPV4, NFPROTO_IPV6): a path may carry either."""
 _NETFILTER_HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
 """Hooks of netfilter in the order of their numbers (enum nf_inet_hooks)."""
 
@@ -64,17 +64,14 @@ class AttachedLinks:
         return ()
 
 
-def attached_to_hook(hop: Hop, build: BpfBuild, family: int, sent: Sent) -> AttachedLinks:
-    """The step that has a build's program at the hook that its section names, on the whole of a hop.
-
-    Args:
-        family: IP version of the path's packets, which decides the hook of netfilter.
-    """
+def attached_to_hook(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
+    """The step that has a build's program at the hook that its section names, on the whole of a hop."""
 
     def links() -> Sequence[str]:
         place = system_hook(build).place
         if place == "netfilter":
-            return (f"netfilter {_FAMILIES[family]} {_NETFILTER_HOOKS.index(netfilter_hook(build))}",)
+            number = _NETFILTER_HOOKS.index(netfilter_hook(build))
+            return [f"netfilter {family} {number}" for family in _FAMILIES]
         return (f"link {'/proc/self/ns/net' if place == 'netns' else cgroup_root(hop.host)}",)
 
     return AttachedLinks(hop, build, build.load_as, sent, links)

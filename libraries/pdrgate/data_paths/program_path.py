@@ -13,7 +13,7 @@ from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
+from pdrgate.data_paths.attached_links import attached_to_hook, hook_words
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
 from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import DataPath, Hop
@@ -162,12 +162,12 @@ class ProgramBefore:
             return [AttachedXdp(hops, self._build, "auto", self._sent, self._fate)]
         if self._build.kind == "tc":
             return [attached_tc(hop, ports, self._build, self._sent) for hop, ports in program_ports(hops, self._fate)]
-        if system_hook(self._build).place == "cgroup" and not self._disposable:
+        if not self._disposable:
             raise TestbedError(
-                f"a program in {self._build.section} sees all processes of {hops[0].host.name}, which are not only "
-                "pdrgate's; measure it in a guest: --testbed resources/testbeds/steady-guest.yaml"
+                f"a program in {self._build.section} is attached to the whole of {hops[0].host.name}, which is not "
+                "only pdrgate's; measure it in a guest: --testbed resources/testbeds/steady-guest.yaml"
             )
-        return [attached_to_hook(hop, self._build, self.family, self._sent) for hop in hops]
+        return [attached_to_hook(hop, self._build, self._sent) for hop in hops]
 
     def _hook(self, *, why: bool = False) -> str:
         first = self._steps[0] if self._steps else None

@@ -20,8 +20,10 @@ _PASSING = re.compile(
     r'("[^"\n]*")|packets \d+ bytes \d+| expires \w+| used (?:never|\d+ \w*bytes|(?:\d+[wdhms]+)+)(?!\S)'
 )
 """Texts that change by themselves in a ruleset that nobody touches; what is in quotes does not."""
-_LEARNED = re.compile(r"(\b(?:set|map) \S+ \{[^{}]*\bflags [\w,]*(?:dynamic|timeout)[^{}]*?)\s+elements = \{[^}]*\}")
-"""Elements that packets add to a set, and that leave it when their time is over."""
+_LEARNED = re.compile(r"(\b(?:set|map) \S+ \{[^{}]*\bflags [\w,]*dynamic[^{}]*?)\s+elements = \{[^}]*\}")
+"""Elements that packets add to a set."""
+_LEAVING = re.compile(r"(?<=[{,])\s*[^{},]*\bexpires \w+[^{},]*,?|\s+elements = \{\s*\}")
+"""Elements that leave a set when their time is over, and what is left of a set of nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,13 @@ class FirewallRules(SetKnob):
 
 def _lasting(rules: str) -> str:
     """The rules without what changes by itself, in one line: how many elements stand in a line changes with them."""
-    return " ".join(_PASSING.sub(r"\1", _LEARNED.sub(r"\1", rules)).split())
+    return " ".join(_PASSING.sub(r"\1", _left(_LEARNED.sub(r"\1", rules))).split())
 
 
 def _size(rules: str) -> str:
     return rules if rules == NO_RULES else f"{len(rules.splitlines())} lines"
+
+
+def _left(rules: str) -> str:
+    """The rules without elements that leave their sets by themselves."""
+    return _LEAVING.sub("", _LEAVING.sub("", rules))

@@ -96,7 +96,7 @@ def queues_of(names: Mapping[int, str], device: str) -> dict[int, int | None]:
     """
     found: dict[int, int | None] = {}
     for number, name in names.items():
-        rest = _ADDRESS.sub("", name.partition("@")[0].removeprefix(device))
+        rest = _ADDRESS.sub("", name.partition("@")[0].replace(device, ""))
         queue = None if _NO_QUEUE.search(rest) else re.search(r"(\d+)\)?$", rest)
         found[number] = int(queue[1]) if queue is not None else None
     if blocks := [number for number, name in names.items() if _BLOCK.match(name)]:

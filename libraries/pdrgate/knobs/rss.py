@@ -216,4 +216,4 @@ def flow_hash(device: str, fields: Mapping[str, str]) -> FlowHash:
 
 def _is_symmetric(fields: str) -> bool:
     pairs = [pair for pair in _MIRRORED if set(pair) <= set(fields)]
-    return fields == _NO_FIELDS or set(fields) == set("".join(pairs))
+    return fields in (_NO_FIELDS, "r") or set(fields) == set("".join(pairs))

@@ -17,7 +17,6 @@ from pdrgate.traffic.generator import Generator
 from pdrgate.values.errors import TestbedError
 
 Pinning = Literal["unpinned", "1 cpu", "2 cpus"]
-PINNINGS: tuple[Pinning, ...] = ("unpinned", "1 cpu", "2 cpus")
 
 
 def first_cpus(cpus: tuple[int, ...], pinning: Pinning) -> tuple[int, ...]:

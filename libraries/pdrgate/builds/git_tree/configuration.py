@@ -56,14 +56,16 @@ class KernelConfiguration:
     def packages(self) -> dict[str, str]:
         """Packages of programs that the options take, by the program."""
         on = _values(self.text)
-        return {program: package for name, (program, package) in _TOOLS.items() if on.get(name) == "y"}
+        return {program: package for name, (program, package) in _TOOLS.items() if on.get(name) in ("y", "m")}
 
     def with_files_of(self, source: Path) -> tuple[KernelConfiguration, tuple[str, ...]]:
         """The options without those files that the sources lack; and a sentence of each that is left out."""
         text, told = self.text, []
         for name, without in _FILES.items():
             value = _values(text).get(name, "").strip('"')
-            lacking = [one for one in value.split() if value != without and not _is_below(source, one)]
+            # Firmware lies below a folder that another option names, which may be outside of the sources.
+            folder = Path(_values(text).get(f"{name}_DIR", "").strip('"'))
+            lacking = [one for one in value.split() if value != without and not _is_below(source, folder / one)]
             if lacking:
                 text = re.sub(rf"^CONFIG_{name}=.*$", f'CONFIG_{name}="{without}"', text, flags=re.MULTILINE)
                 instead = without or "left empty"
@@ -112,5 +114,5 @@ def _values(text: str) -> dict[str, str]:
     return dict(re.findall(r"^CONFIG_(\w+)=(.+)$", text, re.MULTILINE))
 
 
-def _is_below(source: Path, name: str) -> bool:
-    return not Path(name).is_absolute() and ".." not in Path(name).parts and (source / name).is_file()
+def _is_below(source: Path, name: Path) -> bool:
+    return not name.is_absolute() and ".." not in name.parts and (source / name).exists()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.builds.program_code import code_of
+from pdrgate.measurands.counted.program_run import program_run
 from pdrgate.observers.fates import by_fate
-from pdrgate.observers.function_names import PROGRAM
 from pdrgate.record.fate import INSIDE
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side, SideResult
@@ -35,21 +35,13 @@ def program_remarks(
 
 
 def _unrun(baseline: BpfBuild, candidate: BpfBuild, sides: Mapping[Side, SideResult]) -> list[str]:
-    ran = [_instructions(sides[side]) for side in ("baseline", "candidate")]
-    if None in ran or code_of(baseline) == code_of(candidate):
+    before, after = (program_run(sides[side].findings) for side in ("baseline", "candidate"))
+    if before is None or after is None or code_of(baseline) == code_of(candidate):
         return []
-    before, after = (one or 0.0 for one in ran)
-    if abs(after - before) > _SAME:
+    if abs(after.instructions - before.instructions) > _SAME:
         return []
-    return [f"{PROGRAMS_DIFFER}a packet runs the same {after:.0f} instructions of both: does it reach what differs?"]
-
-
-def _instructions(side: SideResult) -> float | None:
-    """Instructions of programs that a packet runs; None where nobody counted by function."""
-    cost = side.findings.cost
-    if cost is None or not cost.functions:
-        return None
-    return sum(one.instructions for one in cost.functions if one.name.startswith(PROGRAM))
+    told = f"a packet runs the same {after.instructions:.0f} instructions of both: does it reach what differs?"
+    return [f"{PROGRAMS_DIFFER}{told}"]
 
 
 def _fates(trials: Sequence[Trial]) -> list[str]:

@@ -138,8 +138,9 @@ def _change(kind: type[ByFunction], pair: _Pair) -> ChangeResult:
     earlier, now = pair.judged(name)
     room = max(kind.least / 2, *(max(one) - min(one) for one in (earlier, now)))
     more = sum(one.part.change for one in found if one.is_judged)
-    # Chance decides how many pages are cleared, but not that none is any more: the rest may be more in place of that.
-    cleared = sum(one.part.baseline for one in found if not one.is_judged and one.part.candidate == 0)
+    # Chance decides how many pages are cleared, but not that nobody clears one: the rest may be more in place of that.
+    still = sum(sum(one.after.values[name]) for one in pair.functions if one.fills_pages)
+    cleared = 0.0 if still else sum(one.part.baseline for one in found if not one.is_judged)
     worse = min(more - cleared, median(now) - median(earlier) + room) / whole > allowed
     return ChangeResult(
         measurand=name, change=by / whole, lower=sum(one.least for one in found) / whole,

@@ -34,6 +34,11 @@ def named(result: RunResult) -> Iterator[tuple[str, ScenarioResult]]:
         yield f"{scenario.name}-{seen[scenario.name]}" if seen[scenario.name] > 1 else scenario.name, scenario
 
 
+def says_more(result: RunResult) -> bool:
+    """Whether the run does not pass by something that none of its scenarios has: an error around them, for one."""
+    return not result.verdict.passes and all(one.verdict is not result.verdict for one in result.scenarios)
+
+
 def builds(result: RunResult) -> Iterator[BuildFigures]:
     """All that were measured, the baseline of a comparison before its candidate."""
     for name, scenario in named(result):

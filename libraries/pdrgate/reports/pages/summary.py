@@ -6,6 +6,7 @@ The paths of a portfolio have a page each.
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,7 +103,7 @@ def summary_page(
         shapes=shapes(),
         trial_head=HEAD,
         environment=environment,
-        files=_FILES,
+        files=() if any(one.origin.run for one in result.scenarios) else _FILES,
         began=_moment(result.started),
         ended=_moment(result.finished),
     )
@@ -138,10 +139,10 @@ def _pages(result: RunResult) -> dict[int, str]:
     taken: set[str] = set()
     for number, scenario in enumerate(result.scenarios):
         name = _OTHERS.sub("-", heading(scenario).lower()).strip("-")[:_LONGEST_NAME] or "path"
-        if name in taken:
-            name = f"{name}-{number + 1}"
-        taken.add(name)
-        addresses[number] = f"{PATHS_FOLDER}/{name}.html"
+        names = itertools.chain((name,), (f"{name}-{more}" for more in itertools.count(2)))
+        free = next(one for one in names if one not in taken)
+        taken.add(free)
+        addresses[number] = f"{PATHS_FOLDER}/{free}.html"
     return addresses
 
 

@@ -24,7 +24,6 @@ from pdrgate.stats.intervals import paired_change_interval
 from pdrgate.values.units import change_in_words
 
 _MOST_MEASURANDS = 4
-_BAND = "its interval, 95 % for all together"
 _LABEL = 90
 """Characters of a build in the legend."""
 

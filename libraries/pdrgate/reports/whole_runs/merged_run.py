@@ -27,8 +27,8 @@ _VERDICT_FILE = "verdict.txt"
 """What `ci/gate-from-env` leaves beside its run, or in place of one."""
 _LARGEST_VERDICT = 64 << 10
 """Largest verdict file that is read, bytes."""
-_FAULT = "testbed fault: "
-"""Begin of the line in a verdict file that reports a fault of the testbed."""
+_KINDS = ("testbed fault: ", "undecided: ", "wrong parameters: ")
+"""Begins of what ci/gate-from-env says of a gate that passed and failed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,8 @@ def _why_lost(place: Path) -> str:
         told = read_no_follow(place / _VERDICT_FILE, _LARGEST_VERDICT).decode(errors="replace").strip()
     except OSError:
         told = ""
-    told = told.removeprefix(_FAULT)  # an ERROR is one anyway
+    for kind in _KINDS:  # an ERROR is one anyway
+        told = told.removeprefix(kind)
     return told or f"no result: no run lies in {place}: whoever was to measure died, or sent nothing; see its log"
 
 
@@ -182,7 +183,7 @@ def _tests(found: Sequence[tuple[Path, RunPart | LostPart]], result: RunResult) 
     tests = {part.place: _own_tests(folder, part.result) for folder, part in found if isinstance(part, RunPart)}
     places = {part.place for _, part in found}
     if lost := tuple(one for one in result.scenarios if one.name in places):
-        tests["without a result"] = junit(replace(result, scenarios=lost))
+        tests["without a result"] = junit(replace(result, scenarios=lost, left_out=()))
     return tests
 
 

@@ -78,8 +78,9 @@ def _headline(result: RunResult, room: int) -> str:
         slowest = next(one for one in lines if one.verdict is result.verdict)
         faster = [where(result.scenarios[one.number]) for one in lines if one.verdict is Verdict.IMPROVEMENT]
         line = f"none of {len(lines)} paths got slower"
-        if slowest.is_sure:
-            line += f"; the most, {where(result.scenarios[slowest.number])}: {slowest.change}"
+        sure = next((one for one in lines if one.is_sure and one.verdict is result.verdict), None)
+        if sure is not None:
+            line += f"; the most, {where(result.scenarios[sure.number])}: {sure.change}"
         elif not faster:
             line = f"no change on {len(lines)} paths; at most {slowest.change}"
         return fitted(
@@ -90,7 +91,8 @@ def _headline(result: RunResult, room: int) -> str:
         )
     if number:
         decisive = result.scenarios[lines[0].number]
-    cause = common_cause(result.scenarios) if result.verdict is Verdict.REGRESSION else None
+    paths = [result.scenarios[one.number] for one in lines]
+    cause = common_cause(paths) if result.verdict is Verdict.REGRESSION else None
     return _of_several(decisive, number, len(lines), "path", room, cause)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pdrgate.gate.run.options import MOST_BOOTS
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.this_process.checkout import GATE_COMMAND
 
 _MARGIN = 1.25
 """Times the pairs that would decide: how many it takes is an estimate."""
@@ -22,7 +23,13 @@ def next_commands(result: RunResult) -> Iterator[str]:
     pairs = [wanted for _, wanted in undecided if wanted]
     if result.verdict is not Verdict.INCONCLUSIVE or not pairs or not result.command or "\n" in result.command:
         return
-    words = shlex.split(result.command)
+    try:
+        words = shlex.split(result.command)
+    except ValueError:
+        return
+    # Whoever wrote a result decides what its command is: what is not the gate's is nobody's to paste.
+    if words[:1] not in ([GATE_COMMAND], ["pdrgate"]):
+        return
     if len(result.scenarios) > 1:
         words = [*_without_scenarios(words), *(word for one, wanted in undecided if wanted for word in _named(one))]
     told = shlex.join([*words, "--set", f"boots={max(pairs)}", "--set", _BUDGET])

@@ -18,7 +18,7 @@
  *   program MAP KEY VALUE OFFSET NAME	the same, with the descriptor of a program of the object at OFFSET
  *   tcx DIRECTION IFINDEX		a link of tcx, ingress or egress, which FOLDER keeps as `tcx-IFINDEX`
  *   link PATH				a link to what PATH is, a cgroup or a network namespace, kept as `link-there`
- *   netfilter FAMILY HOOK		a link to a hook of netfilter by their numbers, kept as `link-netfilter`
+ *   netfilter FAMILY HOOK		a link to a hook of netfilter by their numbers, kept as `link-FAMILY`
  *
  * The object's other programs are left out, for they need not load here, but for those that an order names. Where the
  * chosen one does not load without them, as with tail calls into a table that the object fills itself, all are loaded.
@@ -347,7 +347,7 @@ static int linked_to_netfilter(int program, const char *folder, const char *fami
 		unsigned int more;
 	} asked = { .program = program, .type = NETFILTER, .family = atoi(family), .hook = atoi(hook) };
 
-	return kept(syscall(SYS_bpf, BPF_LINK_CREATE, &asked, sizeof(asked)), folder, "netfilter", "netfilter");
+	return kept(syscall(SYS_bpf, BPF_LINK_CREATE, &asked, sizeof(asked)), folder, family, "netfilter");
 }
 
 static int attached(int program, enum bpf_attach_type type, const char *folder, FILE *orders)

@@ -107,14 +107,14 @@ class LivingBoots(KnownBuilds):
         )  # fmt: skip
 
     def _set_up(self, suts: Mapping[OfPair, PreparedSut]) -> None:
-        """Set all of them up. Where no boot of either build can be, no build is to blame, nor where a tool is missing.
+        """Set all of them up. No build is to blame where no boot of either can be, nor where the baseline lacks a tool.
 
         Raises BootError.
         """
         failed = self._failed(suts, self._suts.codes.set_up)
         refused = [one.error for one in failed if isinstance(one.error, BpfRefusedError)]
         lacking = [one.error for one in failed if is_a_tools(one.error)]
-        if lacking:
+        if lacking and any(one.side == "baseline" for one in failed if is_a_tools(one.error)):
             self.failure = Judgement(Verdict.ERROR, str(lacking[0]))
         elif len(failed) == len(suts) and not any(isinstance(one.error, GuestError) for one in failed):
             self.unable = f"neither build can: {failed[0].error}"

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pdrgate.measurands import Cost
-from pdrgate.reports.ci.export_figures import slug, unit
-from pdrgate.reports.words.headline import scenario_headline
+from pdrgate.reports.ci.export_figures import says_more, slug, unit
+from pdrgate.reports.words.headline import headline, scenario_headline
 from pdrgate.reports.words.measurands import measurands_of
 from pdrgate.reports.words.path_table import heading
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -24,6 +24,8 @@ from pdrgate.values.printable import printable
 
 _VERSION = {"major": 5, "minor": 3}
 _ORIGIN = "pdrgate"
+_LATEST = 253_402_300_799.0
+"""Seconds of the epoch at the end of the year 9999, the last that a time has four digits for."""
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _STATUS = {
     Verdict.PASS: "PASS", Verdict.IMPROVEMENT: "PASS", Verdict.NO_BASELINE: "DONE", Verdict.INCONCLUSIVE: "DONE",
@@ -51,25 +53,31 @@ def _build(result: RunResult) -> dict[str, Any]:
     digest = (side.digest if side is not None else "") or hashlib.sha256(name.encode()).hexdigest()
     checkout = result.commit if _COMMIT.fullmatch(result.commit) else digest
     return {
-        "id": f"{_ORIGIN}:{digest}", "checkout_id": f"{_ORIGIN}:{checkout}", "origin": _ORIGIN, "status": "PASS",
+        "id": f"{_ORIGIN}:{digest}", "checkout_id": f"{_ORIGIN}:{checkout}", "origin": _ORIGIN,
         "comment": printable(name),
     }  # fmt: skip
 
 
 def _tests(result: RunResult, build: str) -> Iterator[dict[str, Any]]:
-    begun = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(result.started))
+    begun = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(min(max(result.started, 0.0), _LATEST)))
+    run = hashlib.sha256(f"{result.run} {result.started} {result.testbed.name} {build}".encode()).hexdigest()[:16]
     for number, scenario in enumerate(result.scenarios, start=1):
         told: dict[str, Any] = {
-            "id": f"{_ORIGIN}:{slug(result.run)}-{number}", "build_id": build, "origin": _ORIGIN,
+            "id": f"{_ORIGIN}:{run}-{number}", "build_id": build, "origin": _ORIGIN,
             "path": f"pdrgate.{slug(heading(scenario), '_')}", "status": _STATUS.get(scenario.verdict, "FAIL"),
             "start_time": begun, "comment": printable(scenario_headline(scenario)),
         }  # fmt: skip
         yield told | _number(scenario)
     for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
         yield {
-            "id": f"{_ORIGIN}:{slug(result.run)}-{number}", "build_id": build, "origin": _ORIGIN,
+            "id": f"{_ORIGIN}:{run}-{number}", "build_id": build, "origin": _ORIGIN,
             "path": f"pdrgate.{slug(one.path, '_')}", "status": "SKIP", "start_time": begun,
             "comment": printable(one.reason),
+        }  # fmt: skip
+    if says_more(result):
+        yield {
+            "id": f"{_ORIGIN}:{run}", "build_id": build, "origin": _ORIGIN, "path": "pdrgate",
+            "status": _STATUS.get(result.verdict, "FAIL"), "start_time": begun, "comment": printable(headline(result)),
         }  # fmt: skip
 
 

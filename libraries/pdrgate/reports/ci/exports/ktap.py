@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pdrgate.reports.ci.export_figures import says_more
 from pdrgate.reports.words.headline import headline, scenario_headline
 from pdrgate.reports.words.path_table import heading
 from pdrgate.results.model import RunResult
@@ -16,10 +17,15 @@ from pdrgate.values.printable import printable
 def ktap(result: RunResult) -> str:
     """The run as KTAP: its headline as a diagnostic, then a line for each scenario with its verdict as a diagnostic.
 
-    A scenario that passes is ``ok``. A path that was left out is ``ok`` with the directive SKIP and its reason.
+    A scenario that passes is ``ok``. A path that was left out is ``ok`` with the directive SKIP and its reason. A run
+    that does not pass, while its scenarios do, has a line of its own.
     """
-    lines = ["KTAP version 1", f"1..{len(result.scenarios) + len(result.left_out)}", f"# {_plain(headline(result))}"]
-    return "\n".join([*lines, *_results(result)]) + "\n"
+    lines = list(_results(result))
+    if says_more(result):
+        number = len(result.scenarios) + len(result.left_out) + 1
+        lines += [f"# {_plain(headline(result))}", f"not ok {number} the run"]
+    count = sum(not line.startswith("#") for line in lines)
+    return "\n".join(["KTAP version 1", f"1..{count}", f"# {_plain(headline(result))}", *lines]) + "\n"
 
 
 def _results(result: RunResult) -> Iterator[str]:
