@@ -150,3 +150,32 @@ def test_records_differ_in_all_that_a_file_is_known_by():
 
 def test_a_package_without_an_architecture_is_this_machines():
     assert of_package("linux-image-generic") == this_machines()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linux-image-arm64-16k", "linux-image-6.12.1-cloud-arm64-unsigned", "linux-image-6.12.*-arm64*",
+        "linux-image-arm64=6.12.1-1",
+    ],
+)  # fmt: skip
+def test_a_package_has_its_architecture_anywhere_in_its_name(name):
+    assert of_package(name) is ARM64
+
+
+def test_a_banner_that_never_ends_takes_no_time(tmp_path):
+    """A pattern for the whole of it took 6 s for 8 KB, and longer by the cube of what it was given."""
+    hostile = b"Linux version 1 (" * 20_000 + b") #1" * 20_000
+    (tmp_path / "Image").write_bytes(flat_image(version="x", more=hostile))
+    with pytest.raises(BuildError, match="has no kernel release in its banner"):
+        image_facts(tmp_path / "Image")
+
+
+@pytest.mark.parametrize(("begin", "length"), [(2, 0), (64, 0), (64, 7), (0, 4096)])
+def test_a_packed_image_of_impossible_sizes_is_refused_in_one_line(tmp_path, begin, length):
+    head = bytearray(zboot_image(flat_image(), gzip.compress, b"gzip"))
+    struct.pack_into("<II", head, 8, begin, length)
+    (tmp_path / "Image.efi").write_bytes(head)
+    with pytest.raises(BuildError) as raised:
+        image_facts(tmp_path / "Image.efi")
+    assert "\n" not in str(raised.value)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pdrgate.bare_metal.host_files import FileSink, packed_modules, put_checked
 from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
+from pdrgate.builds.architecture import X86_64
 from pdrgate.builds.bz_image import LARGEST_IMAGE
 from pdrgate.builds.image_config import LARGEST_CONFIG
 from pdrgate.builds.kernel_build import LARGEST_SYMBOLS, KernelBuild
@@ -83,7 +84,9 @@ def _check(host: Host, build: KernelBuild, layout: Layout) -> None:
     if host.run("id", "-u").stdout.strip() != "0":
         raise InstallError(f"installing a kernel on {host.name} takes root there; log in as root, or use sudo")
     machine = host.run("uname", "-m").stdout.strip()
-    if machine != "x86_64":
+    if build.architecture is not X86_64:
+        raise InstallError(f"{build.name} is a kernel for {build.architecture.name}; those for x86_64 can be installed")
+    if machine != X86_64.machine:
         raise InstallError(f"{build.name} is a kernel for x86_64, and {host.name} is {machine}")
     if build.modules is None and (wanted := modules_asked_for(build)):
         raise InstallError(

@@ -7,6 +7,7 @@ readers of images. The records lie here, and not beside the guests, because an i
 from __future__ import annotations
 
 import platform
+import re
 from dataclasses import dataclass
 
 
@@ -159,6 +160,6 @@ def this_machines() -> Architecture:
 
 
 def of_package(name: str) -> Architecture:
-    """The architecture of a distribution's package, by the end of its name; this machine's where it does not say."""
-    ending = name.partition("=")[0].rpartition("-")[2]
-    return next((one for one in ARCHITECTURES if one.debian == ending), this_machines())
+    """The architecture that a distribution's package has in its name; this machine's where it does not say."""
+    words = re.split(r"[-*?\[\]]", name.partition("=")[0])
+    return next((one for one in ARCHITECTURES if one.debian in words), this_machines())

@@ -14,7 +14,7 @@ from contextlib import closing
 from typing import BinaryIO
 
 from pdrgate.builds.bz_image import LARGEST_IMAGE, PackedKernel, number
-from pdrgate.builds.decompression import Part, Unpacked, decompressed, is_packed, read_all
+from pdrgate.builds.decompression import Part, Unpacked, decompressed, is_packed, most_unpacked, read_all
 from pdrgate.builds.elf_file import Section
 
 _HEADER = 64
@@ -26,7 +26,8 @@ _PAGES = {1: 4096, 2: 16384, 3: 65536}
 _ZBOOT_AT, _ZBOOT = 4, b"zimg"
 _GZIP = b"\x1f\x8b"
 _GZIP_SIZE, _GZIP_TRAILER = 4, 8
-_BANNER = re.compile(rb"Linux version (\d[\w.+~-]*) \([^\0\n]*\) (#\d[^\0\n]*)\n\0")
+_BANNER_BEGIN, _BANNER_END = b"Linux version ", b"\n\0"
+_RELEASE = re.compile(rb"\d[\w.+~-]*")
 _LONGEST_BANNER = 1024
 
 
@@ -49,8 +50,9 @@ class FlatImage:
             return None
         with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             found: list[tuple[int, int]] = []
-            at = content.find(_BTF_MAGIC)
-            while at >= 0 and len(found) < _TRIED:
+            at, tried = content.find(_BTF_MAGIC), 0
+            while at >= 0 and tried < _TRIED:
+                tried += 1
                 head = content[at : at + _BTF_HEAD.size]
                 if at % 4 == 0 and len(head) == _BTF_HEAD.size:
                     _, _, _, length, types, types_size, names, names_size = _BTF_HEAD.unpack(head)
@@ -88,7 +90,7 @@ def flat_kernel(image: BinaryIO) -> PackedKernel | None:
         begin, length, unpacked = 0, size, size
     elif _is_zboot(head):
         begin, length = number(head, 8, 4), number(head, 12, 4)
-        if begin + length > size:
+        if begin < _HEADER or length <= _GZIP_TRAILER or begin + length > size:
             return None
         image.seek(begin)
         magic = read_all(image, 8)
@@ -104,7 +106,8 @@ def flat_kernel(image: BinaryIO) -> PackedKernel | None:
     else:
         return None
     image.seek(begin)
-    return PackedKernel(Part(image, length), unpacked) if 0 < unpacked <= LARGEST_IMAGE else None
+    most = LARGEST_IMAGE if is_flat(head) else min(most_unpacked(length), LARGEST_IMAGE)
+    return PackedKernel(Part(image, length), unpacked) if 0 < unpacked <= most else None
 
 
 def flat_head(kernel: PackedKernel) -> bytes:
@@ -132,8 +135,23 @@ def banner(kernel: PackedKernel) -> tuple[str, str] | None:
     window = b""
     for piece in decompressed(kernel.packed, kernel.size):
         window = window[-_LONGEST_BANNER:] + piece
-        if (found := _BANNER.search(window)) is not None:
-            return found[1].decode(), found[2].decode(errors="replace")
+        if (found := _banner_in(window)) is not None:
+            return found
+    return None
+
+
+def _banner_in(window: bytes) -> tuple[str, str] | None:
+    """Release and version of the first banner in some bytes: ``Linux version RELEASE (…) #1 SMP …``."""
+    at = window.find(_BANNER_BEGIN)
+    while at >= 0:
+        end = window.find(_BANNER_END, at, at + _LONGEST_BANNER)
+        line = window[at + len(_BANNER_BEGIN) : max(end, 0)]
+        release, _, rest = line.partition(b" (")
+        _, bracket, version = rest.rpartition(b") #")
+        # The linker's own copy has no number yet.
+        if bracket and _RELEASE.fullmatch(release) and version[:1].strip():
+            return release.decode(), f"#{version.decode(errors='replace')}"
+        at = window.find(_BANNER_BEGIN, at + 1)
     return None
 
 

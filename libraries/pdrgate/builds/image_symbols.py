@@ -232,5 +232,5 @@ def _fit(addresses: npt.NDArray[np.uint64], texts: Sequence[str], sections: Sequ
     """Whether addresses rise from one name to the next, and the first code begins where the image's does."""
     begin = min((one.address for one in sections if one.address and _CODE.fullmatch(one.name)), default=0)
     at = {name[1:]: int(addresses[number]) for number, name in enumerate(texts) if name[1:] in _BEGINS}
-    fits = at["_text"] == begin if "_text" in at else begin <= at.get("_stext", 0) <= begin + _HEAD_OF_CODE
+    fits = at["_text"] == begin if "_text" in at else begin <= at.get("_stext", -1) <= begin + _HEAD_OF_CODE
     return fits and bool(np.all(addresses[1:] >= addresses[:-1]))

@@ -26,8 +26,8 @@ _SLOW_MACHINE = re.compile(r"hrtimer: interrupt took [0-9]+ ns")
 _INSIDE = re.compile(
     r"\s|(?:\? )?[A-Za-z_][\w.$]{0,255}\+0x[0-9a-f]{1,16}/0x|Call [Tt]race:|</?[#A-Z]{2,8}>|CPU: \d|Hardware name: "
     r"|(?:[RE](?:[A-D]X|[SD]I|[BS]P|IP|FLAGS)|EFLAGS|ORIG_RAX|R\d{1,2}|[CD]R\d|[CDEFGS]S|pc|lr|sp|x\d{1,2}) ?: |Code: "
-    r"|---\[ end|-{8,}\[ cut|Modules linked in:|skb (?:len=|headroom|linear[:=]|tailroom|fclone|frag )|dev name=|sk family="
-    r"|[0-9a-f]{8,16}: "
+    r"|---\[ end|-{8,}\[ cut|Modules linked in:|skb (?:len=|headroom|linear[:=]|tailroom|fclone|frag )|dev name="
+    r"|sk family=|[0-9a-f]{8,16}: "
 )
 """Begin of a line inside of a report: its trace, registers, a dump of a packet. The report's sentence stands before
 it."""

@@ -43,9 +43,9 @@ class GuestMemory(SharedMemory):
         super().__init__("pdrgate-guest-memory", self.size)
 
     def at(self, physical: int, size: int) -> bytes:
-        """Bytes from a physical address on; fewer where the memory ends."""
-        at = max(0, physical - self.architecture.ram)
-        return self._memory[at : at + size]
+        """Bytes from a physical address on; fewer where the memory ends, and none below its begin."""
+        at = physical - self.architecture.ram
+        return self._memory[at : at + size] if at >= 0 else b""
 
     def word(self, physical: int) -> int:
         """The 64 bits at a physical address; 0 if there is no memory."""

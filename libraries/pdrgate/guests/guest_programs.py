@@ -32,11 +32,10 @@ from pdrgate.values.errors import TestbedError
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PACKAGES = (
     "dash", "bash", "busybox-static", "iproute2", "ethtool", "bpftool", "iperf3", "nftables", "iptables", "ipset",
-    "ipvsadm", "util-linux", "wireguard-tools", "libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev",
+    "ipvsadm", "conntrack", "util-linux", "wireguard-tools", "libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev",
 )  # fmt: skip
 """Packages of programs for guests, and of libraries that programs of ours for them are linked with."""
-_CHOSEN = "{}-nft"
-"""Form of a program's name whose own name is a link that the package's installation makes."""
+_ELF = b"\x7fELF"
 _FIRST_APPLETS, _LARGEST_TABLE = b"\0[\0[[\0", 1 << 14
 """The begin of busybox's table of what it is, and the most bytes that it has."""
 _KEPT = 2
@@ -99,7 +98,9 @@ class ForeignPrograms:
 
     def find(self, name: str) -> Path | None:
         folders = [self.root / one.lstrip("/") for one in _PATH.split(":")]
-        places = (folder / one for one in (name, _CHOSEN.format(name)) for folder in folders)
+        kind, _, action = name.partition("-")
+        names = (name, f"{name}-nft", f"{kind}-nft-{action}")  # links to the last two are made by an installation
+        places = (folder / one for one in names for folder in folders)
         return next((real for place in places if (real := self._real(place)) is not None), None)
 
     def libraries(self, program: Path) -> Mapping[str, Path]:
@@ -107,6 +108,8 @@ class ForeignPrograms:
         waiting = [program]
         while waiting:
             with waiting.pop().open("rb") as file:
+                if file.read(len(_ELF)) != _ELF:
+                    continue  # a script needs none
                 needed = ElfFile(file).libraries()
             for name in needed:
                 place = name if name.startswith("/") else f"/lib/{self.architecture.triplet}/{name}"
@@ -125,6 +128,8 @@ class ForeignPrograms:
         names = b"" if busybox is None else _FIRST_APPLETS + busybox.read_bytes().partition(_FIRST_APPLETS)[2]
         found = [name.decode("ascii", "replace") for name in names[:_LARGEST_TABLE].split(b"\0")]
         last = next((number for number, (one, other) in enumerate(pairwise(found), 1) if other <= one), len(found))
+        if "sh" not in found[1:last]:
+            raise TestbedError(f"{busybox} shows no applets; is it busybox-static of {self.architecture.debian}?")
         return found[1:last]
 
     def own(self) -> Mapping[Path, Path]:

@@ -86,7 +86,7 @@ TIMER_INTERRUPT: Final = KernelRole(
     ("arch_timer_handler_virt", "arch_timer_handler_phys"),
 )  # fmt: skip
 INTERRUPT_RETURN: Final = KernelRole(
-    "ends an interrupt", ("native_irq_return_iret",), _OWN_WORK, ("ret_to_kernel",)
+    "ends an interrupt", ("native_irq_return_iret",), _OWN_WORK, ("ret_to_kernel", "ret_to_user")
 )  # fmt: skip
 OWN_WORK: Final = KernelRole(
     "begins the kernel's own work",

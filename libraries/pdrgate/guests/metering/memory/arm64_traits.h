@@ -40,6 +40,13 @@ static inline void arm64_forget(struct code_state *state, unsigned number)
 	state->own &= ~(1u << number);
 }
 
+/* PRFM by a number or a register, and PRFUM: where loads have a register they have an operation. */
+static inline int arm64_prefetches(uint32_t word)
+{
+	return arm64_is(word, 0xffc00000, 0xf9800000) || arm64_is(word, 0xffe00c00, 0xf8a00800) ||
+	       arm64_is(word, 0xffe00c00, 0xf8800000);
+}
+
 /* Whether a load or store is by a register that is made of the CPU's distance. It forgets those that are loaded. */
 static inline int arm64_accesses_own(uint32_t word, struct code_state *state)
 {
@@ -50,7 +57,7 @@ static inline int arm64_accesses_own(uint32_t word, struct code_state *state)
 	int stores = arm64_pair(word) ? arm64_is(word, 0x00400000, 0)
 				      : arm64_single(word) && arm64_is(word, 0x00c00000, 0) &&
 						!arm64_read_modify_write(word);
-	if (of_vector || stores)
+	if (of_vector || stores || arm64_prefetches(word))
 		return own;
 	arm64_forget(state, to);
 	if (arm64_pair(word))
@@ -58,6 +65,8 @@ static inline int arm64_accesses_own(uint32_t word, struct code_state *state)
 	if (arm64_exclusive_or_ordered(word)) {
 		arm64_forget(state, second);
 		arm64_forget(state, index); /* of a store the result, of CAS what was there */
+		if (arm64_is(word, 0xbfa07c00, 0x08207c00)) /* CASP has two of them */
+			arm64_forget(state, index | 1);
 	}
 	return own;
 }
@@ -73,6 +82,10 @@ static inline void arm64_learn(uint32_t word, struct code_state *state)
 	int own = arm64_is(word, 0xffffffe0, 0xd538d080) || arm64_is(word, 0xffffffe0, 0xd53cd040) ||
 		  (adds && (arm64_has(state, first) || arm64_has(state, second))) ||
 		  (adds_number && arm64_has(state, first)) || (moves && arm64_has(state, second));
+	/* A conditional comparison has flags where others have a register, and what a vector gets is in none. */
+	if (arm64_is(word, 0x3fe00c00, 0x3a400000) || arm64_is(word, 0x3fe00c00, 0x3a400800) ||
+	    arm64_is(word, 0x0e000000, 0x0e000000))
+		return;
 	/* Branches, and what goes to the system from a register, change none. */
 	if (arm64_is(word, 0x1c000000, 0x14000000) && !arm64_is(word, 0xfff00000, 0xd5300000))
 		return;
