@@ -96,6 +96,10 @@ def test_a_tree_has_its_image_where_its_architecture_puts_it(tmp_path):
     assert (build.architecture, build.config) == (ARM64, tmp_path / ".config")
     (tmp_path / "arch/x86/boot").mkdir(parents=True)
     (tmp_path / X86_64.tree_image).write_bytes(image())
+    assert kernel_build(tmp_path).architecture == ARM64
+    (tmp_path / ".config").write_text("CONFIG_X86=y\nCONFIG_X86_64=y\n")
+    assert kernel_build(tmp_path).architecture == X86_64
+    (tmp_path / ".config").unlink()
     with pytest.raises(BuildError, match="holds 2 kernels; name one of"):
         kernel_build(tmp_path)
     assert kernel_build(place).config is None

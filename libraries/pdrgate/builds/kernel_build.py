@@ -198,8 +198,11 @@ def _from_folder(
 
 def _images(folder: Path) -> list[Path]:
     """The images in a folder, one for each kernel."""
-    if trees := [folder / one for one in _TREE_IMAGES if os.path.lexists(folder / one)]:
-        return trees
+    if trees := [one for one in ARCHITECTURES if os.path.lexists(folder / one.tree_image)]:
+        # A tree that was compiled for several has the configuration of the last.
+        config = _config_of_tree(folder) if len(trees) > 1 else b""
+        last = [one for one in trees if f"\nCONFIG_{one.name.upper()}=y\n".encode() in config]
+        return [folder / one.tree_image for one in last or trees]
     beside = [path for top in ("", "usr/") for path in sorted(folder.glob(f"{top}lib/modules/*/vmlinuz"))]
     if os.path.lexists(folder / "vmlinuz") and _holds_modules(folder):
         beside.append(folder / "vmlinuz")
@@ -209,6 +212,13 @@ def _images(folder: Path) -> list[Path]:
         if not (known := images.get(path.parent.name)) or known.is_symlink():
             images[path.parent.name] = path
     return list(images.values())
+
+
+def _config_of_tree(folder: Path) -> bytes:
+    try:
+        return b"\n" + content(folder / ".config", folder.resolve(), LARGEST_CONFIG)
+    except BuildError:
+        return b""
 
 
 def _image_in(folder: Path, source: str) -> Path:
