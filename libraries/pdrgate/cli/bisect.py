@@ -69,7 +69,8 @@ def bisect(
     commit of a git tree from A to B. For 'git bisect run' there is: pdrgate gate --bisect.
 
     Exits with 0 when it is found, with 1 when BAD is not slower, with 2 when the testbed or the machine kept it from
-    being found. With --each: 0 when no build is slower than the one before, 1 when one is.
+    being found, with 3 when the ends are undecided. With --each: 0 when no build is slower than the one before, 1 when
+    one is.
     """
     from pdrgate.builds.found_builds import commits_named
     from pdrgate.gate.comparisons.bisection import BisectionRequest, Steps

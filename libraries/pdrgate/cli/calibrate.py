@@ -56,7 +56,8 @@ def calibrate(
     they deviate by says which tolerance a number of pairs resolves, and lets one boot be compared with a stored one.
     Where nothing boots (namespaces), the testbed is set up anew each time.
 
-    Exits with 0 when it is known, with 2 when the testbed or the machine kept it from being measured.
+    Exits with 0 when it is known, with 2 when the testbed or the machine kept it from being measured, with
+    3 when the pairs do not decide.
     """
     from pdrgate.gate.comparisons.equal_builds import compare_with_itself
     from pdrgate.gate.run.scenario_keys import changed

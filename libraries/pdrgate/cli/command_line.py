@@ -46,7 +46,8 @@ _SHOWN = 200
 def cli(debug: bool) -> None:
     """Decide whether a kernel's packet data path is as fast as it was.
 
-    Exit codes: 0 passes, 1 fails because of the SUT, 2 a file or the testbed is at fault, 64 a usage error.
+    Exit codes: 0 passes, 1 fails because of the SUT, 2 a file or the testbed is at fault, 3 undecided, 64 a usage
+    error.
     """
 
 

@@ -64,7 +64,8 @@ def gate(
 ) -> int:
     """Measure the data path and say whether it is stable, and as fast as its baseline.
 
-    Exits with 0 when the gate passes, with 1 when the build fails it, with 2 when the testbed or a tool is at fault.
+    Exits with 0 when the gate passes, with 1 when the build fails it, with 2 when the testbed or a tool is at fault,
+    with 3 when what was measured does not decide.
     """
     from pdrgate.gate.run.selection_file import write_selection
     from pdrgate.launch import OutputForm, check, default_testbed, followed, new_folder, resumed_options, run_gate
