@@ -133,6 +133,7 @@ def bz_image(image: Path, payload: bytes, release: str = RELEASE) -> Path:
     head[0x1FE:0x200] = b"\x55\xaa"
     head[0x202:0x206] = b"HdrS"
     struct.pack_into("<H", head, 0x206, 0x20F)
+    struct.pack_into("<H", head, 0x236, 1)  # of 64 bits
     struct.pack_into("<H", head, 0x20E, 0x400)
     head[0x600:] = f"{release} (hostile@kernel) #1 SMP".encode().ljust(len(head) - 0x600, b"\0")
     struct.pack_into("<II", head, 0x248, 0, len(payload))

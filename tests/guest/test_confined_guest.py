@@ -110,7 +110,7 @@ def test_no_other_user_of_the_machine_can_connect_to_a_guest(boot, cloud):
 
 def test_an_image_that_only_root_may_read_boots_all_the_same(boot, cloud, tmp_path, monkeypatch):
     image = tmp_path / "image"
-    monkeypatch.setattr("pdrgate.guests.guest.elf_image", lambda path: None)
+    monkeypatch.setattr("pdrgate.builds.boot_image.elf_image", lambda path: None)
     image.write_bytes(cloud.image.read_bytes())
     image.chmod(stat.S_IRUSR)
     guest = boot(dataclasses.replace(cloud, image=image))

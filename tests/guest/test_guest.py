@@ -218,8 +218,8 @@ def test_a_guest_that_cannot_start_says_what_qemu_says(boot, cloud):
 
 
 def test_a_missing_qemu(boot, cloud, monkeypatch):
-    monkeypatch.setattr(qemu, "QEMU", "qemu-system-none")
-    with pytest.raises(TestbedError, match=r"qemu-system-none is not installed.*apt-get install"):
+    monkeypatch.setattr(qemu.shutil, "which", lambda name: None)
+    with pytest.raises(TestbedError, match=r"qemu-system-x86_64 is not installed.*apt-get install"):
         boot(cloud)
 
 

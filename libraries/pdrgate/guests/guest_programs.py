@@ -185,6 +185,7 @@ def _unpacked(architecture: Architecture, cache: Path) -> Path:
         except BuildError as error:
             raise TestbedError(f"guests of {architecture.name} need programs of packages: {error}") from error
         made.rename(folder)
+        folder.touch()  # the packages' own time is that of an old folder, which would be forgotten
         forget(_kept(cache), _KEPT)
     return folder
 
