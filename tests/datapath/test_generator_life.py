@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -257,6 +258,16 @@ def test_missing_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         TestbedError, match=r"needs gcc, which is not on PATH; run \./ci/bootstrap, or: apt-get install"
     ):
         native.build(tmp_path / "cache")
+
+
+def test_programs_for_other_guests_take_their_compiler_once(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    compiler = native.ForeignCompiler("no-such-gcc", "gcc-of-another", "another", tmp_path)
+    with pytest.raises(TestbedError, match=r"take no-such-gcc, which is not on PATH; .*gcc-of-another"):
+        native.build_foreign(compiler, cache)
+    made = native.build_foreign(replace(compiler, program="gcc", root=Path("/")), cache)
+    assert native.build_foreign(compiler, cache) == made
+    assert all(one.stat().st_size for one in made.values())
 
 
 def test_a_compiler_that_fails_is_quoted_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

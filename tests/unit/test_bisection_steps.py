@@ -15,14 +15,16 @@ from counting_testbed import CountingTestbed
 from fake_testbed import CONFIG, QUICK, Watcher
 from hypothesis import given
 from hypothesis import strategies as st
+from made_kernels import flat_image, image
 from simulated_sut import Behaviour, IdealCurve, SimulatedSut
 
 from pdrgate.builds.bpf_build import own_build
+from pdrgate.builds.handed_over import BuildError
 from pdrgate.cli import main
 from pdrgate.gate.comparisons import bisection as module
 from pdrgate.gate.comparisons.bisection import BisectionRequest, BisectionStep, Steps, bisected, first_bad
 from pdrgate.gate.comparisons.judged_series import judged_series
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.run.run_record import STEPS_TRIALS, RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -46,7 +48,10 @@ class Builds:
         self._scatter = itertools.cycle(SCATTER)
         self._number = itertools.count(1)
 
-    def __call__(self, session: Session, asked: BisectionRequest, side: Side, source: str) -> Build:
+    def __call__(self, session: Session, asked: BisectionRequest, before: str, after: str) -> dict[Side, Build]:
+        return {side: self._build(side, source) for side, source in zip(SIDES, (before, after), strict=True)}
+
+    def _build(self, side: Side, source: str) -> Build:
         if source not in self.known:
             raise TestbedError(f"{source} does not boot")
 
@@ -64,7 +69,7 @@ class Builds:
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> Builds:
     made = Builds()
-    monkeypatch.setattr(module, "build_of", made)
+    monkeypatch.setattr(module, "builds_of", made)
     return made
 
 
@@ -167,11 +172,19 @@ def test_a_program_is_loaded_into_the_data_path_that_runs_it(session: Session) -
     program = own_build("tc_redirect").path
     asked = BisectionRequest(scenario=command._scenario(None, (), str(program)), measure="pairs", bpf=True)
     assert asked.scenario.name == "tc-redirect-1cpu-4096-64B"
-    build = module.build_of(session, asked, "candidate", str(program))
+    build = module.builds_of(session, asked, str(program), str(program))["candidate"]
     assert (build.program.path, build.label.partition(" ")[0]) == (program, program.name)
     other = BisectionRequest(scenario=Scenario("xdp-ipv6-routing"), measure="pairs", bpf=True)
     with pytest.raises(TestbedError, match="xdp"):
-        module.build_of(session, other, "candidate", str(program))
+        module.builds_of(session, other, str(program), str(program))
+
+
+def test_builds_of_two_architectures_are_not_bisected(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "Image").write_bytes(flat_image())
+    (tmp_path / "bzImage").write_bytes(image())
+    named = [str(tmp_path / one) for one in ("bzImage", "Image")]
+    with pytest.raises(BuildError, match="one for arm64; name two of one architecture"):
+        module.builds_of(session, ASKED, *named)
 
 
 def test_the_command_line(

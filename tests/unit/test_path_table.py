@@ -23,7 +23,7 @@ from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.pages.summary import path_pages, summary_page
 from pdrgate.reports.words.headline import headline
 from pdrgate.reports.words.path_remarks import noticed, said_of_paths, shared_changes
-from pdrgate.reports.words.path_table import heading, is_portfolio, lines_that_tell, path_lines, paths_table
+from pdrgate.reports.words.path_table import is_portfolio, lines_that_tell, path_lines, paths_table
 from pdrgate.results.model import ChangeResult, ComparisonResult, FunctionChange, PartChange, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -234,4 +234,4 @@ def test_a_path_is_headed_by_its_name_in_every_report() -> None:
     assert "\nIPv6 Routing: REGRESSION\n" in screen.getvalue()
     assert "(IPv6 Routing)" in run_markdown(run)
     assert "<h2>IPv6 Routing: " in summary_page(run, {})
-    assert heading(made_results.scenario("PASS")) == made_results.scenario("PASS").title
+    assert made_results.scenario("PASS").label == made_results.scenario("PASS").title

@@ -38,10 +38,6 @@ class Architecture:
     """The architecture of Debian's packages."""
     triplet: str
     """Debian's name for the folder of libraries; compilers and tools for it begin with it."""
-    elf: int
-    """The machine that ELF files name (e_machine)."""
-    make: str
-    """Value of ARCH for the kernel's Makefile."""
     tree_image: str
     """Place of the image in a kernel's build tree."""
     kernel_package: str
@@ -79,6 +75,11 @@ class Architecture:
     """Addresses at which kernels are linked whose image is flat, and so does not say it."""
 
     @property
+    def has_flat_image(self) -> bool:
+        """Whether its kernels are no ELF files inside: bytes as they lie in memory."""
+        return bool(self.linked_at)
+
+    @property
     def is_this_machines(self) -> bool:
         """Whether programs of this machine run in such a guest."""
         return self.machine == platform.machine()
@@ -89,8 +90,6 @@ X86_64 = Architecture(
     machine="x86_64",
     debian="amd64",
     triplet="x86_64-linux-gnu",
-    elf=62,
-    make="x86_64",
     tree_image="arch/x86/boot/bzImage",
     kernel_package="linux-image-cloud-amd64",
     qemu="qemu-system-x86_64",
@@ -124,8 +123,6 @@ ARM64 = Architecture(
     machine="aarch64",
     debian="arm64",
     triplet="aarch64-linux-gnu",
-    elf=183,
-    make="arm64",
     tree_image="arch/arm64/boot/Image",
     kernel_package="linux-image-cloud-arm64",
     qemu="qemu-system-aarch64",

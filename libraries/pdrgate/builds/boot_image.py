@@ -100,7 +100,7 @@ def kernel_entry(build: KernelBuild, *, pvh: bool = True) -> KernelEntry:
     Raises:
         BuildError: the image cannot be unpacked.
     """
-    if build.architecture.linked_at:
+    if build.architecture.has_flat_image:
         flat = flat_image(build.image)
         if flat is None:
             raise BuildError(f"{build.name}: its image cannot be unpacked; is it whole, and the cache writable?")

@@ -42,7 +42,7 @@ def merge(places: tuple[Path, ...], into: Path, commit: str | None, builds: tupl
     there or holds none, because whoever was to measure died, that is an ERROR of its own, and the others stand as they
     are. The same becomes of a result whose verdict contradicts its own numbers.
 
-    FOLDER gets summary.html, summary.md, plots/*.png, xunit.xml and merged.json.
+    FOLDER gets summary.html, paths/*.html, summary.md, plots/*.png, xunit.xml and merged.json.
 
     Exits as the gate would have, had it measured all of it.
     """

@@ -25,7 +25,7 @@ from pdrgate.values.errors import EXIT_PASS
 def report(run: Path, form: str) -> int:
     """Make every report of RUN again, from what it stored.
 
-    RUN is a run's folder. Its result.json and trials.jsonl make summary.html,
+    RUN is a run's folder. Its result.json and trials.jsonl make summary.html, paths/*.html of several paths,
     summary.md and plots/*.png; its output.xml makes Robot's log.html, report.html and xunit.xml. Without output.xml,
     xunit.xml is made of result.json. What a listener wrote into allure-results while the run went on gets verdict,
     parameters, attachments and numbers anew.

@@ -43,6 +43,12 @@ _ESCAPE = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """Control characters except the tab, and those that make text invisible or run from right to left."""
 
+WITHIN_A_REPORT = re.compile(
+    r"\s|CPU: \d|Hardware name: |skb (?:len=|(?:headroom|linear|tailroom|frag|fraglist):|frag \d)|dev name="
+    r"|sk family=|[a-z][a-z-]{1,20}(?:=|\((?:\w{1,20}=)?)(?:0x[0-9a-f]|-?\d|\()|[0-9a-f]{8,16}: "
+)
+"""Begin of a line between a report's sentence and its trace: the machine, or a dump of a packet or of memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConsoleLine:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from pdrgate.crashes.console_line import LONGEST, ConsoleLine, console_lines
+from pdrgate.crashes.console_line import LONGEST, WITHIN_A_REPORT, ConsoleLine, console_lines
 from pdrgate.crashes.grammar import FRAME, GRAVITY, FaultKind, Head, LineRole, head_of
 from pdrgate.crashes.unspecific import identifies
 
@@ -40,8 +40,6 @@ _END = re.compile(
     r"\s{0,8}(?:</TASK>|---\[ end|Code: |RIP[: ]|RSP: |R10: |Modules linked in|Kernel Offset|Allocated by|Freed by"
     r"|Uninit was)"
 )
-_DUMP = re.compile(r"\s|CPU: \d|Hardware name: |skb |dev name=|sk family=|[0-9a-f]{8,16}: |$")
-"""Begin of a line that may stand between a sentence and its trace."""
 _ASKED_FOR = re.compile(r"(?:NMI|stack) backtrace|Sending NMI|task:|sysrq: ")
 """Begin of a line that heads a trace which is part of a report, or which somebody has asked for."""
 _LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P<name>[^{}]{1,200})\)\{[^}]{1,16}\}")
@@ -154,7 +152,8 @@ class FaultReader:
             report = self._open[line.caller]
         if report is not None:
             report.add(line.text)
-        if (report is None or report.ended) and line.stamped >= self._stamped and not _DUMP.match(line.text):
+        is_sentence = bool(line.text) and not WITHIN_A_REPORT.match(line.text)
+        if is_sentence and (report is None or report.ended) and line.stamped >= self._stamped:
             if _ASKED_FOR.match(line.text) or _END.match(line.text):
                 self._sentences.pop(line.caller, None)
             else:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from pdrgate.crashes.console_line import LONGEST, shown_line, without_stamp
+from pdrgate.crashes.console_line import LONGEST, WITHIN_A_REPORT, shown_line, without_stamp
 from pdrgate.hosts.host import Host
 
 _MARK = "=== pdrgate "
@@ -24,13 +24,11 @@ _SLOW_MACHINE = re.compile(r"hrtimer: interrupt took [0-9]+ ns")
 """Message of a kernel whose machine stood still, or that a memory trial made slow. It is no fault of the kernel."""
 
 _INSIDE = re.compile(
-    r"\s|(?:\? )?[A-Za-z_][\w.$]{0,255}\+0x[0-9a-f]{1,16}/0x|Call [Tt]race:|</?[#A-Z]{2,8}>|CPU: \d|Hardware name: "
+    WITHIN_A_REPORT.pattern + r"|(?:\? )?[A-Za-z_][\w.$]{0,255}\+0x[0-9a-f]{1,16}/0x|Call [Tt]race:|</?[#A-Z]{2,8}>"
     r"|(?:[RE](?:[A-D]X|[SD]I|[BS]P|IP|FLAGS)|EFLAGS|ORIG_RAX|R\d{1,2}|[CD]R\d|[CDEFGS]S|pc|lr|sp|x\d{1,2}) ?: |Code: "
-    r"|---\[ end|-{8,}\[ cut|Modules linked in:|skb (?:len=|headroom|linear[:=]|tailroom|fclone|frag )|dev name="
-    r"|sk family=|[0-9a-f]{8,16}: "
+    r"|---\[ end|-{8,}\[ cut|Modules linked in:"
 )
-"""Begin of a line inside of a report: its trace, registers, a dump of a packet. The report's sentence stands before
-it."""
+"""Begin of a line inside of a report, its trace and registers too. The report's sentence stands before it."""
 
 _TAINTS = "GFSRMBUDAWCIOELKXTN"
 _TAINT_WORDS = {

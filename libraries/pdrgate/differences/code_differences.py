@@ -110,7 +110,7 @@ def _compared(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
 
 
 def _image(build: KernelBuild) -> KernelImage:
-    if build.architecture.linked_at:
+    if build.architecture.has_flat_image:
         raise BuildError(
             f"{build.name}: code is compared of images that have sections, and those for {build.architecture.name} "
             "have none; measure all paths"

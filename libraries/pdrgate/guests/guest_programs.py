@@ -171,15 +171,15 @@ def programs_for(architecture: Architecture) -> Programs:
 def _unpacked(architecture: Architecture, cache: Path) -> Path:
     """The folder with what the packages hold, from the cache or put there."""
     wanted = hashlib.sha256("\n".join(_PACKAGES).encode()).hexdigest()[:16]
-    folder = cache / f"{architecture.debian}-{wanted}"
     with temporary(cache) as place, compiling(cache):
-        if folder.exists():
-            folder.touch()
-            return folder
         made = place / "root"
         made.mkdir()
         try:
             archive = AptArchive("", cache_folder() / "builds", architecture)
+            folder = cache / f"{architecture.debian}-{archive.suite}-{wanted}"
+            if folder.exists():
+                folder.touch()
+                return folder
             for package in archive.download_with_dependencies(_PACKAGES, place / "archives"):
                 _unpack(package, made)
         except BuildError as error:

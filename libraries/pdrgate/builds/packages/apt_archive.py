@@ -104,6 +104,9 @@ class AptArchive:
         cache: the folder where what apt needs is kept.
         architecture: the packages' own; of another one than this machine's the suite is the machine's if none is named.
 
+    Attributes:
+        suite: empty where it is all of the machine's own.
+
     Raises:
         BuildError: the machine's suite is not known.
     """
@@ -111,8 +114,8 @@ class AptArchive:
     def __init__(self, suite: str, cache: Path, architecture: Architecture | None = None) -> None:
         for_architecture = architecture or this_machines()
         is_foreign = for_architecture != this_machines()
-        self._suite = suite or (_own_suite() if is_foreign else "")
-        folder = f"{self._suite}.{for_architecture.debian}" if is_foreign else self._suite
+        self.suite = suite or (_own_suite() if is_foreign else "")
+        folder = f"{self.suite}.{for_architecture.debian}" if is_foreign else self.suite
         self._folder = (cache / "suites" / folder if folder else cache).absolute()
         self._architecture = for_architecture.debian
 
@@ -128,7 +131,7 @@ class AptArchive:
             found, why = self._looked_up(package)
         if found is not None:
             return found
-        says, update = (f" of {self._suite}", "") if self._suite else ("", "run apt-get update, ")
+        says, update = (f" of {self.suite}", "") if self.suite else ("", "run apt-get update, ")
         raise BuildError(
             f"{self._called(package)}: there is no such file, and apt-get says{says}: {why}; {update}name another "
             f"one, its .deb files, or a suite that has it, as in SUITE/{package}"
@@ -185,7 +188,7 @@ class AptArchive:
         return _printed(done.stdout), _reason(done.stderr, "no such package")
 
     def _called(self, package: str) -> str:
-        return str(NamedPackage(package, self._suite))
+        return str(NamedPackage(package, self.suite))
 
     def _check_apt(self, package: str) -> None:
         if shutil.which("apt-get") is None:
@@ -200,12 +203,12 @@ class AptArchive:
             BuildError: there are no lists, and they cannot be fetched.
             StorageError: the cache cannot be written.
         """
-        if not self._suite:
+        if not self.suite:
             return False
-        self._check_apt(f"{self._suite}/…")
+        self._check_apt(f"{self.suite}/…")
         with self._locked():
-            sources = sources_of_suite(self._suite, machine_sources())[:_MOST_MIRRORS]
-            wanted = [source.of_suite(self._suite, self._architecture) for source in sources]
+            sources = sources_of_suite(self.suite, machine_sources())[:_MOST_MIRRORS]
+            wanted = [source.of_suite(self.suite, self._architecture) for source in sources]
             stamp = self._folder / "suite.sources"
             kept = stamp.exists() and stamp.read_text() in wanted
             if kept and time.time() - stamp.stat().st_mtime < oldest:
@@ -221,8 +224,8 @@ class AptArchive:
                 return False
         failed.append("this machine's sources name no archive with such suites")
         raise BuildError(
-            f"{self._suite}/…: there is no such folder, and apt-get cannot fetch the lists of a suite "
-            f"{self._suite}: {failed[0]}; name a suite of this machine's distribution, or .deb files"
+            f"{self.suite}/…: there is no such folder, and apt-get cannot fetch the lists of a suite "
+            f"{self.suite}: {failed[0]}; name a suite of this machine's distribution, or .deb files"
         )
 
     def _fetched(self, sources: str, stamp: Path) -> str:
@@ -257,7 +260,7 @@ class AptArchive:
     def _run(self, program: str, *words: str, folder: Path = Path("/")) -> subprocess.CompletedProcess[str]:
         # Container images have apt keep no cache of its lists: then it reads all of them anew, for seconds.
         kept = ("-o", f"Dir::Cache::pkgcache={self._folder / 'pkgcache.bin'}")
-        own = ("-c", str(self._folder / "apt.conf")) if self._suite else kept
+        own = ("-c", str(self._folder / "apt.conf")) if self.suite else kept
         return subprocess.run(
             (program, *own, *words), capture_output=True, text=True, check=False, env=child_environment(*PROXIES),
             cwd=folder,

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.identity import build_identity
-from pdrgate.builds.named_build import named_build
+from pdrgate.builds.named_build import check_one_architecture, named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
@@ -96,10 +96,7 @@ class Steps:
     def _compared(
         self, before: str, after: str, ended: Callable[[PairsComparison], Judgement]
     ) -> tuple[Judgement, BisectionStep]:  # fmt: skip
-        builds = {
-            side: build_of(self.session, self._asked, side, source)
-            for side, source in zip(SIDES, (before, after), strict=True)
-        }
+        builds = builds_of(self.session, self._asked, before, after)
         session, scenario = self.session, self._asked.scenario
         tolerance, together = float(session.options.tolerance), session.config.side_by_side
         if self._asked.measure == "cost":
@@ -129,16 +126,21 @@ def _measured(comparison: PairsComparison) -> Judgement:
     return comparison.judgement
 
 
-def build_of(session: Session, asked: BisectionRequest, side: Side, source: str) -> Build:
-    """A build of what a person named. Raises BuildError or BpfBuildError."""
+def builds_of(session: Session, asked: BisectionRequest, before: str, after: str) -> dict[Side, Build]:
+    """The two builds that a person named. Raises BpfBuildError, or BuildError, of two architectures too."""
     if asked.bpf:
-        loaded = bpf_build(source, DATA_PATHS[asked.scenario.data_path].program)
-        return Build(side, loaded.label, session.make, loaded, identity=loaded.digest)
-    named = named_build(source, report=session.observer.said)
-    return Build(
-        side, named.label, partial(session.boot, named), counted=partial(session.boot, named, counted=True),
-        identity=build_identity(named),
-    )  # fmt: skip
+        program = DATA_PATHS[asked.scenario.data_path].program
+        objects = zip(SIDES, (bpf_build(one, program) for one in (before, after)), strict=True)
+        return {side: Build(side, one.label, session.make, one, identity=one.digest) for side, one in objects}
+    named = [named_build(one, report=session.observer.said) for one in (before, after)]
+    check_one_architecture(named)
+    return {
+        side: Build(
+            side, one.label, partial(session.boot, one), counted=partial(session.boot, one, counted=True),
+            identity=build_identity(one),
+        )
+        for side, one in zip(SIDES, named, strict=True)
+    }  # fmt: skip
 
 
 def first_bad(count: int, judge: Callable[[int], bool | None]) -> tuple[int, int]:

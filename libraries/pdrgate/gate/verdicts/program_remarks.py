@@ -40,8 +40,8 @@ def _unrun(baseline: BpfBuild, candidate: BpfBuild, sides: Mapping[Side, SideRes
         return []
     if abs(after.instructions - before.instructions) > _SAME:
         return []
-    told = f"a packet runs the same {after.instructions:.0f} instructions of both: does it reach what differs?"
-    return [f"{PROGRAMS_DIFFER}{told}"]
+    question = f"a packet runs the same {after.instructions:.0f} instructions of both: does it reach what differs?"
+    return [f"{PROGRAMS_DIFFER}{question}"]
 
 
 def _fates(trials: Sequence[Trial]) -> list[str]:
@@ -63,5 +63,5 @@ def _fates(trials: Sequence[Trial]) -> list[str]:
         "sent back": back,
         "sent on": max(0, one.aside.left - back - passed.forwarded),
     }
-    told = ", ".join(f"{number} {what}" for what, number in sorted(found.items(), key=lambda pair: -pair[1]) if number)
-    return [f"of {one.offered} packets: {told}"] if told else []
+    fates = ", ".join(f"{number} {what}" for what, number in sorted(found.items(), key=lambda pair: -pair[1]) if number)
+    return [f"of {one.offered} packets: {fates}"] if fates else []

@@ -24,7 +24,7 @@ from pdrgate.reports.words.measurand_tables import comparison_table, evidence_ta
 from pdrgate.reports.words.measurands import change_rows, intervals_in_words, tolerance_told, verdict_in_words
 from pdrgate.reports.words.packet_way import Way, way_lines
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import heading, is_portfolio, path_lines, paths_table
+from pdrgate.reports.words.path_table import is_portfolio, path_lines, paths_table
 from pdrgate.reports.words.scenario_tree import else_seen, scenario_parts
 from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.model import ComparisonResult, RunResult, ScenarioResult
@@ -56,7 +56,7 @@ def run_markdown(result: RunResult, address: str = "") -> str:
     parts = {number: list(scenario_parts(one)) for number, one in enumerate(result.scenarios)}
     for number, scenario in enumerate(result.scenarios):
         if any(scenario is one for one in shown):
-            of = f" ({markdown_text(cut(heading(scenario)))})" if len(result.scenarios) > 1 else ""
+            of = f" ({markdown_text(cut(scenario.label))})" if len(result.scenarios) > 1 else ""
             blocks += [_part(part, of) for part in parts[number]]
     remarks = [markdown_text(one) for one in left_out(told, result.reason)]
     for number, scenario in enumerate(result.scenarios):
@@ -134,7 +134,7 @@ def _beside(result: RunResult) -> str:
 
 def _of(scenario: ScenarioResult, result: RunResult) -> str:
     """What a line begins with where there are several scenarios."""
-    return f"{markdown_text(cut(heading(scenario)))}: " if len(result.scenarios) > 1 else ""
+    return f"{markdown_text(cut(scenario.label))}: " if len(result.scenarios) > 1 else ""
 
 
 def _candidate(scenario: ScenarioResult) -> str:
@@ -152,7 +152,7 @@ def _against(comparison: ComparisonResult) -> str:
 def _table(scenario: ScenarioResult, result: RunResult) -> str:
     """A row per measurand below the scenario's name, with a base where there is one to compare with."""
     several = len(result.scenarios) > 1
-    head = f"#### {markdown_text(cut(heading(scenario)))}" + f": {verdict_in_words(scenario.verdict)}" * several
+    head = f"#### {markdown_text(cut(scenario.label))}" + f": {verdict_in_words(scenario.verdict)}" * several
     told = scenario_headline(scenario).partition(": ")[2] if several and not scenario.verdict.passes else ""
     table = captioned_markdown(replace(measurands_table(scenario), caption=""))
     return "\n\n".join(filter(None, (head, markdown_text(told), table)))
@@ -162,7 +162,7 @@ def _grounds(scenario: ScenarioResult) -> str:
     if scenario.comparison is None:
         return ""
     tables = [captioned_markdown(replace(one, caption="")) for one in evidence_tables(scenario)]
-    return "\n\n".join([f"{markdown_text(cut(heading(scenario)))}:", *tables])
+    return "\n\n".join([f"{markdown_text(cut(scenario.label))}:", *tables])
 
 
 def _part(part: ReportPart, of: str) -> str:

@@ -15,7 +15,7 @@ from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.headline import headline, left_out, lines_below, rests_on_a_change, scenario_headline
 from pdrgate.reports.words.measurand_tables import measurands_table
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import heading, is_portfolio, lines_that_tell, paths_table
+from pdrgate.reports.words.path_table import is_portfolio, lines_that_tell, paths_table
 from pdrgate.reports.words.scenario_tree import scenario_parts
 from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.reports.words.vector_words import loads_in_words
@@ -44,7 +44,7 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
         shown = tuple(one for one in result.scenarios if not one.verdict.passes)
     for scenario in shown:
         screen.line("")
-        title = Text(printable(heading(scenario)), style="bold")
+        title = Text(printable(scenario.label), style="bold")
         if len(result.scenarios) > 1:
             title = Text.assemble(title, ": ", verdict_text(scenario.verdict))
         screen.line(title)

@@ -10,7 +10,7 @@ import itertools
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -24,7 +24,7 @@ from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.headline import builds_compared, headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import evidence_tables
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import heading, is_path, is_portfolio, path_lines, paths_table
+from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines, paths_table
 from pdrgate.reports.words.scenario_tree import else_seen, facts_table, facts_tables, scenario_parts
 from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.model import RunResult, ScenarioResult
@@ -64,7 +64,7 @@ class _Section:
     pictures: Sequence[tuple[str, str]]
     """Title and address of each."""
     chart: TrialChart | None
-    page: str = ""
+    page: str
     """Address of a page with all of it; empty where all of it stands here."""
 
 
@@ -76,7 +76,7 @@ def summary_page(
     pages = _pages(result)
     if pages:
         worst = [line.number for line in path_lines(result) if not line.verdict.passes][:_IN_FULL]
-        sections = [_brief(result.scenarios[number], pages[number]) for number in worst]
+        sections = [_section(result.scenarios[number], None, (), page=pages[number]) for number in worst]
     else:
         sections = [
             _section(
@@ -138,7 +138,7 @@ def _pages(result: RunResult) -> dict[int, str]:
     addresses: dict[int, str] = {}
     taken: set[str] = set()
     for number, scenario in enumerate(result.scenarios):
-        name = _OTHERS.sub("-", heading(scenario).lower()).strip("-")[:_LONGEST_NAME] or "path"
+        name = _OTHERS.sub("-", scenario.label.lower()).strip("-")[:_LONGEST_NAME] or "path"
         names = itertools.chain((name,), (f"{name}-{more}" for more in itertools.count(2)))
         free = next(one for one in names if one not in taken)
         taken.add(free)
@@ -146,31 +146,31 @@ def _pages(result: RunResult) -> dict[int, str]:
     return addresses
 
 
-def _brief(scenario: ScenarioResult, page: str) -> _Section:
-    """A path with what its verdict rests on; the rest has a page of its own."""
-    parts = list(scenario_parts(scenario))
-    details = [block_html(block) for part in parts for block in part.brief]
-    return replace(_section(scenario, None, ()), details=details, facts=(), page=page)
-
-
 def _section(
-    scenario: ScenarioResult, chart: TrialChart | None, pictures: Sequence[tuple[str, str]], *, above: str = "./"
-) -> _Section:
+    scenario: ScenarioResult, chart: TrialChart | None, pictures: Sequence[tuple[str, str]], *, above: str = "./",
+    page: str = "",
+) -> _Section:  # fmt: skip
+    """All of a scenario; of one that has a page of its own, what its verdict rests on."""
     parts = list(scenario_parts(scenario))
+    if page:
+        details = [block_html(block) for part in parts for block in part.brief]
+    else:
+        details = [*map(block_html, evidence_tables(scenario)), *whole_html(parts), *further_html(parts)]
     return _Section(
         scenario=scenario,
-        title=heading(scenario),
+        title=scenario.label,
         kernel=kernel_release(scenario),
         left_out=left_out(scenario_headline(scenario), scenario.reason),
         told=scenario_headline(scenario).removeprefix(f"{scenario.verdict}: "),
         beside=[printable(line) for line in lines_beside(scenario)],
         else_seen=[f"{one.text} {one.code}" if one.code else f"{one.text}." for one in else_seen(scenario)],
         measurands=measurands_html(scenario),
-        details=[*map(block_html, evidence_tables(scenario)), *whole_html(parts), *further_html(parts)],
-        facts=[*map(block_html, facts_tables(scenario))],
+        details=details,
+        facts=() if page else [*map(block_html, facts_tables(scenario))],
         link=quote(f"{above}{scenario.origin.run}"),
         pictures=pictures,
         chart=chart,
+        page=page,
     )
 
 

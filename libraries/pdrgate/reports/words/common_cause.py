@@ -31,8 +31,8 @@ class CommonCause:
 
     def __str__(self) -> str:
         """``sum_of_header +170``, ``refcount_inc +1 atomics``."""
-        told = f"{self.function} {self.median:+z.3g}"
-        return f"{told} {self.measurand}" if self.measurand else told
+        growth = f"{self.function} {self.median:+z.3g}"
+        return f"{growth} {self.measurand}" if self.measurand else growth
 
 
 def common_cause(scenarios: Sequence[ScenarioResult]) -> CommonCause | None:

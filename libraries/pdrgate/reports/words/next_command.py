@@ -32,8 +32,8 @@ def next_commands(result: RunResult) -> Iterator[str]:
         return
     if len(result.scenarios) > 1:
         words = [*_without_scenarios(words), *(word for one, wanted in undecided if wanted for word in _named(one))]
-    told = shlex.join([*words, "--set", f"boots={max(pairs)}", "--set", _BUDGET])
-    yield f"to decide {'it' if len(pairs) == 1 else 'them'}, with the pairs that there are: {told}"
+    command = shlex.join([*words, "--set", f"boots={max(pairs)}", "--set", _BUDGET])
+    yield f"to decide {'it' if len(pairs) == 1 else 'them'}: {command}"
 
 
 def _named(scenario: ScenarioResult) -> tuple[str, str]:

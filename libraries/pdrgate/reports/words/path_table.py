@@ -68,11 +68,6 @@ def is_path(scenario: ScenarioResult) -> bool:
     return scenario.comparison is not None and bool(scenario.origin.test) and _by_living_boots(scenario.comparison)
 
 
-def heading(scenario: ScenarioResult) -> str:
-    """What a scenario is headed by: a path by its own name, for many have the same data path beneath."""
-    return scenario.origin.test if is_path(scenario) else scenario.title
-
-
 def _by_living_boots(comparison: ComparisonResult) -> bool:
     names = [change.measurand for change in comparison.changes]
     return bool(names) and _OF_LIVING_BOOTS.issuperset(names)

@@ -84,19 +84,20 @@ def build_foreign(compiler: ForeignCompiler, cache: Path | None = None) -> Mappi
     """
     own = build(cache)
     folder = (cache or cache_folder()) / f"native-{_digest(compiler.machine)}"
+    at_home: Sequence[Path] = [getattr(own, field.name) for field in fields(NativeParts)[3:]]
+    made = {one: folder / one.name for one in at_home}
+    if all(one.exists() for one in made.values()):
+        return made
     if shutil.which(compiler.program) is None:
         raise TestbedError(
             f"programs for guests of {compiler.machine} take {compiler.program}, which is not on PATH; "
             f"{how_to_install(compiler.packages)}"
         )
     options = (f"--sysroot={compiler.root}",)
-    made = {}
     try:
         with compiling(folder):
-            for field in fields(NativeParts)[3:]:
-                at_home: Path = getattr(own, field.name)
-                made[at_home] = folder / at_home.name
-                compile_to(made[at_home], _static(compiler.program, field.name, options))
+            for field, output in zip(fields(NativeParts)[3:], made.values(), strict=True):
+                compile_to(output, _static(compiler.program, field.name, options))
     except CompilerError as error:
         raise TestbedError(f"building programs for guests of {compiler.machine} failed: {error}") from error
     return made

@@ -92,7 +92,7 @@ def fixed_areas(architecture: Architecture, text: str = "") -> tuple[LineArea, .
 
 def read_areas(guest: Host, architecture: Architecture) -> tuple[LineArea, ...]:
     """The areas of a running kernel; only the fixed ones if it shows no more. Raises TestbedError."""
-    script = _READ if architecture.image_area is not None else f"{_READ}\n{_IMAGE}"
+    script = f"{_READ}\n{_IMAGE}" if architecture.has_flat_image else _READ
     return parsed_areas(guest.script(script).stdout, architecture)
 
 
@@ -104,10 +104,10 @@ def parsed_areas(text: str, architecture: Architecture) -> tuple[LineArea, ...]:
     words = [int(word, 16) for word in text.split() if _WORD.fullmatch(word)]
     # Memory of each CPU, beyond what it had at the boot, lies among what vmalloc makes.
     own = [LineArea(int(one[1], 16), int(one[2], 16) - 1, LineKind.PER_CPU) for one in chunks if one]
-    return (*fixed, *own[:_CHUNKS], *_mapped(words, symbols, fixed=architecture.image_area is not None))
+    return (*fixed, *own[:_CHUNKS], *_mapped(words, symbols, flat=architecture.has_flat_image))
 
 
-def _mapped(words: list[int], symbols: Sequence[LineArea], *, fixed: bool) -> tuple[LineArea, ...]:
+def _mapped(words: list[int], symbols: Sequence[LineArea], *, flat: bool) -> tuple[LineArea, ...]:
     """The areas in the begin of a /proc/kcore, as words of 64 bits; empty if it is no such file."""
     if not symbols or len(words) < 8 or words[0] & 0xFFFFFFFF != 0x464C457F:
         return ()
@@ -116,8 +116,8 @@ def _mapped(words: list[int], symbols: Sequence[LineArea], *, fixed: bool) -> tu
     # Of a header: its type, ..., the address, the physical address, ..., the size.
     found = [(one[2], one[3], one[5]) for one in headers if len(one) == _WORDS and one[0] & 0xFFFFFFFF == 1]
     first, last_symbol = symbols[0].first, symbols[-1].last
-    # An image that its architecture puts there lies at the end of all addresses, another in what vmalloc makes.
-    below = sorted(one for one in found if one[0] < first or (not fixed and one[0] + one[2] - 1 > last_symbol))
+    # A flat image lies in what vmalloc makes, another at the end of all addresses.
+    below = sorted(one for one in found if one[0] < first or (flat and one[0] + one[2] - 1 > last_symbol))
     memory = [one for one in below if one[1] != _NOWHERE]
     if not memory:
         return ()

@@ -17,7 +17,6 @@ from pdrgate.measurands import Cost
 from pdrgate.reports.ci.export_figures import says_more, slug, unit
 from pdrgate.reports.words.headline import headline, scenario_headline
 from pdrgate.reports.words.measurands import measurands_of
-from pdrgate.reports.words.path_table import heading
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.printable import printable
@@ -62,12 +61,12 @@ def _tests(result: RunResult, build: str) -> Iterator[dict[str, Any]]:
     begun = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(min(max(result.started, 0.0), _LATEST)))
     run = hashlib.sha256(f"{result.run} {result.started} {result.testbed.name} {build}".encode()).hexdigest()[:16]
     for number, scenario in enumerate(result.scenarios, start=1):
-        told: dict[str, Any] = {
+        test: dict[str, Any] = {
             "id": f"{_ORIGIN}:{run}-{number}", "build_id": build, "origin": _ORIGIN,
-            "path": f"pdrgate.{slug(heading(scenario), '_')}", "status": _STATUS.get(scenario.verdict, "FAIL"),
+            "path": f"pdrgate.{slug(scenario.label, '_')}", "status": _STATUS.get(scenario.verdict, "FAIL"),
             "start_time": begun, "comment": printable(scenario_headline(scenario)),
         }  # fmt: skip
-        yield told | _number(scenario)
+        yield test | _number(scenario)
     for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
         yield {
             "id": f"{_ORIGIN}:{run}-{number}", "build_id": build, "origin": _ORIGIN,

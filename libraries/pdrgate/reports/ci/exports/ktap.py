@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from pdrgate.reports.ci.export_figures import says_more
 from pdrgate.reports.words.headline import headline, scenario_headline
-from pdrgate.reports.words.path_table import heading
 from pdrgate.results.model import RunResult
 from pdrgate.values.printable import printable
 
@@ -31,7 +30,7 @@ def ktap(result: RunResult) -> str:
 def _results(result: RunResult) -> Iterator[str]:
     for number, scenario in enumerate(result.scenarios, start=1):
         yield f"# {_plain(scenario_headline(scenario))}"
-        yield f"{'ok' if scenario.verdict.passes else 'not ok'} {number} {_plain(heading(scenario))}"
+        yield f"{'ok' if scenario.verdict.passes else 'not ok'} {number} {_plain(scenario.label)}"
     for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
         yield f"ok {number} {_plain(one.path)} # SKIP {_plain(one.reason)}"
 
