@@ -1,4 +1,4 @@
-"""Guests of two and of four CPUs tell which lines they share: of known programs what these were written to share."""
+"""Guests of two and of four CPUs report the lines that known programs were written to share."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def usual(result: MemoryResult, measurand: str) -> float:
 
 
 def seen(cloud: KernelBuild, folder: Path, cpus: int, *counters: Touching) -> tuple[MemoryResult, MemoryResult]:
-    """What guests of so many CPUs tell of two programs."""
+    """The findings on two programs in guests of so many CPUs."""
     with vm_session(folder, sharing_vcpus=cpus) as session:
         builds = {
             side: Build(side, name, partial(session.boot, cloud), counter.built(folder / name, "router"))
             for side, name, counter in zip(SIDES, "ab", counters, strict=True)
         }
         task = ComparisonTask(session, Scenario("xdp-ipv6-routing"), builds, Plan(2, 600, 0.5), "t")
-        found = BootedOnce().told(task).results
+        found = BootedOnce().seen(task).results
     before, after = (found[side] for side in SIDES)
     # Packets count only while all CPUs handle some.
     assert before.cpus == after.cpus == cpus

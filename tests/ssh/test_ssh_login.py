@@ -156,7 +156,7 @@ def test_lines_that_nobody_can_read_are_passed_over(server: SshServer) -> None:
     server.known_hosts.write_text(f"# words\n\n@cert-authority * {server.public_key}\nx y z\nx ssh-rsa %\n{known}")
     log_in(server.target).close()
     server.known_hosts.write_text(f"@cert-authority * {server.public_key}\n")
-    assert "is unknown: it shows" in refusal(server.target)
+    assert "is known by a certificate authority only (line 1 of" in refusal(server.target)
 
 
 def test_no_password_and_no_key_is_sent_to_a_host_that_is_not_known(server: SshServer) -> None:

@@ -15,8 +15,8 @@ from pdrgate.results.model import RunResult
 
 _PDRGATE = Path(sys.executable).parent / "pdrgate"
 _RELEASE = re.compile(r"\d+\.\d+(?:\.\d+)?")
-_FINISHED = (0, 1)
-"""Exit codes of a gate that judged the candidate."""
+_FINISHED = (0, 1, 3)
+"""Exit codes of a gate that judged the candidate, or came to no decision."""
 _MEASURED = "measured"
 """A file that a run's folder has once its gate has ended by itself: an interrupted one leaves a result as well."""
 
