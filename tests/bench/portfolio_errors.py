@@ -5,8 +5,9 @@
 A build's boots deviate on each path by so much; pairs of boots are judged as those that stay up: two at once, twelve
 at most, by what is known of their deviation and by what they show themselves. With --alone the first pair is measured
 alone, and may be enough: for a PASS where a base that was measured before vouches for it, for any verdict where other
-paths foretell it. A base vouches for boots that lie within two deviations of pairs; of what is foretold by function
-nothing is modelled, so that all is vouched for: the worst case.
+paths foretell it. A base vouches for pairs whose baseline lies within two deviations of it; other paths foretell no
+change, and vouch for pairs within two deviations of that. That a function surely changed of the slower path is not
+modelled, so that it is vouched for as well: the worst case.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def path(source: random.Random, deviation: float, change: float, rule: PairsRule
 
 
 def _asked(rule: PairsRule, samples: Samples, known: Deviation) -> PairsRule:
-    """The rule, without a single pair whose base is not what it was before."""
-    moved = rule.alone == UNCHANGED and abs(math.log(samples.baseline[0])) > 2 * known.value
+    """The rule, without a single pair that is not what was known before."""
+    seen = math.log(samples.baseline[0]) if rule.alone == UNCHANGED else samples.gains[0]
+    moved = abs(seen) > 2 * known.value
     return replace(rule, alone=frozenset()) if moved else rule
 
 

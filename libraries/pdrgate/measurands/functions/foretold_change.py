@@ -20,7 +20,7 @@ class CallCost:
     after: float
 
     def foretells(self, one: FunctionChange) -> float:
-        """By how much the function's instructions per packet change on a path that calls it so often."""
+        """The change of the function's instructions per packet on a path that calls it so often."""
         before, after = one.calls_before or 0.0, one.calls_after or 0.0
         return (self.after - self.before) * min(before, after) + (
             self.after * (after - before) if after > before else self.before * (after - before)
@@ -46,7 +46,7 @@ def known_calls(judged: Iterable[Sequence[FunctionChange]]) -> KnownCalls:
 
 
 def foretold_change(functions: Sequence[FunctionChange], known: KnownCalls) -> tuple[float, float] | None:
-    """By how much a packet's cost changes on a path, instructions from and to, by what calls take on other paths.
+    """The change of a packet's cost on a path by what calls take on other paths, instructions from and to.
 
     It is the sum over the functions that surely changed of their change by call times their calls here. None where one
     of them is not known from another path, or changed by something else than is foretold of it.
