@@ -20,7 +20,7 @@ from pdrgate.measurands.functions.foretold_change import KnownCalls, foretold_ch
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.replication import NoiseObservation
 from pdrgate.results.fingerprint import build_digest, series
-from pdrgate.results.model import CostResult, ScenarioResult
+from pdrgate.results.model import CostResult, FunctionChange, ScenarioResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.stats.pooled import Deviation
 from pdrgate.values.errors import PdrGateError
@@ -31,6 +31,10 @@ _BOOTS = 2
 """Boots of a base in earlier runs, for its numbers to be known."""
 _NOISE = 2.0
 """Deviations of pairs by which a pair may miss what is known beforehand."""
+_SMALL = 0.001
+"""The share of a packet's cost by which a function differs from boot to boot, though its trials hardly do; unless it is
+called more or less often by:"""
+_CALLS = 0.4
 _INFORMATIVE = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 UNCHANGED = frozenset((Verdict.PASS,))
 FORETOLD = frozenset(_INFORMATIVE)
@@ -66,7 +70,8 @@ class Foreseen:
         before, after = costs
         if before is None or after is None or not before.functions or min(before.instructions, *values) <= 0:
             return frozenset()
-        functions, noise = function_changes(before, after), _NOISE * known.value
+        functions = [one for one in function_changes(before, after) if one.sure and _matters(one, before.instructions)]
+        noise = _NOISE * known.value
         if self.calls is not None:
             found = foretold_change(functions, self.calls)
             if found is None:
@@ -74,7 +79,13 @@ class Foreseen:
             low, high = (one / before.instructions for one in found)
             return FORETOLD if low - noise <= values[1] / values[0] - 1 <= high + noise else frozenset()
         holds = len(self.base) >= _BOOTS and abs(math.log(values[0] / median(self.base))) <= noise
-        return UNCHANGED if holds and not any(one.sure for one in functions) else frozenset()
+        return UNCHANGED if holds and not functions else frozenset()
+
+
+def _matters(one: FunctionChange, instructions: float) -> bool:
+    """Whether a function changed by more than boots of one build do, which has one boot of each build to show it."""
+    calls = abs((one.calls_after or 0.0) - (one.calls_before or 0.0))
+    return abs(one.change) > _SMALL * instructions or calls > _CALLS
 
 
 def foreseen(scenarios: Iterable[ScenarioResult], base: Sequence[float]) -> Foreseen:
