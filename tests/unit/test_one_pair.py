@@ -23,7 +23,11 @@ from pdrgate.gate.run.selection_file import code_key
 from pdrgate.gate.run.session import Session
 from pdrgate.history.address import Address
 from pdrgate.history.database.experience import Experience
+from pdrgate.history.results import encoded
 from pdrgate.record.path_code import PathCode
+from pdrgate.reports.plots.pairs import pairs
+from pdrgate.reports.words.headline import headline, scenario_headline
+from pdrgate.results.consistency import contradictions
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.journal import Journal
@@ -109,3 +113,16 @@ def test_of_a_base_that_was_measured_before_one_pair_is_enough_for_a_pass_alone(
         assert verdict(count(SAME)) == (Verdict.PASS, 2, False)  # a path of which nothing is known
     with counting(tmp_path, experience, "third") as count:
         assert verdict(count(SLOWER)) == (Verdict.REGRESSION, 2, False)
+
+
+def test_reports_say_of_a_single_pair_what_they_say_of_more(counted: Counted) -> None:
+    found = [counted(SLOWER) for _ in range(4)]
+    run = found[-1].session.record.result(finished=True)
+    assert [*contradictions(run)] == []
+    assert encoded(run)
+    one = run.scenarios[-1]
+    assert one.comparison is not None
+    assert one.comparison.pairs_in_words == "1 pair of boots"
+    assert pairs(one)
+    assert "ip_forward" in scenario_headline(one)
+    assert headline(run).startswith("REGRESSION: ip_forward +170 on all 4 paths")
