@@ -8,7 +8,7 @@ an address of the same symbol at the same distance.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -87,9 +87,14 @@ class SameBytes:
             ]
             named |= self._same_names(near[0], near[1])
         doubtful |= set(of_pair[heads[~named]].tolist())
+        known: dict[int, set[int]] = {one: set() for one in doubtful}
+        for one, place in zip(of_pair[heads[named]].tolist(), within[heads[named]].tolist(), strict=True):
+            if one in known:
+                known[one].add(place)
         for one in sorted(doubtful):
             old, new = pairs[chunk[one]]
-            if not self._same(self._before.bytes_of(old), self._after.bytes_of(new), old.address, new.address):
+            texts = self._before.bytes_of(old), self._after.bytes_of(new)
+            if not self._same(*texts, old.address, new.address, known[one]):
                 yield chunk[one]
 
     def _same_names(self, before: SymbolAddresses, after: SymbolAddresses) -> npt.NDArray[np.bool_]:
@@ -108,8 +113,12 @@ class SameBytes:
         same: npt.NDArray[np.bool_] = (id_before == id_after) & (off_before == off_after) & in_before & in_after
         return same
 
-    def _same(self, one: bytes, other: bytes, old: int, new: int) -> bool:
-        """Whether each byte that differs belongs to a field that names the same thing; padding is left out."""
+    def _same(self, one: bytes, other: bytes, old: int, new: int, named: Collection[int] = ()) -> bool:
+        """Whether each byte that differs belongs to a field that names the same thing; padding is left out.
+
+        Args:
+            named: where fields begin of which that is known.
+        """
         if self._code:
             stripped = _PADDING.sub(b"", one), _PADDING.sub(b"", other)
             one, other = stripped if len(stripped[0]) == len(stripped[1]) else (one, other)
@@ -118,6 +127,9 @@ class SameBytes:
         known = 0
         for at in np.flatnonzero(np.frombuffer(one, np.uint8) != np.frombuffer(other, np.uint8)).tolist():
             if at < known:
+                continue
+            if at in named:
+                known = at + _FIELD
                 continue
             begin = next((start for start in range(at, at - _FIELD, -1)
                           if self._is_reference(one, other, start, old, new)), None)  # fmt: skip
