@@ -213,6 +213,26 @@ def test_a_copy_of_a_result_stands_for_nothing_else(tmp_path: Path, capsys: pyte
     assert f"its result is that of {first}; measure it again" in capsys.readouterr().out
 
 
+def test_a_part_of_the_paths_that_nobody_measured_is_no_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "./ci/gate --kernel new.deb --against old.deb --shard {}/3 --profile quick"
+    places = [str(run(tmp_path / str(part), "guest", compared(), command=command.format(part))) for part in (1, 2, 3)]
+    again = str(run(tmp_path / "again", "guest", compared(), command=command.format(1)))
+    into = ("--into", str(tmp_path / "merged"))
+    assert main(["merge", *places, *into]) == 0
+    capsys.readouterr()
+    # The same part twice, by another run, and of another kernel.
+    assert main(["merge", places[0], again, places[1], *into]) == 2
+    told = capsys.readouterr().out
+    assert "--shard 3/3: ERROR" in told
+    assert "  no run measured this part of the paths, and other parts were measured; name its run, too" in told
+    other = command.replace("new.deb", "other.deb").format(3)
+    assert main(["merge", *places[:2], str(run(tmp_path / "other", "guest", compared(), command=other)), *into]) == 2
+    told = capsys.readouterr().out
+    assert [told.count(f"--shard {part}/3: ERROR") for part in (1, 2, 3)] == [1, 1, 1]
+
+
 def test_an_assertion_of_the_suite_s_own_fails_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = written(tmp_path / "a", compared())
     own = junit(read_result(folder)).replace(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,10 @@ from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.selection import Selection
 from pdrgate.results.verdict import Judgement, Verdict, gravest_verdict
+
+
+_SHARD = re.compile(r" --shard[ =]([1-9]\d{0,2})/([1-9]\d{0,2})(?= |$)")
+"""The part of several that a run measured, in the command that asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,16 @@ class LostPart:
 
     place: str
     reason: str
+
+
+def shards_nobody_measured(runs: Iterable[RunResult]) -> Iterator[str]:
+    """``2/4``, for each part of the same paths that none of these runs measured, though one measured another part."""
+    measured = defaultdict[tuple[str, int], set[int]](set)
+    for run in runs:
+        if (found := _SHARD.search(run.command)) is not None:
+            measured[_SHARD.sub("", run.command), int(found[2])].add(int(found[1]))
+    for (_, of), numbers in measured.items():
+        yield from (f"{number}/{of}" for number in range(1, of + 1) if number not in numbers)
 
 
 def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:

@@ -16,7 +16,7 @@ from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, failed_besides, 
 from pdrgate.reports.whole_runs.remake import make_summaries, own_trials
 from pdrgate.results.consistency import contradictions
 from pdrgate.results.file_name import as_text
-from pdrgate.results.merging import LostPart, RunPart, merged
+from pdrgate.results.merging import LostPart, RunPart, merged, shards_nobody_measured
 from pdrgate.results.model import RunResult
 from pdrgate.this_process.no_follow import first_link, folder_no_follow, read_no_follow
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNDECIDED, DataError, StorageError
@@ -83,6 +83,11 @@ def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) 
     """
     asked = expected or Expected()
     found = _once([told for place in places for told in _parts(place, into, asked)])
+    runs = [part.result for _, part in found if isinstance(part, RunPart)]
+    if len(runs) == len(found):  # else who was to measure it is among those that left nothing
+        for shard in shards_nobody_measured(runs):
+            why = "no run measured this part of the paths, and other parts were measured; name its run, too"
+            found.append((into / shard, _lost(Path(f"--shard {shard}"), why)))
     result = merged(as_text(into.resolve().name), [part for _, part in found])
     if result.verdict.passes and asked.gates not in ("", "success"):
         ended = " ".join(as_text(asked.gates).split())
