@@ -13,7 +13,6 @@ from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResu
 from pdrgate.results.selection import Selection
 from pdrgate.results.verdict import Judgement, Verdict, gravest_verdict
 
-
 _SHARD = re.compile(r" --shard[ =]([1-9]\d{0,2})/([1-9]\d{0,2})(?= |$)")
 """The part of several that a run measured, in the command that asked for it."""
 
