@@ -1,7 +1,7 @@
-"""matplotlib, imported without the settings that lie in the working directory.
+"""An import of matplotlib that leaves out the settings in the working directory.
 
-Before all else it reads a ``matplotlibrc`` there, and prints the lines that it does not understand. In a stranger's
-tree, a link of that name would publish what root can read, and a pipe would keep a gate waiting for ever.
+Before all else matplotlib reads a ``matplotlibrc`` there, and prints the lines that it does not understand. In a
+stranger's tree, a link of that name would publish what root can read, and a pipe would keep a gate waiting for ever.
 """
 
 from __future__ import annotations
