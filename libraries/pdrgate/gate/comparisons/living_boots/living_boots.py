@@ -64,7 +64,9 @@ class LivingBoots(KnownBuilds):
     def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         suts: dict[OfPair, PreparedSut] = {}
         try:
-            testbeds = self._suts.pairs(range(number, number + AT_ONCE))
+            # Of two pairs the first may be enough. Then the second comes alone, and two at once after it.
+            others = range(number + 1, number + AT_ONCE) if number % AT_ONCE else ()
+            testbeds = self._suts.pairs((number, *filter(wanted, others)))
             suts |= {one: self._sut(one, testbed) for one, testbed in testbeds.items()}
             self._set_up(suts)
             if self.failure is None:
