@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pdrgate.builds.architecture import PEOPLES_NAMES
 from pdrgate.gate.run.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.history.whole_file import write_whole
@@ -83,12 +84,12 @@ def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) 
     """
     asked = expected or Expected()
     found = _once([told for place in places for told in _parts(place, into, asked)])
-    result = merged(as_text(into.resolve().name), [part for _, part in found])
+    result = merged(as_text(into.resolve().name), [part for _, part in found], PEOPLES_NAMES)
     if result.verdict.passes and asked.gates not in ("", "success"):
         ended = " ".join(as_text(asked.gates).split())
         why = f"the CI says that measuring ended in {ended!r}, and all results pass: they are not of it; see its log"
         found.append((into / "of the CI", _lost(Path("the gates"), why)))
-        result = merged(as_text(into.resolve().name), [part for _, part in found])
+        result = merged(as_text(into.resolve().name), [part for _, part in found], PEOPLES_NAMES)
     try:
         with folder_no_follow(into, make=True):
             pass
