@@ -63,6 +63,24 @@ def test_three_machines_and_one_that_died(tmp_path: Path, capsys: pytest.Capture
     assert len(read_result(into / "merged.json").scenarios) == 5
 
 
+def test_one_change_on_two_architectures_has_a_column_for_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = []
+    for machine, verdict in (("x86_64", "PASS"), ("aarch64", "REGRESSION")):
+        one = changed(compared(verdict), environment={"architecture": machine})
+        places.append(str(run(tmp_path / machine, "local-vm", one)))
+    assert main(["merge", *places, "--into", str(tmp_path / "merged")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("REGRESSION: PASS on amd64, REGRESSION on arm64; IPv6 routing on arm64: because")
+    assert ["path", "amd64", "arm64"] in [line.lower().split() for line in lines]
+    merged = read_result(tmp_path / "merged/merged.json")
+    assert [one.title for one in merged.scenarios] == ["IPv6 routing on amd64", "IPv6 routing on arm64"]
+    for name in ("summary.md", "summary.html"):
+        page = (tmp_path / "merged" / name).read_text()
+        assert page.index("amd64") < page.index("arm64"), name
+
+
 def test_what_passes_everywhere_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [str(run(tmp_path / name, name, compared())) for name in ("a", "b", "c")]
     assert main(["merge", *runs, "--into", str(tmp_path / "merged")]) == 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
@@ -46,7 +47,9 @@ def shards_nobody_measured(runs: Iterable[RunResult]) -> Iterator[str]:
         yield from (f"{number}/{of}" for number in range(1, of + 1) if number not in numbers)
 
 
-def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
+def merged(
+    name: str, parts: Sequence[RunPart | LostPart], architectures: Mapping[str, str] = MappingProxyType({})
+) -> RunResult:
     """A result of all runs: the gravest verdict is its verdict, and no number is another one.
 
     What was lost is a scenario that is an ERROR: it costs itself, and no scenario of another run. So is what a run
@@ -54,14 +57,20 @@ def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
 
     Args:
         name: what the whole is called.
+        architectures: names for people by what ``uname -m`` prints; a scenario is named by its architecture where the
+            runs are of several.
     """
     runs = [part.result for part in parts if isinstance(part, RunPart)]
     testbeds = _distinct(run.testbed.name for run in runs)
+    known = _distinct(architectures.get(architecture_of(one), "") for run in runs for one in run.scenarios)
     scenarios = _told_apart([
-        scenario for part in parts for scenario in _scenarios(part, names_testbed=len(testbeds) > 1)
+        _of_architecture(scenario, architectures if len(known) > 1 else {})
+        for part in parts for scenario in _scenarios(part, names_testbed=len(testbeds) > 1)
     ])  # fmt: skip
     selection = _selection(runs)
     judged = _judged(scenarios)
+    if len(known) > 1:
+        judged = replace(judged, reason=f"{_by_architecture(scenarios, architectures)}; {judged.reason}")
     if not scenarios and runs and all(map(_has_nothing_to_measure, runs)):
         judged = Judgement(Verdict.PASS, "all paths run the same code in both builds")
     lost = sum(one.verdict is Verdict.ERROR and not one.trials for one in scenarios)
@@ -120,6 +129,29 @@ def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[Scenar
     elif result.verdict is not gravest_verdict(one.verdict for one in result.scenarios) or not result.scenarios:
         # Something failed before a scenario could be measured.
         yield _of_run(_without_numbers(part.place, result.verdict, result.reason), part.link)
+
+
+def architecture_of(scenario: ScenarioResult) -> str:
+    """What ``uname -m`` prints on the SUT of a scenario; empty where that is not known."""
+    return str(scenario.findings.environment.get("architecture", ""))
+
+
+def _of_architecture(one: ScenarioResult, architectures: Mapping[str, str]) -> ScenarioResult:
+    """The scenario with its architecture in its name, where that has a name."""
+    name = architectures.get(architecture_of(one))
+    if name is None:
+        return one
+    test = one.origin.test and f"{one.origin.test} on {name}"
+    return replace(one, title=f"{one.title} on {name}", origin=replace(one.origin, test=test))
+
+
+def _by_architecture(scenarios: Sequence[ScenarioResult], architectures: Mapping[str, str]) -> str:
+    """The verdict of each architecture, such as *PASS on amd64, REGRESSION on arm64*."""
+    verdicts: dict[str, list[Verdict]] = {}
+    for one in scenarios:
+        if name := architectures.get(architecture_of(one)):
+            verdicts.setdefault(name, []).append(one.verdict)
+    return ", ".join(f"{gravest_verdict(found)} on {name}" for name, found in verdicts.items())
 
 
 def _of_run(one: ScenarioResult, folder: str) -> ScenarioResult:

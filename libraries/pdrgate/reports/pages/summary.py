@@ -19,6 +19,7 @@ from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.blocks import block_html, further_html, measurands_html, whole_html
 from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
+from pdrgate.reports.words.architecture_words import architectures_table
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.headline import builds_compared, headline, left_out, lines_below, scenario_headline
@@ -86,7 +87,7 @@ def summary_page(
             for number, scenario in order
         ]  # fmt: skip
     environment = block_html(facts_table("", result.environment)) if result.environment else None
-    touched = selection_table(result)
+    above = [block_html(one) for one in (architectures_table(result), selection_table(result)) if one is not None]
     told_all = result.selection is not None and result.verdict.passes
     return rendered(
         "summary.html.j2",
@@ -94,7 +95,7 @@ def summary_page(
         tone=_tone(result.verdict.exit_code),
         headline=headline(result).removeprefix(f"{result.verdict}: "),
         below=[printable(line) for line in lines_below(result)],
-        touched=None if touched is None else block_html(touched),
+        above=above,
         left_out=() if result.scenarios or told_all else left_out(headline(result), result.reason),
         builds=" against ".join(builds_compared(result)),
         sections=sections,

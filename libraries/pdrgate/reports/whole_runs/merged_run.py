@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pdrgate.builds.architecture import PEOPLES_NAMES
 from pdrgate.gate.run.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.history.whole_file import write_whole
@@ -88,12 +89,12 @@ def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) 
         for shard in shards_nobody_measured(runs):
             why = "no run measured this part of the paths, and other parts were measured; name its run, too"
             found.append((into / shard, _lost(Path(f"--shard {shard}"), why)))
-    result = merged(as_text(into.resolve().name), [part for _, part in found])
+    result = merged(as_text(into.resolve().name), [part for _, part in found], PEOPLES_NAMES)
     if result.verdict.passes and asked.gates not in ("", "success"):
         ended = " ".join(as_text(asked.gates).split())
         why = f"the CI says that measuring ended in {ended!r}, and all results pass: they are not of it; see its log"
         found.append((into / "of the CI", _lost(Path("the gates"), why)))
-        result = merged(as_text(into.resolve().name), [part for _, part in found])
+        result = merged(as_text(into.resolve().name), [part for _, part in found], PEOPLES_NAMES)
     try:
         with folder_no_follow(into, make=True):
             pass
