@@ -170,10 +170,30 @@ def test_runs_that_are_kept_come_to_a_table(tmp_path: Path) -> None:
     (tmp_path / slower.name / run.run).mkdir(parents=True)
     write_result(tmp_path / slower.name / run.run / "result.json", run)
     Kept("c", "b", 61.2, run.run).write(kept_file(tmp_path, slower))
-    lines = table(outcomes([slower], tmp_path))
-    assert lines[0] == f"| {' | '.join(HEAD)} |" and lines[-1] == (
-        "1 of 1 regressions caught, 0 of 0 others passed"
-    )  # fmt: skip
+    lines = table({"6.12": outcomes([slower], tmp_path)})
+    assert (
+        lines[0] == f"| {' | '.join(HEAD)} |" and lines[-1] == "6.12: 1 of 1 regressions caught, 0 of 0 others passed"
+    )
+
+
+def test_a_table_has_a_row_for_each_regression_and_a_column_for_each_further_base(tmp_path: Path) -> None:
+    slower = known_change(_file(tmp_path))
+    other = known_change(_file(tmp_path, PATCH.replace("Regression: 4", "Regression: 5")))
+    run = made_results.result(_scenario("IPv4 Routing", Verdict.REGRESSION, 0.05, _function("slower", 200.0)))
+    passes = made_results.result(_scenario("IPv4 Routing", Verdict.PASS, 0.0, _function("slower", 0.0)))
+    newer = [Outcome(slower, run, 9.0, {"IPv4 Routing": ["slower"]}), Outcome(other, passes, 9.0)]
+    lines = table({"7.3": newer, "6.12": [Outcome(slower, run, 61.2)]})
+    assert lines[0] == f"| {' | '.join(HEAD)} | on 7.3 |"
+    assert lines[2].endswith("| 61 | REGRESSION: IPv4 Routing: cost +5.0%; selected for slower |")
+    assert lines[3].startswith("| 5 | it is slower (one line more) | A |  |") and lines[3].endswith("|  | PASS |")
+    assert lines[-2:] == [
+        "6.12: 1 of 1 regressions caught, 0 of 0 others passed",
+        "7.3: 1 of 2 regressions caught, 0 of 0 others passed; the path that shows it is selected for 1 of 1",
+    ]
+
+
+def test_a_table_of_nothing_is_its_head() -> None:
+    assert table({}) == [f"| {' | '.join(HEAD)} |", f"| {' | '.join('---' for _ in HEAD)} |", ""]
 
 
 def test_what_passes_with_a_notice_says_so(tmp_path: Path) -> None:

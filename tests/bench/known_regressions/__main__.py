@@ -7,12 +7,14 @@ Each file of `changes/` is a regression of Linux's history, as a patch of our ow
 the git tree it becomes a branch, pdrgate-known/NAME, of which nothing is checked out; its build is judged by
 `pdrgate gate --kernel` against REV, as a developer would. `pdrgate affected` says what of each path's code it touches.
 Changes are planted that are written for the release of REV. One is done after the other, and kept: what is killed goes
-on where it was. The table of all that are kept is printed at the end; --table measures nothing.
+on where it was. RESULTS has a folder for each line of releases, such as 6.1. The table of all that are kept is printed
+at the end, with a column for each further line; --table measures nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from judging import judged
 from known_change import known_changes
 from outcome import outcomes, table
 from planting import PlantingError, git, release
+
+_RELEASE = re.compile(r"\d+\.\d+")
 
 
 def main() -> None:
@@ -33,19 +37,21 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print the table, and measure nothing")
     asked, more = parser.parse_known_args()
     tree, results = asked.tree.resolve(), asked.results.resolve()
-    results.mkdir(parents=True, exist_ok=True)
     changes = known_changes()
     if not asked.table:
         base = git(tree, "rev-parse", "--verify", f"{asked.base}^{{commit}}")
         line = release(tree, base)
+        kept = results / line
+        kept.mkdir(parents=True, exist_ok=True)
         for change in changes:
             if line in change.kernels and any(fnmatch(change.name, pattern) for pattern in asked.only):
                 try:
-                    told = judged(change, tree, base, results, more, again=asked.again)
+                    told = judged(change, tree, base, kept, more, again=asked.again)
                 except PlantingError as error:
                     told = str(error)
                 print(f"{change.name}: {told}", flush=True)
-    print("\n".join(table(outcomes(changes, results))))
+    lines = [path for path in results.glob("*.*") if _RELEASE.fullmatch(path.name) and path.is_dir()]
+    print("\n".join(table({path.name: outcomes(changes, path) for path in lines})))
 
 
 if __name__ == "__main__":

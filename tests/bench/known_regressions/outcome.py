@@ -18,6 +18,7 @@ _CAUGHT = (Verdict.REGRESSION, Verdict.CRASH, Verdict.UNSTABLE)
 _NAMED = 3
 """Functions that are named where none of those that were hoped for is."""
 HEAD = ("#", "what happened", "class", "told", "where", "named", "selected for", "paths", "pairs", "seconds")
+LEFT_OUT = "**left out**"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Outcome:
         path = self._worst.origin.test or self._worst.title
         if path not in self.touched:
             return "always"
-        return first_names(self.touched[path]) or "**left out**"
+        return first_names(self.touched[path]) or LEFT_OUT
 
     @property
     def _slower(self) -> Sequence[ScenarioResult]:
@@ -115,6 +116,12 @@ class Outcome:
         hoped = [f"**{name}** {changed[name]:+.3g}" for name in self.change.names if name in changed]
         largest = sorted(changed, key=lambda name: -abs(changed[name]))[:_NAMED]
         return ", ".join(hoped or [f"{name} {changed[name]:+.3g}" for name in largest])
+
+    @property
+    def in_short(self) -> str:
+        """The verdict and the path, in one cell; what selects it where that was asked."""
+        selected = f"; selected for {self.selected}" if self.selected else ""
+        return f"{self.told}{f': {self.where}' if self.where else ''}{selected}"
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -142,14 +149,38 @@ def kept_file(results: Path, change: KnownChange) -> Path:
     return results / f"{change.name}.json"
 
 
-def table(told: Sequence[Outcome]) -> list[str]:
-    """Lines of a Markdown table, and one that counts them."""
-    rows = [HEAD, ("---",) * len(HEAD), *(one.cells for one in told)]
-    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+def table(told: Mapping[str, Sequence[Outcome]]) -> list[str]:
+    """Lines of a Markdown table with a row for each regression, and one line of counts for each base.
+
+    Args:
+        told: the outcomes by base, such as 6.1: all cells of the first, and one cell of each other.
+    """
+    first, *others = sorted(told, key=_version) or [""]
+    rows = {one.change.number: one.cells for one in told.get(first, ())}
+    for line in others:
+        for one in told[line]:
+            rows.setdefault(one.change.number, (*one.cells[:3], *("" for _ in HEAD[3:])))
+    short = [{one.change.number: one.in_short for one in told[line]} for line in others]
+    whole = [(*rows[number], *(some.get(number, "") for some in short)) for number in sorted(rows)]
+    head = (*HEAD, *(f"on {line}" for line in others))
+    lines = [
+        f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in (head, ("---",) * len(head), *whole)
+    ]
+    return [*lines, "", *(f"{line}: {_counts(told[line])}" for line in (first, *others) if line)]
+
+
+def _counts(told: Sequence[Outcome]) -> str:
     owed = [one for one in told if one.change.expected == "REGRESSION"]
     others = [one for one in told if one.change.expected != "REGRESSION"]
     caught, passed = (sum(one.as_expected for one in some) for some in (owed, others))
-    return [*lines, "", f"{caught} of {len(owed)} regressions caught, {passed} of {len(others)} others passed"]
+    counts = f"{caught} of {len(owed)} regressions caught, {passed} of {len(others)} others passed"
+    asked = [one for one in owed if one.caught and one.selected]
+    selected = sum(one.selected != LEFT_OUT for one in asked)
+    return f"{counts}; the path that shows it is selected for {selected} of {len(asked)}" if asked else counts
+
+
+def _version(line: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in line.split("."))
 
 
 def _change(scenario: ScenarioResult) -> ChangeResult | None:
