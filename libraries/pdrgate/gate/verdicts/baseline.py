@@ -231,8 +231,8 @@ def _in_result(
     name = fingerprint.get("scenario")
     entries = [entry for entry in result.scenarios if entry.name == name]
     if not entries:
-        names = ", ".join(entry.name for entry in result.scenarios) or "none"
-        return None, (1000, f"{source} has no scenario {name} (it has: {names})")
+        names = "; ".join(entry.label for entry in result.scenarios) or "none"
+        return None, (1000, f"{source} has no result of this scenario (it has: {names})")
     # What a run measured twice, as the suite of TCP does with its window curve, serves by the last that can.
     tried = [_in_entry(source, entry, fingerprint, accepted) for entry in reversed(entries)]
     return next((one for one in tried if one[0] is not None), tried[0])
