@@ -117,8 +117,8 @@ def scenario_named(name: str, suites: Sequence[Path] = SUITES) -> Scenario:
             "them, or its tag (pdrgate gate --list-scenarios)"
         )
     raise UsageError(
-        f"--scenario {name}: no test has this tag or name, and none has a scenario of this name; take a tag of 'pdrgate "
-        "gate --list-scenarios', a name from a result, or a YAML file"
+        f"--scenario {name}: no test has this tag or name, and none has a scenario of this name; take a tag of "
+        "'pdrgate gate --list-scenarios', a name from a result, or a YAML file"
     )
 
 

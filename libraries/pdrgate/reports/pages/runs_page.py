@@ -88,7 +88,7 @@ def _row(
         if name == Cost.name:
             called = functions(own[name], ends[0], ends[1])
     first = next(iter(own.values()))
-    return _Row(printable(first.title), *verdicts, changes, printable(called))
+    return _Row(printable(first.title), verdicts[0], verdicts[1], changes, printable(called))
 
 
 def _change(series: Series, before: Point, after: Point) -> _Change:

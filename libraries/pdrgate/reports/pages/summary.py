@@ -14,7 +14,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from pdrgate.reports.markup.html import rendered
-from pdrgate.reports.pages.blocks import block_html, further_html, measurands_html
+from pdrgate.reports.pages.blocks import block_html, further_html, measurands_html, whole_html
 from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.tree import Figure
@@ -171,8 +171,9 @@ def _section(
     if page:
         blocks, details = [block for part in parts for block in part.brief], []
     else:
-        blocks = [block for part in parts for block in part.whole]
-        details = [*map(block_html, evidence_tables(scenario)), *further_html(parts)]
+        blocks = [block for part in parts if not part.is_check for block in part.whole]
+        checks = whole_html(part for part in parts if part.is_check)
+        details = [*map(block_html, evidence_tables(scenario)), *checks, *further_html(parts)]
     blocks.sort(key=lambda one: not isinstance(one, Figure))  # what is worse, as a picture, first
     return _Section(
         scenario=scenario,
