@@ -49,7 +49,7 @@ class CountedSut:
         return SimpleNamespace(side=self.side, pair=self.pair)
 
     def take(self, known: Trial) -> None:
-        """Nothing is added: it was measured here."""
+        self.trials.append(known)
 
     def measure(self, ask: Any) -> Trial:
         made = trial(ask.phase, self.each, self.side, self.pair)
@@ -79,6 +79,12 @@ def test_calls_of_the_first_pair_are_followed_where_its_cost_differs(candidate: 
     suts = [CountedSut("baseline", 1, 5000), CountedSut("candidate", 1, candidate)]
     suts += [CountedSut("baseline", 2, 5000), CountedSut("candidate", 2, candidate)]
     assert counted(*suts) == followed
+
+
+def test_what_a_kernel_does_by_itself_is_one_trial_of_a_boot_that_is_asked_again() -> None:
+    suts = [CountedSut("baseline", 1, 5000), CountedSut("candidate", 1, 6000)]
+    assert counted(*suts)
+    assert [sum(one.occasion.phase == Phase.IDLE for one in sut.trials) for sut in suts] == [1, 1]
 
 
 def test_nothing_is_followed_where_a_testbed_cannot() -> None:

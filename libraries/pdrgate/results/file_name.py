@@ -8,12 +8,6 @@ from collections.abc import Iterable
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _LONGEST = 60
-_UNFIT = re.compile(r"[^\w.@%,=+-]|^\.")
-
-
-def file_name(text: str) -> str:
-    """A text as a file's name, or the beginning of one: what had better not be in it is ``_``."""
-    return _UNFIT.sub("_", text)
 
 
 def distinct_names(labels: Iterable[str]) -> list[str]:

@@ -212,8 +212,8 @@ def matching(wanted: Wanted) -> list[ColumnElement[bool]]:
 
 
 def _like(column: InstrumentedAttribute[str], pattern: str) -> ColumnElement[bool]:
-    """Equal, or where there are stars, like it."""
+    """Equal, or where there are stars, like it, whatever the case: a label has capitals."""
     if "*" not in pattern:
         return column == pattern
     escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
-    return column.like(escaped, escape="\\")
+    return column.ilike(escaped, escape="\\")

@@ -62,7 +62,7 @@ class CountedPackets:
     def count(self, sut: PreparedSut) -> None:
         """Measure all trials of a boot. What its kernel does by itself is taken from its first scenario."""
         known = self._suts.resting.get(sut.boot_id)
-        if known is not None:
+        if known is not None and not any(one.occasion.phase == Phase.IDLE for one in sut.trials):
             sut.take(known)
         while (ask := next(self._asks(sut), None)) is not None:
             trial = sut.measure(ask)
