@@ -170,7 +170,8 @@ def test_what_the_history_lacks(runs: Path, tmp_path: Path) -> None:
         )  # fmt: skip
     assert str(error.value) == (
         "the baseline cannot serve: history:release has no stable result of this scenario (but of: "
-        "tcp-transfer-1cpu-4096-1024KiBwindow); measure it there first, or name another baseline"
+        "TCP, 1 cpu, buffer 4096 packets, 1 stream to the SUT with a window of 1 MiB by cubic); "
+        "measure it there first, or name another baseline"
     )
     newest = HistoryBaselines(where, "latest-green", tmp_path)
     (told,) = transferred(tmp_path / "newest", SimulatedLoop(), scenario=SMALL, baselines=newest)

@@ -73,7 +73,7 @@ def _change(one: WayNode) -> str:
 def _marked(one: WayNode, way: Way) -> tuple[str, _Tone]:
     """The change of a measurand without stacks, in each frame of the function that it is in."""
     change = way.changes.get(one.function.rpartition(" -> ")[2], 0.0)
-    return (f"{change:+.3g}", "much-more" if change > 0 else "much-less") if change else ("", "same")
+    return (f"{change:+z.3g}", "much-more" if change > 0 else "much-less") if change else ("", "same")
 
 
 def _tone(one: WayNode) -> _Tone:

@@ -103,7 +103,7 @@ def _all_changes(
 
 
 def _and_more(callers: Sequence[str]) -> str:
-    """Those who call a function most often, and how many others do."""
+    """Functions that call one most often, and how many others do."""
     more = f" and {len(callers) - _CALLERS} more" if len(callers) > _CALLERS else ""
     return f"{', '.join(callers[:_CALLERS])}{more}"
 

@@ -108,7 +108,7 @@ def way_part(scenario: ScenarioResult) -> ReportPart:
 
 
 def _ways_of_worse(scenario: ScenarioResult, way: Way) -> Iterator[Way]:
-    """The same calls for each worse measurand but instructions, which has no stacks: its functions are marked."""
+    """Ways of the same calls for each worse measurand that has no stacks: its functions are marked."""
     for one in scenario.comparison.changes if scenario.comparison is not None else ():
         if one.verdict is Verdict.REGRESSION and one.measurand != Cost.name and one.parts:
             yield Way(way.root, True, one.measurand, {part.function: part.change for part in one.parts})

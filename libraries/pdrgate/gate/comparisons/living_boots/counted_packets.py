@@ -70,8 +70,8 @@ class CountedPackets:
                 self._suts.resting[sut.boot_id] = trial
 
     def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
-        """Where a packet's cost may have changed the first pair, whose calls are followed then; and all others, where
-        what the first pair does with memory leaves doubt that it is the same."""
+        """SUTs of the first pair, to follow calls, where a packet's cost may have changed; and all others, where what
+        the first pair does with memory leaves doubt that it is the same."""
         first = [sut for sut in suts if sut.identity.pair == FIRST and sut.follows_calls]
         costs = [cost for sut in first if (cost := self._cost(sut).value(sut.trials))]
         may_differ = len(costs) == len(SIDES) and max(costs) >= (1.0 + _MAY_DIFFER) * min(costs)
