@@ -173,7 +173,7 @@ def _judged(scenarios: Sequence[ScenarioResult]) -> Judgement:
     found = [one for one in scenarios if one.verdict is word]
     if not found:
         return Judgement(word, "there is no run to merge")
-    reason = f"{found[0].title}: {found[0].reason}" if len(scenarios) > 1 else found[0].reason
+    reason = f"{found[0].label}: {found[0].reason}" if len(scenarios) > 1 else found[0].reason
     left = len(scenarios) - 1 if word.passes else len(found) - 1
     others = f"and {left} more {'pass' if word.passes else 'like it'}" if left else ""
     return Judgement(word, reason).remarked(others)
