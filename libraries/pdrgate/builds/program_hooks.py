@@ -14,7 +14,7 @@ HookKind = Literal[
     "cgroup_skb", "cgroup", "sock_ops", "sk_lookup", "flow_dissector", "netfilter", "sk_reuseport", "sk_msg", "sk_skb",
     "lwt", "struct_ops",
 ]  # fmt: skip
-Place = Literal["cgroup", "netns", "netfilter", "reuseport", "sockets", "route", "kernel"]
+HookPlace = Literal["cgroup", "netns", "netfilter", "reuseport", "sockets", "route", "kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Hook:
     """A hook that a program's section names."""
 
     kind: HookKind
-    place: Place
+    place: HookPlace
     """What the program is attached to."""
     path: str = ""
     """Tag of the path whose packets call it; empty where none of pdrgate's own does for each packet."""
