@@ -14,6 +14,7 @@ from pdrgate.builds.bpf_build import BpfBuildError, bpf_build
 from pdrgate.builds.program_hooks import hook_of
 from pdrgate.builds.program_setup import ProgramSetup
 from pdrgate.data_paths.set_up import set_up_of
+from pdrgate.data_paths.tcp_streams import TcpStreams
 
 needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
 
@@ -47,6 +48,10 @@ def test_operations_have_the_name_that_the_kernel_knows_them_by(tmp_path: Path) 
     plain = without_links(build.read())
     assert len(plain) == len(build.read())
     assert b".struct_ops.link" not in plain
+
+
+def test_senders_may_use_the_congestion_control_of_their_kernel() -> None:
+    assert "by the congestion control of its kernel" in str(TcpStreams(direction="sends", congestion=""))
 
 
 @needs_clang

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -81,6 +82,8 @@ def data_path(
     by_steps = set_up is not None and set_up.loads_program
     build = None if program is None else bpf_build(program, None if by_steps else path.program, by_steps=by_steps)
     own = build if path.program is not None and not by_steps else None
+    if build is not None and build.kind == "struct_ops" and streams is not None and streams.sends:
+        streams = replace(streams, congestion="")  # the SUT's own, which the program is
     made = path.make(PathAsked(own, receivers or Receivers(), streams or TcpStreams(), fate, changes))
     stands = path.under_steps and set_up is not None
     for sentence in base.leave() if base is not None and not stands else ():
