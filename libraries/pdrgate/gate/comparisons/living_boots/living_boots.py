@@ -23,7 +23,7 @@ from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
-from pdrgate.values.errors import PdrGateError, SutError, TestbedError, ToolError
+from pdrgate.values.errors import PdrGateError, TestbedError, ToolError
 
 
 class LivingBoots(KnownBuilds):
@@ -203,7 +203,7 @@ def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgemen
         BootError: the first of them, where it is otherwise, or where a guest has died of it or a command did not end:
             that may be a busy machine's fault.
     """
-    own = [one for one in failed if one.side == "candidate" and isinstance(one.error, SutError)]
+    own = [one for one in failed if one.side == "candidate" and one.sut_failed]
     silent = any(isinstance(one.error, HostError) for one in own)
     if len(own) < sides.count("candidate") or len(failed) > len(own) or silent:
         raise failed[0]
