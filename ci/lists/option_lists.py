@@ -122,10 +122,8 @@ def jenkins_parameters() -> Iterator[str]:
             kind, more = "booleanParam", ""
         elif one.choices:
             kind = "choice"
-            # Jenkins takes the first where nobody chooses.
-            first = one.default or ""
-            others = (choice for choice in one.choices if choice != first)
-            more = f"choices: [{', '.join(repr(choice) for choice in (first, *others))}], "
+            # Jenkins takes the first where nobody chooses: what is said goes before the project's file.
+            more = f"choices: [{', '.join(repr(choice) for choice in ('', *one.choices))}], "
         else:
             kind, more = "string", ""
         described = _described(one).replace("\\", "\\\\").replace("'", "\\'")

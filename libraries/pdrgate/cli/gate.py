@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -23,6 +23,9 @@ from pdrgate.gate.run.options import SCENARIO_FILES, RunOptions
 from pdrgate.history.address import Address
 from pdrgate.this_process.own_files import beside_own
 from pdrgate.values.errors import EXIT_PASS, UsageError
+
+if TYPE_CHECKING:
+    from pdrgate.gate.run.project_file import ProjectFile
 
 
 def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -88,6 +91,7 @@ def gate(
         options = resumed_options(folder, asked, given)
         check(options, note)
         return run_gate(options, folder, resume=True, output=printing)
+    project = _take_project(asked, given)
     why = ""
     if "bisect" in asked:
         asked.setdefault("wait", PATIENT)
@@ -96,6 +100,10 @@ def gate(
         asked["testbed"], why = default_testbed("kernel" in asked and "bpf" not in asked)
     options = _of_testbed(_asked(**asked), given)
     check(options, note)
+    if project is not None and project.acknowledgements and options.scenario_file is None:
+        from pdrgate.launch import listed
+
+        project.check_paths({test.test for test in listed(options.suites)})
     selection = selected_paths(options, note)
     folder = new_folder(output)
     options.keep(folder)
@@ -130,6 +138,26 @@ def _take_file(context: click.Context, asked: dict[str, Any], given: dict[str, s
         raise UsageError(f"--scenario {files[0]}: a scenario file is measured alone; leave the other ones out")
     asked["scenario_file"] = beside_own(PathType().convert(files[0], None, context))
     given["scenario_file"] = given.pop("scenarios")
+
+
+def _take_project(asked: dict[str, Any], given: dict[str, str]) -> ProjectFile | None:
+    """Take the options that the project's file says where the command line does not. Raises UsageError.
+
+    Args:
+        asked: gets them, by field.
+        given: gets where they come from, by field.
+    """
+    if "project" not in asked:
+        return None
+    from pdrgate.gate.run.project_file import read_project
+
+    project = read_project(asked["project"])
+    own = {name: value for name, value in project.options.items() if name not in asked}
+    if "changes" in asked:  # of two values for one key the later counts
+        own["changes"] = (*project.options.get("changes", ()), *asked["changes"])
+    asked |= own
+    given |= dict.fromkeys(own, str(project.source))
+    return project
 
 
 def _of_testbed(options: RunOptions, said: Collection[str]) -> RunOptions:
