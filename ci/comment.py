@@ -3,9 +3,9 @@
 
 Usage: ci/comment.py FILE KEY [--issue]. The comment is FILE, below a mark that is not shown and by which the next run
 finds it; several gates of one request have a KEY each. The rest comes from the variables that the two systems set, and
-the token from GITHUB_TOKEN or GITLAB_TOKEN. Only a comment of the token's own author is edited: anybody can copy a mark, and what
-stands below it then would be said in our name, or ours in theirs. Where there is no request nothing is done; what
-fails is one line, exit code 2.
+the token from GITHUB_TOKEN or GITLAB_TOKEN. Only a comment of the token's own author is edited: anybody can copy a
+mark, and what stands below it then would be said in our name, or ours in theirs. Where there is no request nothing is
+done; what fails is one line, exit code 2.
 
 With --issue it is an issue of the repository. It is opened when FILE has something, edited while that changes, with a
 comment so that people hear of it, and closed when FILE is empty.
