@@ -10,6 +10,7 @@ import pytest
 from flat_values import changed
 from made_results import compared, result
 
+from pdrgate.cli import main
 from pdrgate.gate.run.project_file import read_project
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.history.results import read_result
@@ -196,3 +197,13 @@ def test_a_path_that_there_is_not_is_refused(tmp_path: Path) -> None:
     found = read_project(tmp_path / "pdrgate.yaml")
     with pytest.raises(UsageError, match=r"pdrgate.yaml:7: there is no path NATT; did you mean NAT\?"):
         found.check_paths({"NAT", "IPVS"})
+
+
+def test_the_gate_takes_options_of_the_file_where_the_command_line_has_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pdrgate.yaml").write_text("gate: {scenario: path-nat, against: nowhere.deb, tolerance: 3%}\n")
+    words = ["gate", "--kernel", "nowhere-either.deb", "--project", str(tmp_path / "pdrgate.yaml")]
+    assert main([*words, "--output", str(tmp_path / "out")]) == 64
+    # It is the file's own tolerance that is refused, where packets are counted.
+    assert "tolerance" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from pdrgate.values.units import Duration, Ratio
 
 REFERENCE = (Path(__file__).parents[2] / "docs/reference.md").read_text(encoding="utf-8")
 VM = Path("resources/testbeds/local-vm.yaml")
-LINES_OF_HELP = 62
+LINES_OF_HELP = 65
 WRONG = {"traffic": "udp dport=x", "data_path": "nowhere", "soak": "0 s"}
 """Values that are of the key's type and mean nothing; of other keys any word is wrong, or needs an eBPF object."""
 

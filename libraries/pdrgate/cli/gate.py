@@ -45,6 +45,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 @output_option
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence only.")
+@click.option("--verbose", "-v", is_flag=True, help="Print all that happens on each of several paths.")
 @click.option("--list-scenarios", is_flag=True, help="List the tests with their tags, and end.")
 @click.option(
     "--format",
@@ -61,6 +62,7 @@ def gate(
     output: Path,
     resume: Path | None,
     quiet: bool,
+    verbose: bool,
     form: Literal["text", "json"],
     list_scenarios: bool,
     **asked: Any,
@@ -74,7 +76,7 @@ def gate(
     from pdrgate.launch import OutputForm, check, default_testbed, followed, new_folder, resumed_options, run_gate
     from pdrgate.launch.selected_paths import selected_paths
 
-    printing = OutputForm(form, quiet)
+    printing = OutputForm(form, quiet, verbose)
     asked = said_options(asked.pop("changes"), asked, RunOptions)
     given = {
         name: declarations(RunOptions)[name].option

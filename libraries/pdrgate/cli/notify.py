@@ -106,7 +106,7 @@ def _channels(of: str, webhook: str, mail: tuple[str, ...], standing: Path | Non
         url, token = (os.environ.get(name, "") for name in (webhooks.WEBHOOK_VARIABLE, webhooks.TOKEN_VARIABLE))
         if not url:
             raise UsageError(f"--webhook: the environment's {webhooks.WEBHOOK_VARIABLE} names no address; set it")
-        template = webhooks.template(webhook)
+        template = webhooks.webhook_template(webhook)
 
         def post(news: News) -> None:
             values = {

@@ -87,6 +87,7 @@ class TestbedKeywords:
         if self._state.record is None:
             command, commit = origin_of_run(folder)
             self._state.by_gate = bool(command)
+            self._state.verbose = str(builtin.get_variable_value("${VERBOSE}", False)).lower() == "true"
             profile = declarations(Options)["profile"].value(given.get("profile"))
             self._state.record = RunRecord(
                 folder,
@@ -113,7 +114,8 @@ class TestbedKeywords:
             found = baselines(options, folder)
             experience = self._experience(options.history)
             session = Session(
-                config, options, record, RobotObserver(self._state.screen), experience=experience
+                config, options, record, RobotObserver(self._state.screen, lambda: self._state.brief),
+                experience=experience,
             )  # fmt: skip
             if config.waits_for_build:
                 session.take()  # builds are booted by the test

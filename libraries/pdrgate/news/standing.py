@@ -14,7 +14,7 @@ from pdrgate.results.model import ChangeResult, ComparisonResult, RunResult, Sce
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.errors import EXIT_FAULT
 
-TESTBED = ""
+FAULTY_TESTBED = ""
 """The name under which a fault of the testbed stands."""
 _MOST = 0.5
 """A share of a change: a function with as much is its reason."""
@@ -22,7 +22,7 @@ _SAYS_NOTHING = (Verdict.INCONCLUSIVE,)
 """Verdicts that leave what stands as it is."""
 _CLEAR = (Verdict.PASS, Verdict.NO_BASELINE)
 
-Kind = Literal["new", "changed", "gone"]
+NewsKind = Literal["new", "changed", "gone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class StandingChange:
     """A change that stands: on which path, what it is, and since when."""
 
     scenario: str
-    """The scenario's name in results; `TESTBED` where the testbed is at fault."""
+    """The scenario's name in results; `FAULTY_TESTBED` where the testbed is at fault."""
     path: str
     """Its name for people."""
     verdict: Verdict
@@ -39,7 +39,7 @@ class StandingChange:
     size: float = 0.0
     """The relative change; 0 of what is no change of a number."""
     tolerance: float = 0.0
-    """By how much the size may differ before it is another change."""
+    """Difference of the size from which on it is another change."""
     sentence: str
     since: float
     """When the run began that it was first seen in, in seconds of the epoch."""
@@ -54,7 +54,7 @@ class StandingChange:
 class NewsItem:
     """One thing that has not been reported yet."""
 
-    kind: Kind
+    kind: NewsKind
     path: str
     sentence: str
 
@@ -67,7 +67,7 @@ class News:
     run: str
     items: tuple[NewsItem, ...]
     standing: Mapping[str, StandingChange]
-    """By the name of the scenario."""
+    """All that stands, by the name of the scenario."""
 
 
 def news_of(result: RunResult, known: Mapping[str, StandingChange]) -> News:
@@ -81,14 +81,14 @@ def news_of(result: RunResult, known: Mapping[str, StandingChange]) -> News:
     cleared = {one.name: one for one in result.scenarios if one.counts_as in _CLEAR}
     fault = _fault(result)
     if fault is not None:
-        found[TESTBED] = fault
+        found[FAULTY_TESTBED] = fault
     standing, items = dict(known), list[NewsItem]()
     for name, one in found.items():
         was = known.get(name)
         if was is not None and one.is_like(was):
             continue  # the size that was reported stays the one to compare with, so that no creep goes unseen
         standing[name] = one
-        kind: Kind = "new" if was is None else "changed"
+        kind: NewsKind = "new" if was is None else "changed"
         items.append(NewsItem(kind=kind, path=one.path, sentence=one.sentence))
     for name, was in known.items():
         if name in cleared:
@@ -96,7 +96,7 @@ def news_of(result: RunResult, known: Mapping[str, StandingChange]) -> News:
             known_of = cleared[name].details.acknowledged
             why = f"acknowledged until {known_of[0].until}" if known_of else "as fast as before again"
             items.append(NewsItem(kind="gone", path=was.path, sentence=f"{why}; it was {was.sentence}"))
-        elif name == TESTBED and fault is None and result.finished is not None:
+        elif name == FAULTY_TESTBED and fault is None and result.finished is not None:
             del standing[name]
             items.append(NewsItem(kind="gone", path=was.path, sentence=f"it measures again; it was {was.sentence}"))
     return News(headline=headline(result), run=result.run, items=tuple(items), standing=standing)
@@ -129,7 +129,7 @@ def _fault(result: RunResult) -> StandingChange | None:
             return None
         verdict, sentence = faulty[0].verdict, scenario_headline(faulty[0])
     path = f"the testbed {result.testbed.name}".strip()
-    return StandingChange(scenario=TESTBED, path=path, verdict=verdict, sentence=sentence, since=result.started)
+    return StandingChange(scenario=FAULTY_TESTBED, path=path, verdict=verdict, sentence=sentence, since=result.started)
 
 
 def _change(scenario: ScenarioResult) -> ChangeResult | None:

@@ -23,7 +23,7 @@ _LARGEST = 1 << 20
 _PATIENCE = 30.0
 
 
-def template(name: str) -> Any:
+def webhook_template(name: str) -> Any:
     """The template of a chat by its name, or that in a file. Raises UsageError."""
     file = PACKAGE / "resources/notices" / f"{name}.json" if name in CHATS else Path(name)
     try:

@@ -27,7 +27,7 @@ def text(news: News, link: str = "") -> str:
 
 
 def markdown(news: News, link: str = "") -> str:
-    """The same as a list of Markdown."""
+    """News as a list of Markdown, and where the whole run is."""
     lines = [f"- **{one.kind}** {markdown_text(f'{one.path}: {one.sentence}')}" for one in news.items]
     return "\n".join([*_cut(lines), *([f"\n{link}"] if link else [])])
 

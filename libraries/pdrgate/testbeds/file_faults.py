@@ -43,7 +43,7 @@ def schema_faults(
         key = tuple(error.absolute_path)
         for part, problem in _problems(error, example):
             full = (*key, *part)
-            found.add((line_of(full, lines), key_in_words(full), problem))
+            found.add((line_of_key(full, lines), key_in_words(full), problem))
     # An unknown key first: it mostly is why another one is missing.
     return sorted(found, key=lambda fault: (not fault[2].startswith(_UNKNOWN), fault))
 
@@ -52,7 +52,7 @@ def _contradictions(content: Mapping[str, Any], lines: Mapping[Key, int]) -> Ite
     for key, problem in KINDS[content["kind"]].contradictions(content):
         # The name of a sysctl has dots of its own, and is part of the problem's text.
         known_key = tuple(part for part in key if not re.search("[./]", str(part)))
-        yield line_of(key, lines), key_in_words(known_key), problem
+        yield line_of_key(key, lines), key_in_words(known_key), problem
 
 
 def _problems(error: jsonschema.ValidationError, example: str) -> Iterator[tuple[Key, str]]:
@@ -93,7 +93,7 @@ def _meant(word: str, known: list[str]) -> str:
     return f"did you mean {near[0]}?" if near else ""
 
 
-def line_of(key: Key, lines: Mapping[Key, int]) -> int:
+def line_of_key(key: Key, lines: Mapping[Key, int]) -> int:
     """The line of the key, or of the nearest one around it that is in the file."""
     while key not in lines and key:
         key = key[:-1]

@@ -18,7 +18,7 @@ from pdrgate.gate.run.options import RunOptions
 from pdrgate.gate.run.run_settings import keys, read_settings
 from pdrgate.measurands import DESCRIPTIONS
 from pdrgate.results.acknowledgement import Acknowledgement
-from pdrgate.testbeds.file_faults import line_of, schema_faults
+from pdrgate.testbeds.file_faults import line_of_key, schema_faults
 from pdrgate.testbeds.yaml_lines import Key, key_in_words, parse
 from pdrgate.values.errors import DataError, PdrGateError, UsageError
 
@@ -90,7 +90,7 @@ def read_project(file: Path) -> ProjectFile:
         options=_options(file, content.get("gate", {}), lines),
         acknowledgements=tuple(_entry(file, number, one, lines) for number, one in enumerate(entries)),
         lines={
-            " ".join(one["path"].split()): line_of(("acknowledged", number), lines)
+            " ".join(one["path"].split()): line_of_key(("acknowledged", number), lines)
             for number, one in reversed(list(enumerate(entries)))
         },
     )  # fmt: skip
@@ -120,7 +120,7 @@ def _options(file: Path, given: Mapping[str, Any], lines: Mapping[Key, int]) -> 
                 for key, new in own.items():
                     found[key] = (*found.get(key, ()), *new) if isinstance(new, tuple) else new
         except UsageError as error:
-            raise UsageError(f"{file}:{line_of(('gate', name), lines)}: gate.{error}") from error
+            raise UsageError(f"{file}:{line_of_key(('gate', name), lines)}: gate.{error}") from error
     return {declared.name if (declared := known.get(key)) else key: value for key, value in found.items()}
 
 
@@ -137,7 +137,7 @@ def _known() -> Mapping[str, Declaration]:
 def _entry(file: Path, number: int, given: Mapping[str, Any], lines: Mapping[Key, int]) -> Acknowledgement:
     def fault(key: str, why: str) -> UsageError:
         full = ("acknowledged", number, key)
-        return UsageError(f"{file}:{line_of(full, lines)}: {key_in_words(full)}: {why}")
+        return UsageError(f"{file}:{line_of_key(full, lines)}: {key_in_words(full)}: {why}")
 
     try:
         tolerance = accepted_ratio(given["tolerance"])
