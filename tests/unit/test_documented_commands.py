@@ -136,6 +136,9 @@ MEASURED = {
     },
     "ci/docs": {"": "unit/test_docs.py::test_the_site_has_all_pages_and_asks_nobody_for_anything"},
     "ci/lock": {"": "ci/test_ci_scripts.py::test_it_is_in_step_with_pyproject"},
+    "ci/project-file": {
+        "": "ci/test_pipelines.py::test_a_projects_file_is_the_default_branchs_and_never_the_changes",
+    },
     "ci/gate-from-env": {"": "ci/test_pipelines.py::test_its_options_are_those_of_the_environment"},
     "ci/folder-digest": {
         "": "ci/test_pipelines.py::test_a_baseline_that_the_candidates_job_has_replaced_is_not_gated"

@@ -365,8 +365,8 @@ class RunOptions(Options):
     project: Annotated[
         Path | None,
         Said(
-            "the [file of the gated project](ci.md#the-projects-file), pdrgate.yaml: options that this run takes where "
-            "nothing else says them, and changes that are acknowledged",
+            "the [project's file](ci.md#the-projects-file), pdrgate.yaml: usual options, and changes that are "
+            "acknowledged",
             By.COMMAND | By.PIPELINE,
             commands=True,
         ),
