@@ -751,11 +751,13 @@ class TestbedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutPath:
-    """A path that was asked for and not measured, because neither build can be set up for it."""
+    """A path that was asked for and not measured."""
 
     path: str
     """The name of its test."""
     reason: str
+    is_fault: bool = False
+    """Whether the testbed, a tool or the suite failed. Otherwise neither build can be set up for the path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,8 @@ def junit(result: RunResult) -> bytes:
     cases: list[tuple[str, Verdict, str, ScenarioResult | None]] = [
         (one.origin.test or one.name, one.verdict, one.reason, one) for one in result.scenarios
     ]
+    cases += [(one.path, Verdict.ERROR, one.reason, None) for one in result.left_out if one.is_fault]
+    unable = [one for one in result.left_out if not one.is_fault]
     for name, verdict, reason, scenario in cases or [(result.run, result.verdict, result.reason, None)]:
         case = ElementTree.SubElement(suite, "testcase", classname="pdrgate", name=_xml(name))
         if scenario is not None and scenario.details.acknowledged:
@@ -41,7 +43,7 @@ def junit(result: RunResult) -> bytes:
         elif verdict.exit_code != EXIT_PASS:
             ElementTree.SubElement(case, "failure", message=_xml(f"{verdict}: {reason}"))
         _tell(case, scenario)
-    for left in result.left_out:
+    for left in unable:
         case = ElementTree.SubElement(suite, "testcase", classname="pdrgate", name=_xml(left.path))
         ElementTree.SubElement(case, "skipped", message=_xml(left.reason))
     suite.set("skipped", str(len(suite.findall("testcase/skipped"))))

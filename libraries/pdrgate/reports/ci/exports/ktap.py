@@ -11,6 +11,7 @@ from pdrgate.reports.ci.export_figures import says_more
 from pdrgate.reports.words.headline import headline, scenario_headline
 from pdrgate.reports.words.path_table import acknowledged_until
 from pdrgate.results.model import RunResult
+from pdrgate.results.verdict import Verdict
 from pdrgate.values.printable import printable
 
 
@@ -18,8 +19,8 @@ def ktap(result: RunResult) -> str:
     """The run as KTAP: its headline as a diagnostic, then a line for each scenario with its verdict as a diagnostic.
 
     A scenario that passes is ``ok``. One whose change is acknowledged is ``ok`` with the directive XFAIL. A path that
-    was left out is ``ok`` with the directive SKIP and its reason. A run that does not pass, while its scenarios do, has
-    a line of its own.
+    was left out is ``ok`` with the directive SKIP and its reason. One that a fault kept from being measured is ``not
+    ok``. A run that does not pass, while its scenarios do, has a line of its own.
     """
     lines = list(_results(result))
     if says_more(result):
@@ -36,7 +37,11 @@ def _results(result: RunResult) -> Iterator[str]:
         expected = f" # XFAIL acknowledged until {known}" if known else ""
         yield f"{'ok' if scenario.counts_as.passes else 'not ok'} {number} {_plain(scenario.label)}{expected}"
     for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
-        yield f"ok {number} {_plain(one.path)} # SKIP {_plain(one.reason)}"
+        if one.is_fault:
+            yield f"# {Verdict.ERROR}: {_plain(one.reason)}"
+            yield f"not ok {number} {_plain(one.path)}"
+        else:
+            yield f"ok {number} {_plain(one.path)} # SKIP {_plain(one.reason)}"
 
 
 def _plain(text: str) -> str:
