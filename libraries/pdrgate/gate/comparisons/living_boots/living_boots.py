@@ -157,7 +157,7 @@ class LivingBoots(KnownBuilds):
         if sut.uncounted:
             self.failure = Judgement(
                 Verdict.ERROR,
-                f"boots that stay up are judged by what a packet costs, and {sut.uncounted}; compare boots by --measure pdr",
+                f"boots that stay up are judged by what a packet costs, and {sut.uncounted}; use --measure pdr",
             )
         self.came_up(side, sut)
 
