@@ -108,6 +108,15 @@ MEASURED = {
         "--bpf": "unit/test_bisection_steps.py::test_a_program_is_loaded_into_the_data_path_that_runs_it",
         "--each": "unit/test_bisection_steps.py::test_in_a_series_each_build_is_judged_against_the_one_before",
     },
+    "notify": {
+        "": "unit/test_news.py::test_each_way_and_each_series_is_reported_by_itself",
+        "--of": "unit/test_news.py::test_each_way_and_each_series_is_reported_by_itself",
+        "--history": "unit/test_news.py::test_each_chat_hears_of_a_change_once",
+        "--webhook": "unit/test_news.py::test_each_chat_hears_of_a_change_once",
+        "--link": "unit/test_news.py::test_each_chat_hears_of_a_change_once",
+        "--mail": "unit/test_news.py::test_mail_goes_out_once",
+        "--standing": "unit/test_news.py::test_what_stands_is_a_file_that_is_the_same_from_day_to_day",
+    },
     "loads": {"": "guest/test_loads_guest.py::test_each_kernel_says_what_it_makes_of_a_program"},
     "build": {"": "unit/test_git_tree.py::test_a_revision_is_built_into_a_folder_for_another_machine"},
     "restore": {"": "datapath/test_knobs.py::test_restore_undoes_what_a_killed_run_left"},
@@ -129,6 +138,9 @@ MEASURED = {
     },
     "ci/docs": {"": "unit/test_docs.py::test_the_site_has_all_pages_and_asks_nobody_for_anything"},
     "ci/lock": {"": "ci/test_ci_scripts.py::test_it_is_in_step_with_pyproject"},
+    "ci/project-file": {
+        "": "ci/test_pipelines.py::test_a_projects_file_is_the_default_branchs_and_never_the_changes",
+    },
     "ci/gate-from-env": {"": "ci/test_pipelines.py::test_its_options_are_those_of_the_environment"},
     "ci/folder-digest": {
         "": "ci/test_pipelines.py::test_a_baseline_that_the_candidates_job_has_replaced_is_not_gated"

@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -26,6 +26,9 @@ from pdrgate.this_process.own_files import beside_own
 from pdrgate.this_process.streams import standard_output_to
 from pdrgate.values.errors import EXIT_PASS, UsageError
 
+if TYPE_CHECKING:
+    from pdrgate.gate.run.project_file import ProjectFile
+
 
 def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """What --scenario may be, for a shell."""
@@ -44,6 +47,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 @output_option
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence only.")
+@click.option("--verbose", "-v", is_flag=True, help="Print all that happens on each of several paths.")
 @click.option("--list-scenarios", is_flag=True, help="List the tests with their tags, and end.")
 @click.option(
     "--format",
@@ -60,6 +64,7 @@ def gate(
     output: Path,
     resume: Path | None,
     quiet: bool,
+    verbose: bool,
     form: Literal["text", "json"],
     list_scenarios: bool,
     **asked: Any,
@@ -73,7 +78,7 @@ def gate(
     from pdrgate.launch import OutputForm, check, followed, resumed_options, run_gate
     from pdrgate.reports.whole_runs.merged_run import MERGED_FILE
 
-    printing = OutputForm(form, quiet)
+    printing = OutputForm(form, quiet, verbose)
     asked = said_options(asked.pop("changes"), asked, RunOptions)
     given = {
         name: declarations(RunOptions)[name].option
@@ -90,17 +95,18 @@ def gate(
         options = resumed_options(folder, asked, given)
         check(options, note)
         return run_gate(options, folder, resume=True, output=printing)
+    project = _take_project(asked, given)
     if "bisect" in asked:
         asked.setdefault("wait", PATIENT)
     asked.setdefault("history", Address.beside(output))
-    runs = [_new_run(one, given) for one in _by_architecture(asked)]
+    runs = [_new_run(one, given, project) for one in _by_architecture(asked)]
     folders = [_kept_folder(options, output) for options, _ in runs]
     if len(runs) == 1:
         return run_gate(runs[0][0], folders[0], runs[0][1], output=printing)
     into, out = folders[-1].with_name(f"{folders[-1].name}-merged"), sys.stdout
     with standard_output_to(sys.stderr if form == "json" else out):
         for (options, why), folder in zip(runs, folders, strict=True):
-            run_gate(options, folder, why, output=OutputForm("text", quiet))
+            run_gate(options, folder, why, output=OutputForm("text", quiet, verbose))
         code = merge_runs(folders, into)
     if form == "json":
         out.write((into / MERGED_FILE).read_text(encoding="utf-8"))
@@ -123,7 +129,7 @@ def _by_architecture(asked: dict[str, Any]) -> list[dict[str, Any]]:
     return [asked | {name: for_architecture(asked[name], one) for name in kernels} for one in found]
 
 
-def _new_run(asked: dict[str, Any], given: dict[str, str]) -> tuple[RunOptions, str]:
+def _new_run(asked: dict[str, Any], given: dict[str, str], project: ProjectFile | None) -> tuple[RunOptions, str]:
     """The options of a new run, which were looked at; and why its testbed is that one."""
     from pdrgate.launch import check, default_testbed
 
@@ -132,6 +138,10 @@ def _new_run(asked: dict[str, Any], given: dict[str, str]) -> tuple[RunOptions, 
         asked["testbed"], why = default_testbed("kernel" in asked and "bpf" not in asked)
     options = _of_testbed(_asked(**asked), given)
     check(options, note)
+    if project is not None and project.acknowledgements and options.scenario_file is None:
+        from pdrgate.launch import listed
+
+        project.check_paths({test.test for test in listed(options.suites)})
     return options, why
 
 
@@ -175,6 +185,26 @@ def _take_file(context: click.Context, asked: dict[str, Any], given: dict[str, s
         raise UsageError(f"--scenario {files[0]}: a scenario file is measured alone; leave the other ones out")
     asked["scenario_file"] = beside_own(PathType().convert(files[0], None, context))
     given["scenario_file"] = given.pop("scenarios")
+
+
+def _take_project(asked: dict[str, Any], given: dict[str, str]) -> ProjectFile | None:
+    """Take the options that the project's file says where the command line does not. Raises UsageError.
+
+    Args:
+        asked: gets them, by field.
+        given: gets where they come from, by field.
+    """
+    if "project" not in asked:
+        return None
+    from pdrgate.gate.run.project_file import read_project
+
+    project = read_project(asked["project"])
+    own = {name: value for name, value in project.options.items() if name not in asked}
+    if "changes" in asked:  # of two values for one key the later counts
+        own["changes"] = (*project.options.get("changes", ()), *asked["changes"])
+    asked |= own
+    given |= dict.fromkeys(own, str(project.source))
+    return project
 
 
 def _of_testbed(options: RunOptions, said: Collection[str]) -> RunOptions:

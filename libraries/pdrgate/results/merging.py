@@ -9,10 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from pdrgate.results.acknowledgement import AcknowledgedPath, Acknowledgement
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.selection import Selection
-from pdrgate.results.verdict import Judgement, Verdict, gravest_verdict
+from pdrgate.results.verdict import ALL_ACKNOWLEDGED, Judgement, Verdict, gravest_verdict
+
+_WEIGHT = ("exceeded", "ended", "holds", "not needed", "not measured")
+"""States of acknowledgements, what a reader must know first."""
 
 _SHARD = re.compile(r" --shard[ =]([1-9]\d{0,2})/([1-9]\d{0,2})(?= |$)")
 """The part of several that a run measured, in the command that asked for it."""
@@ -92,7 +96,18 @@ def merged(
         commit=", ".join(_distinct(run.commit for run in runs)),
         selection=selection,
         left_out=tuple(dict.fromkeys(one for run in runs for one in run.left_out)),
+        acknowledged=_acknowledged(runs),
     )
+
+
+def _acknowledged(runs: Sequence[RunResult]) -> tuple[AcknowledgedPath, ...]:
+    """What became of each acknowledgement: a run that measured its path knows more than one that did not."""
+    found: dict[Acknowledgement, AcknowledgedPath] = {}
+    for one in (one for run in runs for one in run.acknowledged):
+        known = found.get(one.acknowledgement)
+        if known is None or _WEIGHT.index(one.state) < _WEIGHT.index(known.state):
+            found[one.acknowledgement] = one
+    return tuple(found.values())
 
 
 def _selection(runs: Sequence[RunResult]) -> Selection | None:
@@ -126,7 +141,7 @@ def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[Scenar
         yield _of_run(_without_numbers(part.place, Verdict.ERROR, reason), part.link)
     elif _has_nothing_to_measure(result):
         return
-    elif result.verdict is not gravest_verdict(one.verdict for one in result.scenarios) or not result.scenarios:
+    elif result.verdict is not gravest_verdict(one.counts_as for one in result.scenarios) or not result.scenarios:
         # Something failed before a scenario could be measured.
         yield _of_run(_without_numbers(part.place, result.verdict, result.reason), part.link)
 
@@ -169,12 +184,15 @@ def _told_apart(scenarios: Sequence[ScenarioResult]) -> list[ScenarioResult]:
 
 
 def _judged(scenarios: Sequence[ScenarioResult]) -> Judgement:
-    word = gravest_verdict(one.verdict for one in scenarios)
-    found = [one for one in scenarios if one.verdict is word]
+    counting = [one for one in scenarios if not one.details.acknowledged]
+    if scenarios and not counting:
+        return Judgement(Verdict.PASS, ALL_ACKNOWLEDGED)
+    word = gravest_verdict(one.verdict for one in counting)
+    found = [one for one in counting if one.verdict is word]
     if not found:
         return Judgement(word, "there is no run to merge")
     reason = f"{found[0].label}: {found[0].reason}" if len(scenarios) > 1 else found[0].reason
-    left = len(scenarios) - 1 if word.passes else len(found) - 1
+    left = len(counting) - 1 if word.passes else len(found) - 1
     others = f"and {left} more {'pass' if word.passes else 'like it'}" if left else ""
     return Judgement(word, reason).remarked(others)
 

@@ -373,6 +373,15 @@ class RunOptions(Options):
             "K/N",
         ),
     ] = ""
+    project: Annotated[
+        Path | None,
+        Said(
+            "the [project's file](ci.md#the-projects-file), pdrgate.yaml: usual options, and changes that are "
+            "acknowledged",
+            By.COMMAND | By.PIPELINE,
+            commands=True,
+        ),
+    ] = None
     bisect: Annotated[
         bool, Said("exit for [git bisect run](bisect.md): 0 good, 1 bad, 125 cannot be told", By.COMMAND)
     ] = False

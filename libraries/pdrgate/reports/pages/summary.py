@@ -25,7 +25,7 @@ from pdrgate.reports.words.headline import builds_compared, headline, left_out, 
 from pdrgate.reports.words.measurand_tables import evidence_tables
 from pdrgate.reports.words.packet_way import folded_stacks
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines, paths_table
+from pdrgate.reports.words.path_table import acknowledged_until, is_path, is_portfolio, path_lines, paths_table
 from pdrgate.reports.words.scenario_tree import else_seen, facts_table, facts_tables, scenario_parts
 from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.file_name import distinct_names
@@ -71,6 +71,8 @@ class _Section:
     chart: TrialChart | None
     page: str
     """Address of a page with all of it; empty where all of it stands here."""
+    acknowledged: str
+    """The last day of what is acknowledged of it; empty where that does not cover it."""
 
 
 def summary_page(
@@ -193,6 +195,7 @@ def _section(
         pictures=pictures,
         chart=chart,
         page=page,
+        acknowledged=acknowledged_until(scenario),
     )
 
 
