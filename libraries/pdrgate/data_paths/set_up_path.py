@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
+from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.commands_at_once import commands_at_once
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
@@ -23,12 +24,14 @@ from pdrgate.hosts.shell import last_line
 from pdrgate.traffic import native
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
-from pdrgate.values.errors import SutError, TestbedError, ToolError
+from pdrgate.values.errors import SutError, TestbedError, ToolError, UsageError
 
 _TIMEOUT = 120.0
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
 _SHOWN = 20
 """Lines of a command's output that are reported."""
+_OBJECT = "object-under-test.o"
+"""File that ``$BPF`` names. Both builds have one name there, for what is set up is to be the same."""
 
 
 @dataclass(slots=True)
@@ -41,11 +44,15 @@ class _OnHop:
     folder: str = ""
     programs: frozenset[str] = frozenset()
     """The folders of programs of ours that steps start."""
+    has_object: bool = False
+    """Whether the object under test is in the folder."""
     done: list[tuple[int, SetUpStep]] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
         """What commands find in their environment: the ports, by direction of forward traffic, and who faces them."""
         found = {"HOP": str(self.number)}
+        if self.has_object:
+            found["BPF"] = f"{self.folder}/{_OBJECT}"
         for name, port, link, side in (
             ("IN", self.hop.ingress, self.number - 1, 2),
             ("OUT", self.hop.egress, self.number, 1),
@@ -88,7 +95,9 @@ class SetUpPath:
     def __init__(
         self, beneath: DataPath, set_up: SetUp, *, networks: KnownNetworks | None = None,
         base: StandingBase | None = None, report: Callable[[str], None] = lambda line: None,
+        build: BpfBuild | None = None,
     ) -> None:  # fmt: skip
+        self._build = build
         self._beneath = beneath
         self._set_up = set_up
         self._networks = networks
@@ -150,6 +159,8 @@ class SetUpPath:
         return {**self._beneath.describe(), "set_up": self._set_up.digest}
 
     def apply(self, hops: Sequence[Hop]) -> None:
+        if self._build is None and self._set_up.loads_program:
+            raise UsageError("steps of the scenario load $BPF, and there is none; name an object with --bpf OBJECT")
         if self._networks is not None:
             for hop in hops:
                 self._networks.of(hop.host)
@@ -201,6 +212,9 @@ class SetUpPath:
         if wanted := [program for name, program in native.build().for_steps.items() if name in self._set_up.programs]:
             where = (sent(host, program, one.folder, "steps") for program in wanted)
             one.programs = frozenset(str(PurePosixPath(path).parent) for path in where)
+        if self._build is not None:
+            host.put(f"{one.folder}/{_OBJECT}", self._build.read(), 0o600)
+            one.has_object = True
         for file in self._set_up.files:
             host.put(f"{one.folder}/{file.name}", file.content, 0o700 if file.executable else 0o600)
 

@@ -244,7 +244,7 @@ class Guest(WatchedShell):
         while not self.meter.counting:
             if time.monotonic() > deadline:
                 self._fail(f"is up, and QEMU's plugin could not begin to count within {_COUNTED:g} s")
-            self.run("true")  # after which it has nothing to do
+            self.run("true", timeout=_COUNTED)  # after which it has nothing to do
 
     def stand_back(self) -> None:
         """Let a guest that is metered stay behind others until `hurry`, and where it boots until `take_place`."""

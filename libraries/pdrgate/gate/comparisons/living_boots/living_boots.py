@@ -84,7 +84,7 @@ class LivingBoots(KnownBuilds):
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
             if not self._suts.given_up(failed.side):
-                self._session.observer.said(f"living boot {pair} of the {failed.side} failed: {failed.error}")
+                self._session.observer.said(f"boot {pair} of the {failed.side} failed: {failed.error}")
             self._suts.lost(failed.side, pair)
             return Replicates((failed.result(pair),))
         finally:
@@ -159,7 +159,7 @@ class LivingBoots(KnownBuilds):
         if sut.uncounted:
             self.failure = Judgement(
                 Verdict.ERROR,
-                f"living boots are judged by what a packet costs, and {sut.uncounted}; compare cold boots",
+                f"boots that stay up are judged by what a packet costs, and {sut.uncounted}; use --measure pdr",
             )
         self.came_up(side, sut)
 
