@@ -56,6 +56,7 @@ _GUEST = "guest/test_comparison_cli.py::test_a_build_is_gated_against_itself"
 _BISECT = "unit/test_bisection_steps.py::test_what_the_command_prints_and_exits_with"
 _BPF = "acceptance/test_data_paths.py::test_a_slower_program_is_a_regression"
 _FILLED = "datapath/test_filled_programs.py::test_a_program_forwards_by_what_its_maps_were_filled_with"
+_BENEATH = "datapath/test_filled_programs.py::test_what_a_program_lets_pass_is_right_with_a_path_beneath"
 _PAGE = "acceptance/test_program_pages.py::test_xdp_filter_with_rules"
 _AFRESH = "unit/test_build_comparison.py::test_a_retry_of_what_is_plain_takes_two_pairs_and_afresh_it_takes_four"
 MEASURED = {
@@ -79,10 +80,11 @@ MEASURED = {
         "retis": "acceptance/test_latency_and_soak.py::test_retis_looks_in_one_trial_more",
         "latency": "acceptance/test_latency_and_soak.py::test_latency_of_any_scenario",
         "--history": "acceptance/test_history.py::test_a_run_puts_itself_into_the_history",
+        "--arch": "guest/test_arm64_guest.py::test_one_command_judges_two_architectures_with_a_column_for_each",
         "--kernel": _GUEST, "budget": _GUEST, "boots": _GUEST, "--tolerance": _GUEST,
         "--bpf": _BPF, "--against": _BPF,
         "program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",
-        "maps": _FILLED, "rodata": _FILLED, "traffic": _PAGE, "fate": _PAGE,
+        "attach": _BENEATH, "maps": _FILLED, "rodata": _FILLED, "traffic": _PAGE, "fate": _PAGE,
         "frame_size": "unit/test_run_settings.py::test_a_change_is_made_to_each_path_that_can_have_it",
         "packets": "guest/test_packet_vectors_guest.py::test_equal_programs_pass_and_a_lookup_more_is_named",
         "--afresh": _AFRESH,

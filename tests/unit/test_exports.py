@@ -69,7 +69,7 @@ def test_benchstat_gets_each_boot_of_both_builds() -> None:
     ]  # fmt: skip
     at = lines.index("build: candidate linux-6.19")
     assert lines.index("build: baseline linux-6.18.44") < at
-    name = "BenchmarkForwarding/scenario=ipv6-routing-1cpu-4096-64B 1"
+    name = "BenchmarkForwarding/scenario=IPv6_routing 1"
     assert lines[at + 1 :] == [
         f"{name} 990990 pdr-packets/s 5770 cost-instructions/packet", f"{name} 989010 pdr-packets/s",
         f"{name} 990000 pdr-packets/s",

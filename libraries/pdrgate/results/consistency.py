@@ -24,14 +24,14 @@ def contradictions(result: RunResult) -> Iterator[str]:
     Who forges all of these alike is not found out by them.
     """
     if result.verdict.passes and (failing := [one for one in result.scenarios if not one.counts_as.passes]):
-        yield f"it says {result.verdict}, and its scenario {failing[0].title} {failing[0].verdict}"
+        yield f"it says {result.verdict}, and its scenario {failing[0].label} {failing[0].verdict}"
     if result.verdict.passes and not result.scenarios:
         yield f"it says {result.verdict}, and has no scenario"
     for scenario in result.scenarios:
         if scenario.verdict.passes and (found := next(_against(scenario), "")):
-            yield f"{scenario.title} says {scenario.verdict}, and {found}"
+            yield f"{scenario.label} says {scenario.verdict}, and {found}"
         if scenario.details.acknowledged and not is_covered(scenario, day_of(result.started)):
-            yield f"{scenario.title} says {scenario.verdict}, and what is acknowledged of it does not cover that"
+            yield f"{scenario.label} says {scenario.verdict}, and what is acknowledged of it does not cover that"
 
 
 def _against(scenario: ScenarioResult) -> Iterator[str]:

@@ -352,7 +352,8 @@ class ComparisonResult:
     @property
     def pairs_in_words(self) -> str:
         """How many pairs of boots it rests on."""
-        return f"{self.pairs} pairs of boots" + (f" and {self.earlier} of earlier tries" if self.earlier else "")
+        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
+        return f"{pairs} of boots" + (f" and {self.earlier} of earlier tries" if self.earlier else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

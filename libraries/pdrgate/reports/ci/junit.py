@@ -32,7 +32,7 @@ def junit(result: RunResult) -> bytes:
     """The file's content of a run whose output.xml is not there any more: a test case per scenario."""
     suite = ElementTree.Element("testsuite", name="pdrgate")
     cases: list[tuple[str, Verdict, str, ScenarioResult | None]] = [
-        (one.origin.test or one.name, one.verdict, one.reason, one) for one in result.scenarios
+        (one.origin.test or one.label, one.verdict, one.reason, one) for one in result.scenarios
     ]
     cases += [(one.path, Verdict.ERROR, one.reason, None) for one in result.left_out if one.is_fault]
     unable = [one for one in result.left_out if not one.is_fault]
@@ -126,7 +126,7 @@ def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
     yield "verdict", str(scenario.verdict)
     if fault := scenario_fault(scenario):
         yield "fault", fault
-    yield "scenario", scenario.name
+    yield "scenario", scenario.label
     for known in scenario.details.acknowledged:
         yield "acknowledged", f"until {known.until}: {known.reason} ({known.by})"
     yield from [(str(side.side), side.build) for side in scenario.builds.sides] or [
