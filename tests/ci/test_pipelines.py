@@ -964,6 +964,7 @@ class TestGitHub:
         event = {
             "event_name": "pull_request", "sha": "f" * 40, "token": "", "ref": "refs/pull/5/merge",
             "workflow": "packet data path",
+            "server_url": f"file://{change.folder.parent}", "repository": change.folder.name,
             "event": {"pull_request": {"number": 5, "head": {"sha": change.head}, "base": {"sha": change.newer}}},
         }  # fmt: skip
         environment = {
@@ -1091,6 +1092,7 @@ class TestGitLab:
         predefined = {
             "CI_SERVER_URL": f"file://{server.parent}", "CI_COMMIT_SHA": change.head, "CI_COMMIT_REF_NAME": "topic",
             "CI_MERGE_REQUEST_DIFF_BASE_SHA": change.base, "CI_MERGE_REQUEST_IID": "5", "CI_PROJECT_ID": "1",
+            "CI_MERGE_REQUEST_PROJECT_URL": f"file://{change.folder}/", "CI_JOB_TOKEN": "",
             "CI_PROJECT_PATH_SLUG": "net-linux", "CI_MERGE_REQUEST_PROJECT_ID": "9", "CI_JOB_NAME": "gate --> x",
             "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "", "CI_REPOSITORY_URL": f"file://{change.folder}",
         }  # fmt: skip
