@@ -94,6 +94,12 @@ def gate_options() -> Iterator[str]:
     yield ")"
 
 
+def gate_help() -> Iterator[str]:
+    """The help of the gate, for a clone in which nothing is installed yet."""
+    context = click.Context(gate, info_name="pdrgate gate", terminal_width=80, max_content_width=80)
+    yield from gate.get_help(context).splitlines()
+
+
 def action_inputs() -> Iterator[str]:
     """The inputs of action.yml."""
     for one in _PIPELINES:
@@ -122,10 +128,8 @@ def jenkins_parameters() -> Iterator[str]:
             kind, more = "booleanParam", ""
         elif one.choices:
             kind = "choice"
-            # Jenkins takes the first where nobody chooses.
-            first = one.default or ""
-            others = (choice for choice in one.choices if choice != first)
-            more = f"choices: [{', '.join(repr(choice) for choice in (first, *others))}], "
+            # Jenkins takes the first where nobody chooses: what is said goes before the project's file.
+            more = f"choices: [{', '.join(repr(choice) for choice in ('', *one.choices))}], "
         else:
             kind, more = "string", ""
         described = _described(one).replace("\\", "\\\\").replace("'", "\\'")
@@ -155,6 +159,7 @@ _LISTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
     "docs/reference.md": (("options", reference_table), ("keys", keys_table)),
     "docs/paths.md": (("paths", paths_page),),
     "ci/gate": (("options", gate_options),),
+    "ci/gate-help": (("help", gate_help),),
     "ci/gate-from-env": (("options", environment_lists),),
     "action.yml": (("options", action_inputs), ("variables of options", action_environment)),
     "Jenkinsfile": (("options", jenkins_parameters),),

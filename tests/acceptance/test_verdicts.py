@@ -78,6 +78,26 @@ def test_against_a_baseline(simulated_gate, boots_are_known, first_run, saturati
     assert comparison["lower"] <= comparison["change"] <= comparison["upper"]
 
 
+def test_a_change_that_is_acknowledged_is_skipped_and_the_run_passes(
+    simulated_gate, boots_are_known, first_run, tmp_path
+):
+    boots_are_known(first_run)
+    path = first_run.result["scenarios"][0]["test"]
+    project = tmp_path / "pdrgate.yaml"
+    for tolerance, verdict, code, status in (("20%", "PASS", 0, "SKIP"), ("5%", "REGRESSION", 1, "FAIL")):
+        project.write_text(
+            f"acknowledged:\n- {{path: {path!r}, tolerance: {tolerance}, reason: a lock, until: 2100-01-31, by: Ann}}\n"
+        )
+        ended = simulated_gate(
+            "--baseline", str(first_run.folder), "--project", str(project), saturation=0.9e6, seed=2, noise=0.004,
+            kernel="6.1.1-simulated",
+        )  # fmt: skip
+        assert (ended.code, ended.result["verdict"]) == (code, verdict), ended.stdout + ended.stderr
+        assert ended.result["scenarios"][0]["verdict"] == "REGRESSION"
+        assert f'<status status="{status}"' in (ended.folder / "output.xml").read_text()
+        assert ("1 of 1 acknowledged" in ended.stdout) is (code == 0)
+
+
 def test_where_nobody_knows_what_boots_deviate_by_no_boot_is_called_slower(simulated_gate, first_run):
     """Every fifth unchanged build once was, where boots deviate by 2 %."""
     ended = simulated_gate("--baseline", str(first_run.folder), saturation=0.9e6, seed=2)

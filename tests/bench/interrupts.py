@@ -71,7 +71,7 @@ def moments(kernel: str, place: Path) -> Iterator[Moment]:
     yield Moment("before the set-up", pairs, "pdrgate run")
     yield Moment("waiting in the queue", (*pairs, "--wait", "1 h"), "waiting for it to end", held=True)
     yield Moment("boot of one guest", smoke, "testbed steady-guest: a guest", 2.0)
-    yield Moment("boot of four guests", pairs, "living boot 2 of the candidate", 2.0)
+    yield Moment("boot of four guests", pairs, "boot 2 of the candidate", 2.0)
     yield Moment("calibration", (*netns, *smoke), r"1 calibrate")
     yield Moment("the embedded generator sends", (*netns, "--profile", "standard"), r"\d search", 0.5)
     yield Moment("search", smoke, r"\d search")

@@ -549,6 +549,12 @@ class TestOwners:
 
 
 class TestGate:
+    def test_help_of_a_fresh_clone_installs_nothing(self, checkout: Checkout) -> None:
+        done = checkout.run("gate", "--kernel", "a.deb", "--help")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "Usage: pdrgate gate" in done.stdout and "--kernel" in done.stdout
+        assert not (checkout.root / ".venv").exists()
+
     def test_help_needs_neither_root_nor_compilers(self, built: Checkout) -> None:
         done = built.run("gate", "--profile", "quick", "--help")
         assert (done.stdout, done.stderr) == ("gate --profile quick --help\n", "")

@@ -62,6 +62,10 @@ if [[ -n ${WAITS:-} ]]; then
     touch began
     while :; do sleep 0.1; done
 fi
+for word in "$@"; do
+    [[ $word != --project=* ]] || cp "${word#--project=}" project
+done
+env >environment
 if [[ -n $RESULT ]]; then
     mkdir "$output/20261101-120000"
     printf '%s' "$RESULT" >"$output/20261101-120000/result.json"
@@ -367,6 +371,60 @@ class TestGateFromEnv:
         assert done.returncode == (0 if compares else 64)
         assert (work.folder / "options").exists() is compares
         assert compares or work.told().startswith("wrong parameters: ci/gate-from-env: nothing would be compared: ")
+
+    def project(self, work: Work, *, file: str | None = "acknowledged: []\n", link: bool = False) -> str:
+        """The address of a repository with that file on its default branch, and a muting one on the change's."""
+        folder = work.folder.parent / "project"
+        folder.mkdir()
+        git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b")
+        subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], check=True)
+        if link:
+            (folder / "pdrgate.yaml").symlink_to("/etc/passwd")
+        elif file is not None:
+            (folder / "pdrgate.yaml").write_text(file)
+        for branch, text in (("", ""), ("change", "acknowledged: all\n")):
+            if branch:
+                subprocess.run([*git, "checkout", "--quiet", "-b", branch], check=True)
+                (folder / "pdrgate.yaml").unlink(missing_ok=True)
+                (folder / "pdrgate.yaml").write_text(text)
+            subprocess.run([*git, "add", "--all"], check=True)
+            subprocess.run([*git, "commit", "--quiet", "--allow-empty", "-m", "x"], check=True)
+        subprocess.run([*git, "checkout", "--quiet", "main"], check=True)
+        return folder.as_uri()
+
+    def test_a_projects_file_is_the_default_branchs_and_never_the_changes(self, work: Work) -> None:
+        (work.folder / "pdrgate.yaml").write_text("acknowledged: all\n")
+        done = work.gate(KERNEL="a", AGAINST="b", PROJECT_OF=self.project(work), PROJECT_TOKEN="s3cret")
+        assert done.returncode == 0
+        assert (work.folder / "project").read_text() == "acknowledged: []\n"
+        assert not any("s3cret" in (work.folder / name).read_text() for name in ("environment", "results/console.txt"))
+
+    def test_a_branch_that_is_named_is_taken(self, work: Work) -> None:
+        assert work.gate(KERNEL="a", AGAINST="b", PROJECT_OF=self.project(work), PROJECT_REF="change").returncode == 0
+        assert (work.folder / "project").read_text() == "acknowledged: all\n"
+
+    def test_a_project_without_the_file_is_gated_without(self, work: Work) -> None:
+        assert work.gate(KERNEL="a", AGAINST="b", PROJECT_OF=self.project(work, file=None)).returncode == 0
+        assert not any(one.startswith("--project") for one in work.options)
+
+    @pytest.mark.parametrize("kind", ["missing", "link", "command"])
+    def test_a_project_that_cannot_be_read_is_a_testbed_fault(self, work: Work, kind: str) -> None:
+        places = {"missing": "file:///nowhere", "command": "ext::sh -c touch% pwned", "link": ""}
+        of = places[kind] or self.project(work, link=True)
+        done = work.gate(KERNEL="a", AGAINST="b", PROJECT_OF=of, code=0)
+        assert done.returncode == 2
+        assert work.told().startswith("testbed fault: ci/project-file: ")
+        assert not (work.folder / "options").exists()
+
+    @pytest.mark.parametrize("more", [{"PROJECT": "pdrgate.yaml"}, {"PROJECT": "/p.yaml", "PROJECT_OF": "file:///p"}])
+    def test_a_file_that_the_change_could_write_is_refused(self, work: Work, more: dict[str, str]) -> None:
+        assert work.gate(KERNEL="a", AGAINST="b", **more).returncode == 64
+        assert not (work.folder / "options").exists()
+
+    @pytest.mark.parametrize(("file", "code"), [("gate: {against: v6.12}\n", 0), ("acknowledged: []\n", 64)])
+    def test_a_project_may_name_what_is_compared_with(self, work: Work, file: str, code: int) -> None:
+        done = work.gate(KERNEL="a", UNCOMPARED="false", PROJECT_OF=self.project(work, file=file))
+        assert done.returncode == code
 
     def test_what_an_ebpf_program_is_measured_with_are_variables_too(self, work: Work) -> None:
         said = {
@@ -827,6 +885,31 @@ class TestGitHub:
         assert gate.returncode == 2
         assert "--kernel=::set-output name=x::100%\r" in work.options
 
+    @pytest.mark.parametrize("system", ["github", "gitlab"])
+    def test_an_issue_is_open_while_something_stands(self, work: Work, system: str) -> None:
+        script = str(work.checkout.root / "ci/comment.py")
+        with keeping(Comments("s3cret")) as server:
+            known = {
+                "github": {
+                    "GITHUB_ACTIONS": "1", "GITHUB_TOKEN": "s3cret", "GITHUB_API_URL": server.url,
+                    "GITHUB_REPOSITORY": "me/linux",
+                },
+                "gitlab": {"GITLAB_TOKEN": "s3cret", "CI_API_V4_URL": server.url, "CI_PROJECT_ID": "9"},
+            }[system]  # fmt: skip
+            mark = "<!-- pdrgate nightly -->\n"
+            server.issues.append({"title": "", "text": mark + "theirs", "open": True, "comments": [], "by": "them"})
+            seen = []
+            for text in ("", "NAT is slower", "NAT is slower", "NAT and IPVS are slower", "", ""):
+                (work.folder / "standing.md").write_text(text)
+                done = work.run(sys.executable, "-I", script, "standing.md", "nightly", "--issue", **known)
+                assert (done.returncode, done.stderr) == (0, "")
+                seen.append([(one["text"], one["open"], len(one["comments"])) for one in server.issues[1:]])
+        first, both = f"{mark}NAT is slower", f"{mark}NAT and IPVS are slower"
+        assert seen == [
+            [], [(first, True, 0)], [(first, True, 0)], [(both, True, 1)], [(both, False, 2)], [(both, False, 2)],
+        ]  # fmt: skip
+        assert server.issues[0]["text"] == mark + "theirs" and server.issues[0]["open"]
+
     @pytest.mark.parametrize("planted", ["summary.md", "results"])
     def test_no_comment_publishes_what_a_link_leads_to(self, work: Work, planted: str) -> None:
         (work.folder.parent / "secret").mkdir()
@@ -867,7 +950,9 @@ class TestGitHub:
         assert (gate["uses"], verdict["uses"]) == ("OWNER/pdrgate@REF", "OWNER/pdrgate/ci/github/merge@REF")
         assert gate["with"].keys() <= self.CONTENT["inputs"].keys()
         assert verdict["with"].keys() <= self.MERGE["inputs"].keys()
-        owed = [f"gates/gate-{one}" for one in jobs["gate"]["strategy"]["matrix"]["scenario"]]
+        matrix = jobs["gate"]["strategy"]["matrix"]
+        assert matrix["parts"] == [len(matrix["part"])]
+        owed = [f"gates/gate-{one}-{part}" for one in matrix["scenario"] for part in matrix["part"]]
         assert verdict["with"]["runs"].split() == owed
 
     def workflow(
@@ -980,7 +1065,7 @@ PLANTED = {
     ".cache/pdrgate/trees/builds/key/vmlinux": "slower", "builds/baseline/arch/x86/boot/bzImage": "slower",
     "compiled/baseline/arch/x86/boot/bzImage": "slower", "compiled/baseline/vmlinux": "slower",
     ".pdrgate/ci/gate-from-env": "#!/bin/sh\ntouch pwned\n", "robot/gate/evil.robot": "evil",
-    "results/portfolio/20991231-235959/result.json": "{}", "merged/summary.md": "theirs",
+    "results/portfolio/1/1/20991231-235959/result.json": "{}", "merged/summary.md": "theirs",
 }  # fmt: skip
 """Files that a change has in its tree, or its job in its artifact."""
 
@@ -1045,7 +1130,7 @@ class TestGitLab:
         for name, text in PLANTED.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        for name in ("merged/verdict.txt", "results/portfolio/verdict.txt", "results/portfolio/console.txt"):
+        for name in ("merged/verdict.txt", "results/portfolio/1/1/verdict.txt", "results/portfolio/1/1/console.txt"):
             (folder / name).symlink_to(victim)
 
     @pytest.mark.parametrize("where", ["in its tree", "in its artifact"])
@@ -1069,7 +1154,7 @@ class TestGitLab:
         assert lines_of(gate.workspace / "compiled/baseline") == {"of_the_base"}
         assert lines_of(gate.workspace / "builds/candidate") == {"of_the_change"}
         assert victim.read_text() == "whole"
-        for ran, output in ((gate, "results/portfolio"), (verdict, "merged")):
+        for ran, output in ((gate, "results/portfolio/1/1"), (verdict, "merged")):
             told = ran.workspace / output / "verdict.txt"
             assert (told.is_symlink(), told.read_text().startswith("PASS: ")) == (False, True)
         if where == "in its tree":

@@ -1,4 +1,4 @@
-"""A server that keeps comments of pull requests as GitHub does, and notes of merge requests as GitLab does."""
+"""A server that keeps comments of pull requests and issues as GitHub does, and as GitLab does."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 LISTS = re.compile(r"/repos/me/linux/issues/5/comments|/projects/9/merge_requests/5/notes")
+ISSUES = re.compile(r"/repos/me/linux/issues|/projects/9/issues")
+ISSUE = re.compile(r"(?:/repos/me/linux|/projects/9)/issues/(\d+)(/comments|/notes)?")
 ONE = re.compile(r"(?:/repos/me/linux/issues/comments|/projects/9/merge_requests/5/notes)/(\d+)")
 
 
@@ -25,6 +27,8 @@ class Comments:
     may_ask: bool = True
     """Whether the token may ask whose it is: that of a workflow may not."""
     url: str = ""
+    issues: list[dict[str, Any]] = field(default_factory=list)
+    """Issues, each with its title, text, state and comments."""
 
     def answer(self, method: str, path: str, token: str, content: bytes) -> tuple[int, Any]:
         if token != self.token:
@@ -44,11 +48,47 @@ class Comments:
         if LISTS.fullmatch(where) and method == "POST":
             self.bodies.append(json.loads(content)["body"])
             return 201, {}
+        on_github = where.startswith("/repos")
+        if ISSUES.fullmatch(where):
+            return self.all_issues(method, on_github, query, content)
+        issue = ISSUE.fullmatch(where)
+        if issue:
+            return self.one_issue(method, on_github, self.issues[int(issue[1]) - 1], issue[2], json.loads(content))
         one = ONE.fullmatch(where)
         if one and method == ("PATCH" if where.startswith("/repos") else "PUT"):
             self.bodies[int(one[1])] = json.loads(content)["body"]
             return 200, {}
         return 404, {}
+
+    def all_issues(self, method: str, on_github: bool, query: dict[str, list[str]], content: bytes) -> tuple[int, Any]:
+        text, number, by = ("body", "number", "login") if on_github else ("description", "iid", "username")
+        if method == "POST":
+            asked = json.loads(content)
+            self.issues.append({"title": asked["title"], "text": asked[text], "open": True, "comments": []})
+            return 201, {}
+        assert query["state"] == ["open" if on_github else "opened"]
+        author = "user" if on_github else "author"
+        return 200, [
+            {number: at, text: one["text"], author: {by: one.get("by", "us")}}
+            for at, one in enumerate(self.issues, start=1)
+            if one["open"]
+        ]
+
+    def one_issue(
+        self, method: str, on_github: bool, issue: dict[str, Any], below: str, asked: dict[str, str]
+    ) -> tuple[int, Any]:
+        if below:
+            if below != ("/comments" if on_github else "/notes") or method != "POST":
+                return 404, {}
+            issue["comments"].append(asked["body"])
+            return 201, {}
+        if method != ("PATCH" if on_github else "PUT"):
+            return 404, {}
+        text, closes = ("body", ("state", "closed")) if on_github else ("description", ("state_event", "close"))
+        issue["text"] = asked.get(text, issue["text"])
+        if asked.get(closes[0]) == closes[1]:
+            issue["open"] = False
+        return 200, {}
 
 
 @contextmanager

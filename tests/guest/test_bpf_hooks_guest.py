@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from hook_programs import hook_program
 
 from pdrgate.builds.bpf_build import bpf_build
-from pdrgate.data_paths.catalogue import TcpStreams, data_path
+from pdrgate.data_paths.catalogue import DATA_PATHS, Receivers, TcpStreams, data_path
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.program_path import ProgramBefore
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
-from pdrgate.traffic.frames import Frames
 from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.guest
 
 LOAD, DURATION = 5e3, 0.2
-
-SOURCE = """
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, __u32); __type(value, __u64); }
-	hits SEC(".maps");
-SEC("%s") int counting(%s *ctx)
-{
-	__u32 at = 0;
-	__u64 *count = bpf_map_lookup_elem(&hits, &at);
-
-	if (count)
-		__sync_fetch_and_add(count, 1);
-	return %d;
-}
-char _license[] SEC("license") = "GPL";
-"""
-
-
-def compiled(folder: Path, section: str, context: str, returns: int) -> Path:
-    source, output = folder / "some.c", folder / "some.o"
-    source.write_text(SOURCE % (section, context, returns))
-    machine = subprocess.run(("uname", "-m"), capture_output=True, text=True, check=True).stdout.strip()
-    command = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}-linux-gnu", "-c", str(source))
-    subprocess.run((*command, "-o", str(output)), check=True)
-    return output
+PATHS = {
+    "cgroup_skb": ("udp-delivery", 1), "sk_lookup": ("udp-delivery", 1), "sk_reuseport": ("udp-delivery", 4),
+    "lwt_seg6local": ("srv6-end", 1),
+}  # fmt: skip
+"""The data path whose packets call a program, and its receivers, where that is not routing of IPv6."""
 
 
 def hits(testbed: VmTestbed) -> int:
@@ -52,50 +31,63 @@ def hits(testbed: VmTestbed) -> int:
     return int.from_bytes(bytes(int(byte, 16) for byte in entry["value"]), "little")
 
 
+def programs(testbed: VmTestbed) -> list[str]:
+    """Names of what is there of the programs, once the kernel has let go of them."""
+    for _ in range(30):
+        found = [
+            one["name"]
+            for one in testbed.guest.run_json("bpftool", "-j", "prog", "list")
+            if one.get("name") == "counting"
+        ]
+        if not found:
+            break
+        time.sleep(0.1)
+    return found
+
+
 @pytest.mark.parametrize(
-    ("section", "context", "returns"),
-    [
-        ("cgroup_skb/ingress", "struct __sk_buff", 1),
-        ("cgroup/skb", "struct __sk_buff", 1),
-        ("sk_lookup", "struct bpf_sk_lookup", 1),
-    ],
+    "kind", ["cgroup_skb", "sk_lookup", "sk_reuseport", "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local"]
 )
-def test_program_at_its_hook_sees_each_delivered_packet(
-    shared_testbed, cloud, tmp_path: Path, section: str, context: str, returns: int
-) -> None:
+def test_program_at_its_hook_sees_each_packet(shared_testbed, cloud, tmp_path: Path, kind: str) -> None:
     testbed = shared_testbed(cloud)
-    path = data_path("udp-delivery", bpf_build(compiled(tmp_path, section, context, returns)))
+    build = bpf_build(hook_program(tmp_path, kind))
+    name, receivers = PATHS.get(kind, ("ipv6-routing", 1))
+    path = data_path(name, build, Receivers(receivers), stays=False)
+    frames = DATA_PATHS[name].frames
     try:
         path.apply(testbed.hops)
-        assert path.mode.startswith(f"{section} before ")
-        generator = counted_by(path.arrivals, testbed.generator(path.family))
+        assert path.mode.startswith(f"{build.section} before ")
+        arrivals = path.arrivals
+        generator = testbed.generator(path.family) if arrivals is None else counted_by(arrivals, testbed.generator(4))
         before = hits(testbed)
         try:
-            trial = generator.trial(LOAD, DURATION, Frames(path.family))
+            trial = generator.trial(LOAD, DURATION, frames)
         finally:
             generator.close()
         assert trial.forwarded == trial.offered > 0
         assert hits(testbed) - before >= trial.offered
     finally:
         assert path.restore() == []
-    assert not [one for one in testbed.guest.run_json("bpftool", "-j", "prog", "list") if one["name"] == "counting"]
+    assert programs(testbed) == []
 
 
-def test_program_of_sock_ops_sees_connections_of_the_sut(shared_testbed, cloud, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sockops", "sk_msg", "sk_skb", "struct_ops"])
+def test_program_at_its_hook_sees_tcp_of_the_sut(shared_testbed, cloud, tmp_path: Path, kind: str) -> None:
     testbed = shared_testbed(cloud)
-    program = bpf_build(compiled(tmp_path, "sockops", "struct bpf_sock_ops", 1))
-    path = ProgramBefore(TcpTransfer(4, TcpStreams()), program, disposable=True)
+    program = bpf_build(f"{hook_program(tmp_path, kind)}:counting")
+    path = ProgramBefore(TcpTransfer(4, TcpStreams(request=64, buffers="kernel")), program, disposable=True)
     try:
         path.apply(testbed.hops)
-        assert path.loop.transfer(65536, 0.5).transfer.delivered > 0
+        assert path.loop.transfer(65536, 0.5).transfer.requests > 0
         assert hits(testbed) > 0
     finally:
         assert path.restore() == []
+    assert programs(testbed) == []
 
 
 def test_program_of_cgroups_is_not_attached_to_a_host_that_stays(shared_testbed, cloud, tmp_path: Path) -> None:
     testbed = shared_testbed(cloud)
-    program = bpf_build(compiled(tmp_path, "cgroup_skb/egress", "struct __sk_buff", 1))
+    program = bpf_build(hook_program(tmp_path, "cgroup_skb"))
     path = ProgramBefore(data_path("udp-delivery"), program)
     try:
         with pytest.raises(TestbedError, match=r"is attached to the whole of guest:.*; measure it in a guest: "):

@@ -131,20 +131,25 @@ def test_functions_that_a_program_calls_are_no_programs(tmp_path: Path) -> None:
         ),
         (
             program("fentry/ip_rcv") + program("kprobe.multi/tcp*", "two"),
-            r"\(one in fentry/ip_rcv, two in kprobe.multi/tcp\*\); have a step of a scenario's set-up load those in",
+            r"\(one in fentry/ip_rcv, two in kprobe.multi/tcp\*\); have a step of a scenario load those in",
         ),
         (
-            program("struct_ops/init") + program("lwt_in", "two") + program("tracepoint/net/netif_rx", "three"),
-            r"; --set packets=FILE runs those in lwt_in on packets of a file; have a step .* in "
-            r"struct_ops/init, tracepoint/net/netif_rx, and measure the path that calls them: --scenario FILE.yaml$",
+            program("fexit/ip_rcv") + program("socket", "two") + program("tracepoint/net/netif_rx", "three"),
+            r"; --set packets=FILE runs those in socket on packets of a file; have a step .* in "
+            r"fexit/ip_rcv, tracepoint/net/netif_rx, as the file \$BPF, and measure the path that calls them: --sc",
         ),
-        (program("cgroup/dev"), r"have a step of a scenario's set-up load those in cgroup/dev, and measure"),
+        (program("cgroup/dev"), r"have a step of a scenario load those in cgroup/dev, as the file \$BPF, and measure"),
         (program("socket"), r"--set packets=FILE runs those in socket on packets of a file$"),
         (
             program("fentry/ip_rcv") + program("my_own", "two"),
-            r"holds no program for a data path, but one in fentry/ip_rcv",
+            r"do not say what its programs are for \(one in fentry.*\); say it with --set attach=xdp, .*, and name one",
         ),
-        ("int data = 1;\n", r"holds no program for a data path, but nothing to run; "),
+        (program("xdp_prog"), r"are for \(one in xdp_prog\); say it with --set attach=xdp, or attach=tc-ingress$"),
+        ("int data = 1;\n", r"holds no program; put one into SEC"),
+        (
+            program("xdp") + '__attribute__((section("maps"), used)) struct { int type, key; } old = {1, 4};\n',
+            r'has its maps in SEC\("maps"\), which libbpf has not taken since 1.0; .* aya by #\[btf_map\], or .*\$BPF',
+        ),
         (program("xdp", "a") + program("xdp", "b"), r"several programs \(a in xdp, b in xdp\); name one .* some.o:a$"),
         (program("xdp", "a") + program("tc", "b"), r"holds several programs \(.*a in xdp.*\); name one of them"),
     ],
@@ -168,7 +173,7 @@ def test_a_program_is_chosen_by_its_name_or_by_what_the_data_path_runs(tmp_path:
     assert bpf_build(f"{path}:old", "xdp").section == "xdp1"  # no section of libbpf's: the data path says
     with pytest.raises(BpfBuildError, match=r"no port takes its program seen in fexit/ip_rcv; have a step of a scen"):
         bpf_build(f"{compiled(tmp_path, program('fexit/ip_rcv', 'seen') + program('xdp'), 'traced')}:seen")
-    with pytest.raises(BpfBuildError, match=r"its program old in xdp1 is of no kind that is known; name the data path"):
+    with pytest.raises(BpfBuildError, match=r"does not say what its program old in xdp1 is for; say it with --set a"):
         bpf_build(f"{path}:old")
     with pytest.raises(BpfBuildError, match=r"has no program c, but .*a in xdp.*; name one of these$"):
         bpf_build(f"{path}:c")

@@ -56,6 +56,7 @@ _GUEST = "guest/test_comparison_cli.py::test_a_build_is_gated_against_itself"
 _BISECT = "unit/test_bisection_steps.py::test_what_the_command_prints_and_exits_with"
 _BPF = "acceptance/test_data_paths.py::test_a_slower_program_is_a_regression"
 _FILLED = "datapath/test_filled_programs.py::test_a_program_forwards_by_what_its_maps_were_filled_with"
+_BENEATH = "datapath/test_filled_programs.py::test_what_a_program_lets_pass_is_right_with_a_path_beneath"
 _PAGE = "acceptance/test_program_pages.py::test_xdp_filter_with_rules"
 _AFRESH = "unit/test_build_comparison.py::test_a_retry_of_what_is_plain_takes_two_pairs_and_afresh_it_takes_four"
 MEASURED = {
@@ -79,10 +80,11 @@ MEASURED = {
         "retis": "acceptance/test_latency_and_soak.py::test_retis_looks_in_one_trial_more",
         "latency": "acceptance/test_latency_and_soak.py::test_latency_of_any_scenario",
         "--history": "acceptance/test_history.py::test_a_run_puts_itself_into_the_history",
+        "--arch": "guest/test_arm64_guest.py::test_one_command_judges_two_architectures_with_a_column_for_each",
         "--kernel": _GUEST, "budget": _GUEST, "boots": _GUEST, "--tolerance": _GUEST,
         "--bpf": _BPF, "--against": _BPF,
         "program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",
-        "maps": _FILLED, "rodata": _FILLED, "traffic": _PAGE, "fate": _PAGE,
+        "attach": _BENEATH, "maps": _FILLED, "rodata": _FILLED, "traffic": _PAGE, "fate": _PAGE,
         "frame_size": "unit/test_run_settings.py::test_a_change_is_made_to_each_path_that_can_have_it",
         "packets": "guest/test_packet_vectors_guest.py::test_equal_programs_pass_and_a_lookup_more_is_named",
         "--afresh": _AFRESH,
@@ -106,6 +108,15 @@ MEASURED = {
         "--bpf": "unit/test_bisection_steps.py::test_a_program_is_loaded_into_the_data_path_that_runs_it",
         "--each": "unit/test_bisection_steps.py::test_in_a_series_each_build_is_judged_against_the_one_before",
     },
+    "notify": {
+        "": "unit/test_news.py::test_each_way_and_each_series_is_reported_by_itself",
+        "--of": "unit/test_news.py::test_each_way_and_each_series_is_reported_by_itself",
+        "--history": "unit/test_news.py::test_each_chat_hears_of_a_change_once",
+        "--webhook": "unit/test_news.py::test_each_chat_hears_of_a_change_once",
+        "--link": "unit/test_news.py::test_each_chat_hears_of_a_change_once",
+        "--mail": "unit/test_news.py::test_mail_goes_out_once",
+        "--standing": "unit/test_news.py::test_what_stands_is_a_file_that_is_the_same_from_day_to_day",
+    },
     "loads": {"": "guest/test_loads_guest.py::test_each_kernel_says_what_it_makes_of_a_program"},
     "build": {"": "unit/test_git_tree.py::test_a_revision_is_built_into_a_folder_for_another_machine"},
     "restore": {"": "datapath/test_knobs.py::test_restore_undoes_what_a_killed_run_left"},
@@ -127,6 +138,9 @@ MEASURED = {
     },
     "ci/docs": {"": "unit/test_docs.py::test_the_site_has_all_pages_and_asks_nobody_for_anything"},
     "ci/lock": {"": "ci/test_ci_scripts.py::test_it_is_in_step_with_pyproject"},
+    "ci/project-file": {
+        "": "ci/test_pipelines.py::test_a_projects_file_is_the_default_branchs_and_never_the_changes",
+    },
     "ci/gate-from-env": {"": "ci/test_pipelines.py::test_its_options_are_those_of_the_environment"},
     "ci/folder-digest": {
         "": "ci/test_pipelines.py::test_a_baseline_that_the_candidates_job_has_replaced_is_not_gated"

@@ -161,6 +161,14 @@ def test_a_path_that_was_left_out_is_skipped_with_its_reason() -> None:
     assert (passed["status"], skipped["status"], skipped["path"]) == ("PASS", "SKIP", "pdrgate.tcp_with_loss")
 
 
+def test_a_path_that_a_fault_kept_from_being_measured_is_an_error() -> None:
+    run = dataclasses.replace(
+        result(compared()), left_out=(LeftOutPath(path="NAT", reason="apt-get download failed", is_fault=True),)
+    )
+    assert exported("ktap", run).splitlines()[-2:] == ["# ERROR: apt-get download failed", "not ok 2 NAT"]
+    assert json.loads(exported("kcidb", run))["tests"][1]["status"] == "ERROR"
+
+
 # --- KCIDB ---
 
 _CHECK = "import json, sys; from kcidb_io.schema import V5_3; V5_3.validate(json.load(sys.stdin))"

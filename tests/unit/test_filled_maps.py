@@ -249,7 +249,7 @@ def test_the_only_program_of_an_old_section_is_meant_where_it_is_said_what_for(t
     text = '__attribute__((section("xdp_sock"), used)) int only(void *ctx) { return 2; }'
     (tmp_path / "old.c").write_text(text)
     subprocess.run(("clang", "-O2", "-target", "bpf", "-c", "old.c", "-o", "old.o"), cwd=tmp_path, check=True)
-    with pytest.raises(BpfBuildError, match=r"holds no program for a data path, but only in xdp_sock; put one into"):
+    with pytest.raises(BpfBuildError, match=r"are for \(only in xdp_sock\); say it with --set attach=xdp, or "):
         bpf_build(tmp_path / "old.o")
     found = bpf_build(tmp_path / "old.o", setup=ProgramSetup(attach="xdp-generic"))
     assert (found.program, found.kind) == ("only", "xdp")

@@ -694,7 +694,7 @@ def test_names_of_sections_take_no_time_of_their_own(tmp_path: Path) -> None:
 def test_an_object_that_was_exchanged_is_not_loaded(tmp_path: Path, secret: Path) -> None:
     elf = elf_of_sections(1, b"\0.shstrtab\0")
     (tmp_path / "a.o").write_bytes(elf)
-    with pytest.raises(BpfBuildError, match="holds no program for a data path"):
+    with pytest.raises(BpfBuildError, match="holds no program; put one into"):
         bpf_build(tmp_path / "a.o")
     build = dataclasses.replace(_build_of(tmp_path / "b.o"), path=tmp_path / "a.o")
     with pytest.raises(BpfBuildError, match="is another one than when it was looked at"):

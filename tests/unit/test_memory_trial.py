@@ -398,3 +398,49 @@ def test_a_testbed_file_says_what_caches_are_modelled(tmp_path: Path) -> None:
     assert isinstance(found, LocalVm)
     assert found.caches == replace(SERVER, last=CacheLevel(64 * 1024 * 1024, 32))
     assert str(found.caches).endswith("2048 KiB/16 ways, 65536 KiB/32 ways")
+
+
+_TRACE_DRIVER = f"""
+#include "memory_trial.c"
+{QEMU_STUBS}
+
+int main(void)
+{{
+    record = calloc(1, sizeof *record);
+    record->place[3].kind = INSTRUCTION;
+    record->steps_wanted = 6;
+    record->warm = 1;
+    for (int number = 0; number < LEVELS; number++)
+        record->level[number] = (struct level){{ 1, 1 }};
+    begin_trial();
+    accessed(0, READS, FIRST_KERNEL_ADDRESS, &record->place[3]); /* before the model is warm */
+    heed(PACKET);
+    executed(0, &record->place[2]);
+    accessed(0, READS, FIRST_KERNEL_ADDRESS, &record->place[3]);
+    accessed(0, WRITES, FIRST_KERNEL_ADDRESS + 4096, &record->place[3]);
+    heed(INTERRUPT);
+    executed(0, &record->place[2]); /* for nobody */
+    heed(RETURN);
+    heed(PACKET);
+    accessed(0, READS, FIRST_KERNEL_ADDRESS, &record->place[3]); /* its place in the cache was taken */
+    for (int more = 0; more < 9; more++)
+        executed(0, &record->place[2]);
+    for (int step = 0; step < (int)record->steps; step++)
+        printf("%d:%d+%d ", (int)(record->step[step].what >> STEP_SHIFT), (int)(record->step[step].what & 0xff),
+               (int)(record->step[step].address & 0xffff));
+    return 0;
+}}
+"""
+
+
+@needs_gcc
+def test_a_trace_has_blocks_and_accesses_of_packets_in_their_order(tmp_path: Path) -> None:
+    told = said_by(_TRACE_DRIVER, MEMORY_TRIAL.main.parent, tmp_path)
+    assert told == "2:2+0 0:3+0 68:3+4096 1:0+1 56:3+0 2:2+0 "
+
+
+def test_no_more_steps_are_asked_for_than_there_is_room() -> None:
+    with MemoryMeter() as meter:
+        meter.trace(1 << 40)
+        assert meter._get("steps_wanted") == 1 << 21
+        assert len(meter.traced().steps) == 0

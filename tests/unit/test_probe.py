@@ -82,6 +82,11 @@ def test_what_carries_its_packets_passes(sut: Sut) -> None:
             "(veth)); if it is to let them pass: --set fate=passed",
         ),
         (Sut(in_kernel=PACKETS, by_program=None), "the kernel's own router forwarded 1000 of 3000 IPv6 packets"),
+        (
+            Sut(in_kernel=HOPS * PACKETS, forwarded=PACKETS - 203),
+            "forwarded 3000 of 3000 IPv6 packets, which the program let pass (XDP native (veth)); if it is to let them "
+            "pass: --set fate=passed, or name the path beneath it, --scenario path-ipv6-routing; ",
+        ),
         (Sut(by_program=PACKETS), "its programs count 1000 packets that they sent on, and 3000 were forwarded"),
     ],
 )

@@ -23,7 +23,7 @@ from pdrgate.values.units import Duration, Ratio
 
 REFERENCE = (Path(__file__).parents[2] / "docs/reference.md").read_text(encoding="utf-8")
 VM = Path("resources/testbeds/local-vm.yaml")
-LINES_OF_HELP = 62
+LINES_OF_HELP = 65
 WRONG = {"traffic": "udp dport=x", "data_path": "nowhere", "soak": "0 s"}
 """Values that are of the key's type and mean nothing; of other keys any word is wrong, or needs an eBPF object."""
 
@@ -110,8 +110,9 @@ def test_what_is_measured_does_not_depend_on_a_testbeds_key(name: str, builds: d
 
 
 EVERYWHERE = By.COMMAND | By.TESTBED | By.PATH
-_CHOOSES = {"testbed", "kernel", "bpf", "against", "measure", "scenarios", "paths", "shard"}
-"""Options of pipelines that say what is compared, on which paths, by what: and say so in their names."""
+_CHOOSES = {"testbed", "kernel", "bpf", "against", "measure", "scenarios", "paths", "shard", "project"}
+"""Options of pipelines that say what is compared, on which paths, by what: and say so in their names. What a project's
+file says is these options again."""
 _VALUES = {
     "profile": "standard", "tolerance": "3%", "cost_tolerance": "3%", "budget": "1 h", "wait": "1 h", "spike_in": True,
     "traffic": "udp dport=53", "fate": "dropped", "data_path": "bare-ipv4", "program": "filter",

@@ -133,23 +133,29 @@ class _Filler:
     """The orders of one map."""
 
     def __init__(self, kind: MapType, filling: Filling, writer: Writer, build: BpfBuild) -> None:
-        self._kind = kind
+        # Placeholders have sizes of 0, and their own loader says how large they are.
+        self._kind = replace(
+            kind, key_size=filling.key_size or kind.key_size, value_size=filling.value_size or kind.value_size
+        )
         self._filling = filling
         self.writer = writer
         self.build = build
         self._trie = kind.kind == _LPM_TRIE
 
     def orders(self) -> Iterator[str]:
-        if (sort := _OF_SOCKETS.get(self._kind.kind)) is not None:
+        if self._filling.entries and (sort := _OF_SOCKETS.get(self._kind.kind)) is not None:
             raise MisfitError(
                 f"a {sort} takes no elements from a file; fill it by a loader of your own, a step of a scenario file"
             )
-        if max(self._kind.key_size, self._kind.value_size) > LARGEST:
+        if self._filling.entries and max(self._kind.key_size, self._kind.value_size) > LARGEST:
             raise MisfitError(
                 f"has elements of more than {LARGEST} bytes; fill it by a loader of your own, a step of a scenario file"
             )
         if self._filling.max_entries:
             yield f"size {self._filling.map} {self._filling.max_entries}\n"
+        for what, size in (("keys", self._filling.key_size), ("values", self._filling.value_size)):
+            if size:
+                yield f"{what} {self._filling.map} {size}\n"
         count = 0
         for key, value in self._filling.entries:
             for number, one in enumerate(expanded(key, prefixes=self._trie)):

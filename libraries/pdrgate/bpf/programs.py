@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pdrgate.bpf.filling import SUT_NAMES, dispatcher_orders, orders
+from pdrgate.bpf.missing_functions import since_when
+from pdrgate.bpf.struct_ops import without_links
 from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import CommandError, Completed, Host
@@ -30,6 +32,8 @@ _LOG_LINES = 3
 _KERNEL_SAYS = "Kernel error message: "
 _OWN_WORDS = "pdrgate: "
 _NO_MAP = "failed to create"
+_NO_TYPE = "missing BPF prog type"
+"""What libbpf prints of a section that it does not know."""
 _NO_REASON = re.compile(r"libbpf: (failed to load (object|program)\b|elf: skipping |.*[Rr]etrying without)")
 """Lines of libbpf's that give no reason."""
 
@@ -43,7 +47,13 @@ mount --bind "$1" /sys/fs/bpf || exit 125
 shift
 exec "$@"
 """
-_END_LINKS = 'for pin in "$1"/tcx-* "$1"/link-*; do [ ! -e "$pin" ] || bpftool link detach pinned "$pin" || exit; done'
+_END_LINKS = """\
+for pin in "$1"/tcx-* "$1"/link-*; do [ ! -e "$pin" ] || bpftool link detach pinned "$pin" || exit; done
+for pin in "$1"/sock-*; do
+    [ ! -e "$pin" ] || bpftool prog detach pinned "$pin" "${pin##*/sock-}" pinned "$1/sockmap" || exit
+done
+for pin in "$1"/ops-*; do [ ! -e "$pin" ] || bpftool map delete pinned "$pin" key 0 0 0 0 || exit; done
+"""
 _NOT_STARTED = (125, 126, 127)
 """Exit codes of what never came to load anything."""
 _NOT_ATTACHED = 3
@@ -165,7 +175,8 @@ def loaded(
         try:
             host.run("mkdir", "-m", "700", folder)
             loader = sent(host, native.build().bpf_load, folder, "the loader of eBPF programs")
-            host.put(f"{folder}/object", build.read())
+            read = build.read()
+            host.put(f"{folder}/object", without_links(read) if build.kind == "struct_ops" else read)
             asked = orders(build, names) + ("unseeded\n" if alike else "") + "".join(f"{link}\n" for link in links)
             host.put(f"{folder}/orders", asked.encode())
             words = [loader, f"{folder}/object", build.program, "/sys/fs/bpf", kind, f"{folder}/orders"]
@@ -188,8 +199,12 @@ def loaded(
                     "; one that its own loader makes as large as a machine needs has its size from the file of maps: "
                 )
                 why += "NAME: {max_entries: 64}"
+            elif _NO_TYPE in why:
+                why += "; it is libbpf that does not know the section, whatever the kernel knows: --set attach=… says"
+                why += " what the program is for, or install a newer libbpf-dev"
             raise BpfRefusedError(
                 f"{build.path}: {host.name} refuses its program {build.program} ({build.section}): {why}"
+                f"{since_when(done.stderr)}"
             )
         with understood(host.name):
             program = _reported(host, build, f"{bpffs}/{_PIN}", json.loads(done.stdout))

@@ -27,7 +27,8 @@ from pdrgate.values.errors import SutError, TestbedError
 
 ProgramKind = Literal[
     "xdp", "tc", "tp_btf", "socket", "cgroup_skb", "cgroup", "sock_ops", "sk_lookup", "flow_dissector", "lwt",
-    "netfilter",
+    "netfilter", "sk_reuseport", "sk_msg", "sk_skb", "struct_ops",
+    "any",
 ]  # fmt: skip
 
 SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
@@ -50,8 +51,12 @@ _RUN_ON_PACKETS: Mapping[str, ProgramKind] = {
 }  # fmt: skip
 """Kinds that no port takes and that BPF_PROG_RUN runs on a packet, by a section, or by its part before the slash."""
 
-_NOT_ON_PACKETS = ("tp_btf", "cgroup", "sock_ops")
+_NOT_ON_PACKETS = ("tp_btf", "cgroup", "sock_ops", "sk_reuseport", "sk_msg", "sk_skb", "struct_ops")
 """Kinds that BPF_PROG_RUN runs on no packet."""
+_OLD_MAPS = "maps"
+"""Section of maps without types."""
+_SAY_KIND = "; say it with --set attach=xdp, or attach=tc-ingress"
+"""The end of a message on sections that nobody knows, which older loaders took."""
 _NO_PORT_PROGRAMS = ("xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
 """XDP programs that no interface takes."""
 
@@ -190,6 +195,7 @@ def bpf_build(
     setup: ProgramSetup | None = None,
     *,
     on_packets: bool = False,
+    by_steps: bool = False,
 ) -> BpfBuild:
     """The build in an object file; with ``kind``, it must be for such a data path.
 
@@ -197,6 +203,7 @@ def bpf_build(
         source: the file; of an object with several programs ``FILE:PROGRAM``; or a build that was made of one.
         setup: its set-up; `pdrgate.bpf.filling.check_setup` checks whether its maps have room for that.
         on_packets: whether it is to be run on packets by BPF_PROG_RUN, so that programs of more kinds will do.
+        by_steps: whether steps of a scenario load it, so that programs of all kinds will do.
 
     Raises:
         BpfBuildError: there is no such file, it is no eBPF object, has no such program, or several to choose from.
@@ -224,8 +231,22 @@ def bpf_build(
         raise BpfBuildError(f"{error}; name an eBPF object file") from error
     try:
         programs = _programs(read)
+        old_maps = ElfFile(io.BytesIO(read)).section(_OLD_MAPS)
     except ValueError as error:
         raise BpfBuildError(f"{path}: is no eBPF object ({error}); compile one with clang -target bpf") from error
+    if old_maps is not None and old_maps.size and not by_steps:
+        raise BpfBuildError(
+            f'{path}: has its maps in SEC("maps"), which libbpf has not taken since 1.0; define them in SEC(".maps"), '
+            "with aya by #[btf_map], or have its own loader load the file $BPF, a step of --scenario FILE.yaml"
+        )
+    digest = hashlib.sha256(read).hexdigest()
+    if by_steps:
+        if setup != ProgramSetup():
+            raise BpfBuildError(
+                f"{path}: steps of the scenario load it ($BPF); leave out attach, maps, rodata and replaces, and have "
+                "the steps do it"
+            )
+        return BpfBuild(path.name, path.resolve(), digest, "", "any", wanted, programs=tuple(programs))
     if not wanted and setup.attach != "auto" and len(programs) == 1 and programs[0].kind is None:
         wanted = programs[0].name  # of an old section, or of none: there is no other, and what it is for was said
     if dispatcher is not None and not wanted and (own := [one for one in programs if one.replaces is not None]):
@@ -236,7 +257,6 @@ def bpf_build(
     program, found = _chosen(path, programs, wanted, kind, on_packets)
     _check_kind(path, program.section, found, kind)
     name = f"{path.name}:{program.name}" if wanted else path.name
-    digest = hashlib.sha256(read).hexdigest()
     if dispatcher is not None and not dispatcher.function:
         dispatcher = replace(dispatcher, function=program.replaces or "")
         if not dispatcher.function:
@@ -290,9 +310,9 @@ def _chosen(
             if not on_packets and (otherwise := measured_otherwise([named[0].section])):
                 raise BpfBuildError(f"{path}: no port takes its program {named[0]}; {otherwise}")
             raise BpfBuildError(
-                f"{path}: its program {named[0]} is of no kind that BPF_PROG_RUN runs on packets; name another"
+                f"{path}: its program {named[0]} is of no kind that BPF_PROG_RUN runs on packets{_SAY_KIND}"
                 if on_packets
-                else f"{path}: its program {named[0]} is of no kind that is known; name the data path that runs it"
+                else f"{path}: its section does not say what its program {named[0]} is for{_SAY_KIND}"
             )
         return named[0], found
     possible = [(one, known) for one in programs if one.by_default and (known := kinds[one]) is not None]
@@ -302,14 +322,18 @@ def _chosen(
         or possible
     )
     if not fitting and on_packets:
-        raise BpfBuildError(f"{path}: has no program that BPF_PROG_RUN runs on packets, but {has}; name another")
+        raise BpfBuildError(f"{path}: has no program that BPF_PROG_RUN runs on packets, but {has}{_SAY_KIND}")
     if not fitting and (otherwise := measured_otherwise([one.section for one in programs])):
         raise BpfBuildError(f"{path}: no port takes its programs ({has}); {otherwise}")
+    if not programs:
+        raise BpfBuildError(f'{path}: holds no program; put one into SEC("xdp") or SEC("tc")')
     if not fitting:
         raise BpfBuildError(
-            f'{path}: holds no program for a data path, but {has}; put one into SEC("xdp") or SEC("tc"), or name it: '
-            f"{path.name}:PROGRAM"
+            f"{path}: its sections do not say what its programs are for ({has}){_SAY_KIND}"
+            f"{f', and name one: {path.name}:{programs[0].name}' if len(programs) > 1 else ''}"
         )
+    if all(known == "struct_ops" for _, known in fitting):
+        return fitting[0]  # they are registered together
     if len(fitting) > 1:
         raise BpfBuildError(
             f"{path}: holds several programs ({has}); name one of them: {path.name}:{fitting[0][0].name}"

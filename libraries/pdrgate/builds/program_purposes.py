@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-_ON_PACKETS = (
-    "socket", "lwt_in", "lwt_out", "lwt_xmit", "lwt_seg6local", "xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap",
-    "xdp.frags/devmap",
-)  # fmt: skip
+_ON_PACKETS = ("socket", "xdp/cpumap", "xdp/devmap", "xdp.frags/cpumap", "xdp.frags/devmap")
 """Sections whose programs BPF_PROG_RUN runs on a packet."""
 _ELSEWHERE = (
     "fentry", "fexit", "fmod_ret", "kprobe", "kretprobe", "ksyscall", "kretsyscall", "uprobe", "uretprobe",
     "usdt", "tp", "tracepoint", "raw_tp", "raw_tracepoint", "tp_btf", "perf_event", "iter", "lsm", "lsm_cgroup",
-    "struct_ops", "cgroup", "sk_skb", "sk_msg", "sk_reuseport", "syscall",
+    "cgroup", "syscall",
 )  # fmt: skip
 """First parts of sections whose programs something else in the kernel calls."""
 _INSTEAD = ("freplace",)
@@ -37,8 +34,8 @@ def measured_otherwise(sections: Collection[str]) -> str:
         advice.append(f"--set packets=FILE runs those in {', '.join(sorted(on_packets))} on packets of a file")
     if elsewhere:
         advice.append(
-            f"have a step of a scenario's set-up load those in {', '.join(sorted(elsewhere))}, and measure the path "
-            "that calls them: --scenario FILE.yaml"
+            f"have a step of a scenario load those in {', '.join(sorted(elsewhere))}, as the file $BPF, and measure "
+            "the path that calls them: --scenario FILE.yaml"
         )
     return "; ".join(advice)
 

@@ -31,7 +31,8 @@ ATTACHES: Mapping[Attach, Literal["xdp", "tc", "netfilter"]] = {
 """Places where a program can be attached, at the SUT's ports or at hooks of netfilter, with its kind there."""
 
 _LARGEST = 64 << 20
-_LONG_FORM = frozenset({"entries", "from", "max_entries"})
+_SIZES = ("max_entries", "key_size", "value_size")
+_LONG_FORM = frozenset({"entries", "from", *_SIZES})
 _EXAMPLE = "vip_map: {198.18.0.1: 5}"
 
 
@@ -46,6 +47,9 @@ class Filling:
     """The file that says so."""
     max_entries: int = 0
     """Number of elements that the map may have; 0: as many as the object says."""
+    key_size: int = 0
+    value_size: int = 0
+    """Bytes of keys and of values; 0: as many as the object says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,11 @@ class ProgramSetup:
     def __post_init__(self) -> None:
         digest = ""
         if self.attach != "auto" or self.maps or self.variables:
-            maps = [{"map": one.map, "entries": one.entries, "max_entries": one.max_entries} for one in self.maps]
+            maps = [
+                {"map": one.map, "entries": one.entries, "max_entries": one.max_entries}
+                | {name: size for name in ("key_size", "value_size") if (size := getattr(one, name))}
+                for one in self.maps
+            ]
             content = {"attach": self.attach, "maps": maps, "variables": self.variables}
             digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         object.__setattr__(self, "digest", digest)  # once: a hundred thousand elements take half a second
@@ -107,16 +115,19 @@ def filling(name: str, content: Plain, source: Path) -> Filling:
     Args:
         content: its elements as a mapping of keys to values, or as a list of mappings with ``key`` and ``value``; the
             name of a CSV file beside ``source``, whose columns are ``key``, ``value``, or their fields (``key.port``);
-            or a mapping of ``entries`` or ``from`` and of ``max_entries``.
+            or a mapping of ``entries`` or ``from``, and of sizes: ``max_entries``, ``key_size``, ``value_size``.
 
     Raises:
         UsageError: it is none of these.
     """
     if isinstance(content, Mapping) and content and content.keys() <= _LONG_FORM:
-        most, entries = content.get("max_entries", "0"), content.get("entries", content.get("from", ()))
-        if not isinstance(most, str) or not most.isdecimal():
-            raise UsageError(f"{source}: map {name}: max_entries is a number")
-        return Filling(name, filling(name, entries, source).entries, str(source), int(most))
+        entries, sizes = content.get("entries", content.get("from", ())), []
+        for size in _SIZES:
+            number = content.get(size, "0")
+            if not isinstance(number, str) or not number.isdecimal():
+                raise UsageError(f"{source}: map {name}: {size} is a number")
+            sizes.append(int(number))
+        return Filling(name, filling(name, entries, source).entries, str(source), *sizes)
     if isinstance(content, str):
         file = source.parent / content
         return Filling(name, tuple(_of_csv(name, file)), str(file))

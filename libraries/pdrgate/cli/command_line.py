@@ -23,6 +23,7 @@ from pdrgate.cli.gate import gate
 from pdrgate.cli.history import history
 from pdrgate.cli.loads import loads
 from pdrgate.cli.merge import merge
+from pdrgate.cli.notify import notify
 from pdrgate.cli.report import report
 from pdrgate.cli.restore import restore
 from pdrgate.cli.trend import trend
@@ -53,7 +54,7 @@ def cli(debug: bool) -> None:
 
 _COMMANDS = (
     gate, doctor, calibrate, bisect, affected, loads, build_kernel, restore, assess, compare, report, merge, history,
-    fetch, trend,
+    fetch, trend, notify,
 )  # fmt: skip
 for _command in _COMMANDS:
     cli.add_command(_command)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -22,7 +23,11 @@ from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import SCENARIO_FILES, RunOptions
 from pdrgate.history.address import Address
 from pdrgate.this_process.own_files import beside_own
+from pdrgate.this_process.streams import standard_output_to
 from pdrgate.values.errors import EXIT_PASS, UsageError
+
+if TYPE_CHECKING:
+    from pdrgate.gate.run.project_file import ProjectFile
 
 
 def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -42,6 +47,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 @output_option
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
 @click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence only.")
+@click.option("--verbose", "-v", is_flag=True, help="Print all that happens on each of several paths.")
 @click.option("--list-scenarios", is_flag=True, help="List the tests with their tags, and end.")
 @click.option(
     "--format",
@@ -58,6 +64,7 @@ def gate(
     output: Path,
     resume: Path | None,
     quiet: bool,
+    verbose: bool,
     form: Literal["text", "json"],
     list_scenarios: bool,
     **asked: Any,
@@ -67,11 +74,11 @@ def gate(
     Exits with 0 when the gate passes, with 1 when the build fails it, with 2 when the testbed or a tool is at fault,
     with 3 when what was measured does not decide.
     """
-    from pdrgate.gate.run.selection_file import write_selection
-    from pdrgate.launch import OutputForm, check, default_testbed, followed, new_folder, resumed_options, run_gate
-    from pdrgate.launch.selected_paths import selected_paths
+    from pdrgate.cli.merge import merge_runs
+    from pdrgate.launch import OutputForm, check, followed, resumed_options, run_gate
+    from pdrgate.reports.whole_runs.merged_run import MERGED_FILE
 
-    printing = OutputForm(form, quiet)
+    printing = OutputForm(form, quiet, verbose)
     asked = said_options(asked.pop("changes"), asked, RunOptions)
     given = {
         name: declarations(RunOptions)[name].option
@@ -88,20 +95,68 @@ def gate(
         options = resumed_options(folder, asked, given)
         check(options, note)
         return run_gate(options, folder, resume=True, output=printing)
-    why = ""
+    project = _take_project(asked, given)
     if "bisect" in asked:
         asked.setdefault("wait", PATIENT)
     asked.setdefault("history", Address.beside(output))
+    runs = [_new_run(one, given, project) for one in _by_architecture(asked)]
+    folders = [_kept_folder(options, output) for options, _ in runs]
+    if len(runs) == 1:
+        return run_gate(runs[0][0], folders[0], runs[0][1], output=printing)
+    into, out = folders[-1].with_name(f"{folders[-1].name}-merged"), sys.stdout
+    with standard_output_to(sys.stderr if form == "json" else out):
+        for (options, why), folder in zip(runs, folders, strict=True):
+            run_gate(options, folder, why, output=OutputForm("text", quiet, verbose))
+        code = merge_runs(folders, into)
+    if form == "json":
+        out.write((into / MERGED_FILE).read_text(encoding="utf-8"))
+    return code
+
+
+def _by_architecture(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is asked for, by the architectures that it is asked for on. Raises BuildError, UsageError."""
+    from pdrgate.builds.named_build import for_architecture, known_architecture
+
+    names = [one.strip() for one in asked.pop("arch", "").split(",") if one.strip()]
+    if not names:
+        return [asked]
+    if not asked.get("kernel"):
+        raise UsageError("--arch is of kernels; name one with --kernel, such as ~/linux@main")
+    if len(names) > 1 and "bisect" in asked:
+        raise UsageError("--bisect asks one question; name one architecture with --arch")
+    kernels = ["kernel"] if asked.get("bpf") else [name for name in ("kernel", "against") if asked.get(name)]
+    found = dict.fromkeys(known_architecture(name) for name in names)
+    return [asked | {name: for_architecture(asked[name], one) for name in kernels} for one in found]
+
+
+def _new_run(asked: dict[str, Any], given: dict[str, str], project: ProjectFile | None) -> tuple[RunOptions, str]:
+    """The options of a new run, which were looked at; and why its testbed is that one."""
+    from pdrgate.launch import check, default_testbed
+
+    why = ""
     if "testbed" not in asked:
         asked["testbed"], why = default_testbed("kernel" in asked and "bpf" not in asked)
     options = _of_testbed(_asked(**asked), given)
     check(options, note)
+    if project is not None and project.acknowledgements and options.scenario_file is None:
+        from pdrgate.launch import listed
+
+        project.check_paths({test.test for test in listed(options.suites)})
+    return options, why
+
+
+def _kept_folder(options: RunOptions, output: Path) -> Path:
+    """A new run's folder, with what it is asked for."""
+    from pdrgate.gate.run.selection_file import write_selection
+    from pdrgate.launch import new_folder
+    from pdrgate.launch.selected_paths import selected_paths
+
     selection = selected_paths(options, note)
     folder = new_folder(output)
     options.keep(folder)
     if selection is not None:
         write_selection(folder, selection)
-    return run_gate(options, folder, why, output=printing)
+    return folder
 
 
 def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:
@@ -130,6 +185,26 @@ def _take_file(context: click.Context, asked: dict[str, Any], given: dict[str, s
         raise UsageError(f"--scenario {files[0]}: a scenario file is measured alone; leave the other ones out")
     asked["scenario_file"] = beside_own(PathType().convert(files[0], None, context))
     given["scenario_file"] = given.pop("scenarios")
+
+
+def _take_project(asked: dict[str, Any], given: dict[str, str]) -> ProjectFile | None:
+    """Take the options that the project's file says where the command line does not. Raises UsageError.
+
+    Args:
+        asked: gets them, by field.
+        given: gets where they come from, by field.
+    """
+    if "project" not in asked:
+        return None
+    from pdrgate.gate.run.project_file import read_project
+
+    project = read_project(asked["project"])
+    own = {name: value for name, value in project.options.items() if name not in asked}
+    if "changes" in asked:  # of two values for one key the later counts
+        own["changes"] = (*project.options.get("changes", ()), *asked["changes"])
+    asked |= own
+    given |= dict.fromkeys(own, str(project.source))
+    return project
 
 
 def _of_testbed(options: RunOptions, said: Collection[str]) -> RunOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -78,8 +79,11 @@ def data_path(
     if name not in DATA_PATHS:
         raise TestbedError(f"there is no data path {name!r}; there are {', '.join(DATA_PATHS)}")
     path = DATA_PATHS[name]
-    build = None if program is None else bpf_build(program, path.program)
-    own = build if path.program is not None else None
+    by_steps = set_up is not None and set_up.loads_program
+    build = None if program is None else bpf_build(program, None if by_steps else path.program, by_steps=by_steps)
+    own = build if path.program is not None and not by_steps else None
+    if build is not None and build.kind == "struct_ops" and streams is not None and streams.sends:
+        streams = replace(streams, congestion="")  # the SUT's own, which the program is
     made = path.make(PathAsked(own, receivers or Receivers(), streams or TcpStreams(), fate, changes))
     stands = path.under_steps and set_up is not None
     for sentence in base.leave() if base is not None and not stands else ():
@@ -87,8 +91,8 @@ def data_path(
     if set_up is not None:
         made = SetUpPath(
             made, set_up, networks=(networks or KnownNetworks()) if stays else None, base=base if stands else None,
-            report=report,
+            report=report, build=build if by_steps else None,
         )  # fmt: skip
-    if build is None or path.program is not None:
+    if build is None or by_steps or path.program is not None:
         return made
     return ProgramBefore(made, build, fate, disposable=changes is None)

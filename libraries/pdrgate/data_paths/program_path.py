@@ -13,8 +13,11 @@ from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.attached_links import attached_to_hook, hook_words
+from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
+from pdrgate.data_paths.attached_ops import AttachedOps
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
+from pdrgate.data_paths.attached_routes import AttachedRoutes
+from pdrgate.data_paths.attached_sockets import attached_to_reuseport, attached_to_sockets
 from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
@@ -167,7 +170,21 @@ class ProgramBefore:
                 f"a program in {self._build.section} is attached to the whole of {hops[0].host.name}, which is not "
                 "only pdrgate's; measure it in a guest: --testbed resources/testbeds/steady-guest.yaml"
             )
-        return [attached_to_hook(hop, self._build, self._sent) for hop in hops]
+        return [self._at_hook(hop, number) for number, hop in enumerate(hops, start=1)]
+
+    def _at_hook(self, hop: Hop, number: int) -> Step:
+        """The step that has the program on the whole of a hop, which is this one from 1 on."""
+        match system_hook(self._build).place:
+            case "reuseport":
+                return attached_to_reuseport(hop, self._build, self._sent)
+            case "sockets":
+                return attached_to_sockets(hop, self._build, self._sent)
+            case "route":
+                return AttachedRoutes(hop, number, self._build, self.family, self._sent)
+            case "kernel":
+                return AttachedOps(hop, self._build, self._sent)
+            case _:
+                return attached_to_hook(hop, self._build, self._sent)
 
     def _hook(self, *, why: bool = False) -> str:
         first = self._steps[0] if self._steps else None

@@ -24,6 +24,8 @@ _COMMAND = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z0-9][\w.]{0,59}", re.ASCII)
 _WORD = re.compile(r"[\w.+-]+")
+_PROGRAM = re.compile(r"\$BPF\b|\$\{BPF\b")
+"""How steps name the object under test, which is put on the SUT for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,11 @@ class SetUp:
         return tuple(
             dict.fromkeys(name for text in self._texts() for name in _COMMAND.findall(text) if "/" not in name)
         )
+
+    @property
+    def loads_program(self) -> bool:
+        """Whether steps load the object under test themselves, by its name ``$BPF``."""
+        return any(_PROGRAM.search(text) for text in self._texts())
 
     @property
     def words(self) -> frozenset[str]:

@@ -10,6 +10,8 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
+from pdrgate.builds.bpf_build import BpfBuild
+from pdrgate.data_paths.commands_at_once import commands_at_once
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.network_state import KnownNetworks
@@ -22,12 +24,14 @@ from pdrgate.hosts.shell import last_line
 from pdrgate.traffic import native
 from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
-from pdrgate.values.errors import SutError, TestbedError, ToolError
+from pdrgate.values.errors import SutError, TestbedError, ToolError, UsageError
 
 _TIMEOUT = 120.0
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
 _SHOWN = 20
 """Lines of a command's output that are reported."""
+_OBJECT = "object-under-test.o"
+"""File that ``$BPF`` names. Both builds have one name there, for what is set up is to be the same."""
 
 
 @dataclass(slots=True)
@@ -40,11 +44,15 @@ class _OnHop:
     folder: str = ""
     programs: frozenset[str] = frozenset()
     """The folders of programs of ours that steps start."""
+    has_object: bool = False
+    """Whether the object under test is in the folder."""
     done: list[tuple[int, SetUpStep]] = field(default_factory=list)
 
     def environment(self) -> dict[str, str]:
         """What commands find in their environment: the ports, by direction of forward traffic, and who faces them."""
         found = {"HOP": str(self.number)}
+        if self.has_object:
+            found["BPF"] = f"{self.folder}/{_OBJECT}"
         for name, port, link, side in (
             ("IN", self.hop.ingress, self.number - 1, 2),
             ("OUT", self.hop.egress, self.number, 1),
@@ -58,11 +66,19 @@ class _OnHop:
 
     def run(self, command: str) -> Completed:
         """Run a command of the user's in the folder of the files."""
+        # In a shell of its own: one that a user's command breaks is not the host's.
+        return self.hop.host.script(f"{self._before}\nexec sh -c {shlex.quote(command)}", _TIMEOUT)
+
+    def run_each(self, commands: Sequence[str], *, go_on: bool = False) -> list[Completed]:
+        """Run commands as `run` does, all in one round trip; see `commands_at_once`."""
+        return commands_at_once(self.hop.host, self._before, commands, _TIMEOUT * len(commands), go_on=go_on)
+
+    @property
+    def _before(self) -> str:
+        """The lines of a script that stand before a command."""
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment().items())
         path = "".join(f"PATH={shlex.quote(folder)}:$PATH\n" for folder in sorted(self.programs))
-        # In a shell of its own: one that a user's command breaks is not the host's.
-        script = f"cd {shlex.quote(self.folder)} || exit\n{path}{exports}\nexec sh -c {shlex.quote(command)}"
-        return self.hop.host.script(script, _TIMEOUT)
+        return f"cd {shlex.quote(self.folder)} || exit\n{path}{exports}"
 
 
 class SetUpPath:
@@ -79,7 +95,9 @@ class SetUpPath:
     def __init__(
         self, beneath: DataPath, set_up: SetUp, *, networks: KnownNetworks | None = None,
         base: StandingBase | None = None, report: Callable[[str], None] = lambda line: None,
+        build: BpfBuild | None = None,
     ) -> None:  # fmt: skip
+        self._build = build
         self._beneath = beneath
         self._set_up = set_up
         self._networks = networks
@@ -141,6 +159,8 @@ class SetUpPath:
         return {**self._beneath.describe(), "set_up": self._set_up.digest}
 
     def apply(self, hops: Sequence[Hop]) -> None:
+        if self._build is None and self._set_up.loads_program:
+            raise UsageError("steps of the scenario load $BPF, and there is none; name an object with --bpf OBJECT")
         if self._networks is not None:
             for hop in hops:
                 self._networks.of(hop.host)
@@ -152,8 +172,7 @@ class SetUpPath:
             one = _OnHop(hop, number)
             self._hops.append(one)
             self._put_files(one)
-            for position, step in enumerate(self._set_up.steps, 1):
-                self._run(one, position, step)
+            self._run(one)
 
     def replace(self) -> Mapping[str, int]:
         """Replace what the set-up says, on the first hop; a `Replaces`."""
@@ -193,19 +212,25 @@ class SetUpPath:
         if wanted := [program for name, program in native.build().for_steps.items() if name in self._set_up.programs]:
             where = (sent(host, program, one.folder, "steps") for program in wanted)
             one.programs = frozenset(str(PurePosixPath(path).parent) for path in where)
+        if self._build is not None:
+            host.put(f"{one.folder}/{_OBJECT}", self._build.read(), 0o600)
+            one.has_object = True
         for file in self._set_up.files:
             host.put(f"{one.folder}/{file.name}", file.content, 0o700 if file.executable else 0o600)
 
-    def _run(self, one: _OnHop, position: int, step: SetUpStep) -> None:
-        one.done.append((position, step))
-        completed = one.run(step.command)
-        output = [*completed.stdout.splitlines(), *completed.stderr.splitlines()]
-        if one.number == 1 or completed.exit_code:
-            self._report(f"step {position} on {one.hop.host.name}, exit code {completed.exit_code}: {step.command}")
-            for line in output[-_SHOWN:]:
-                self._report(f"    {line}")
-        if completed.exit_code:
-            raise _failed(one.hop.host, _step(position), step.command, completed)
+    def _run(self, one: _OnHop) -> None:
+        """Run all steps on a hop, up to the first that fails. Raises TestbedError."""
+        one.done = [*enumerate(self._set_up.steps, 1)]  # where the host does not answer, nobody knows which
+        ended = one.run_each([step.command for step in self._set_up.steps])
+        del one.done[len(ended) :]
+        for (position, step), completed in zip(one.done, ended, strict=True):
+            output = [*completed.stdout.splitlines(), *completed.stderr.splitlines()]
+            if one.number == 1 or completed.exit_code:
+                self._report(f"step {position} on {one.hop.host.name}, exit code {completed.exit_code}: {step.command}")
+                for line in output[-_SHOWN:]:
+                    self._report(f"    {line}")
+            if completed.exit_code:
+                raise _failed(one.hop.host, _step(position), step.command, completed)
 
 
 def _step(position: int) -> str:
@@ -233,10 +258,13 @@ def _undone(one: _OnHop) -> list[str]:
     """Undo the steps on a hop, the last first; sentences on what could not be done."""
     sentences: list[str] = []
     try:
-        while one.done:
-            position, step = one.done.pop()
-            if step.undo and (completed := one.run(step.undo)).exit_code:
-                sentences.append(_failure(one.hop.host, _step(position), step.undo, completed))
+        undone = [(position, step.undo) for position, step in reversed(one.done) if step.undo]
+        one.done.clear()
+        for (position, undo), completed in zip(
+            undone, one.run_each([undo for _, undo in undone], go_on=True), strict=False
+        ):
+            if completed.exit_code:
+                sentences.append(_failure(one.hop.host, _step(position), undo, completed))
         one.hop.host.run("rm", "-rf", one.folder)
     except TestbedError as error:
         sentences.append(str(error))

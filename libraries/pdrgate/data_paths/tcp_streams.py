@@ -33,7 +33,7 @@ class TcpStreams:
     window: int = 1024
     """KiB that a receiver advertises to each stream, at most; of ``socket`` buffers, that both ends ask for."""
     congestion: str = "cubic"
-    """The senders' congestion control."""
+    """The senders' congestion control; empty: the one that their kernel takes by itself."""
     direction: StreamDirection = "receives"
     """What the SUT does."""
     delay: float = 0.0
@@ -55,7 +55,7 @@ class TcpStreams:
             raise UsageError(
                 f"a window of {self.window} KiB is out of range; use {LEAST_WINDOW} to {MOST_WINDOW}, such as 64"
             )
-        if self.congestion not in CONTROLS:
+        if self.congestion and self.congestion not in CONTROLS:
             raise UsageError(f"there is no congestion control {self.congestion!r}; there are {', '.join(CONTROLS)}")
         if self.buffers not in BUFFERS:
             raise UsageError(f"buffers cannot be {self.buffers!r}; they are {', '.join(BUFFERS)}")
@@ -87,7 +87,7 @@ class TcpStreams:
         if self.request:
             where = "each on a connection of its own" if self.anew else "on one connection"
             return f"requests of {self.request} bytes to the SUT, {where}, with {self._held}{over}"
-        return f"{streams} with {self._held} by {self.congestion}{over}"
+        return f"{streams} with {self._held} by {self.congestion or 'the congestion control of its kernel'}{over}"
 
     @property
     def _held(self) -> str:

@@ -22,6 +22,8 @@ _PATIENCE = 10
 """Seconds for an answer."""
 _ASK = f'''[ -z "$1" ] || echo "$1" 1<>"$2"; exec timeout {_PATIENCE} cat "$3"'''
 """The pipe is opened both ways, so that nobody waits for a program that has ended."""
+_KILLED = (137, -9)
+"""Exit codes of what SIGKILL ended."""
 _ENDED = 3
 """Exit code of `_ASK_AT_ONCE`."""
 # A zombie's is no file: where nobody waits for orphans, a program that was killed stays as one.
@@ -65,7 +67,12 @@ class PipedProgram:
         asked = self._host.run("sh", "-c", _ASK, "sh", line, *pipes, timeout=2 * _PATIENCE, check=False)
         if asked.exit_code:
             ended = self._running.stop() if self._running is not None else asked
-            said = f"; they ended with exit code {ended.exit_code}: {ended.stderr.strip() or 'without a word'}"
+            said = (
+                "; they were killed: memory ran out, or they were still at work; give a guest more memory in its "
+                "testbed's file"
+                if ended.exit_code in _KILLED
+                else f"; they ended with exit code {ended.exit_code}: {ended.stderr.strip() or 'without a word'}"
+            )
             raise TestbedError(f"{self._what} on {self._host.name} do not answer within {_PATIENCE} s{said}")
         return self._parsed(asked.stdout)
 

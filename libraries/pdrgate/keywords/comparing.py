@@ -175,7 +175,8 @@ class BuildKeywords:
         """Loads two eBPF objects in turn on one kernel, and measures with each; see `Compare Kernel Builds`.
 
         An object holds one program of the kind that the data path runs, for XDP or tc, else ``OBJECT:PROGRAM`` names
-        it. Where the data path runs none, the program is at the ports before it. Each is loaded anew, on a testbed set
+        it. Where the data path runs none, the program is at the ports before it. Steps of the scenario may load it
+        themselves, of whatever kind it is: they name it ``$BPF``. Each is loaded anew, on a testbed set
         up anew, at most ``boots`` times: where code and maps come to lie is part of what is compared.
 
         ``attach``, ``maps``, ``rodata`` and ``replaces`` are as in `Load EBPF Program`. ``kernel`` is a build that is
@@ -190,11 +191,13 @@ class BuildKeywords:
             )
         session = self._state.current.session
         data_path = self._state.test.scenario.data_path
-        kind = DATA_PATHS[data_path].program
+        steps = self._state.test.scenario.set_up
+        by_steps = steps is not None and steps.loads_program
+        kind = None if by_steps else DATA_PATHS[data_path].program
         setup = program_setup(attach, maps, rodata, replaces).and_then(self._state.test.setup)
 
         def loaded(source: str) -> BpfBuild:
-            return check_setup(bpf_build(source, kind, setup))
+            return check_setup(bpf_build(source, kind, setup, by_steps=by_steps))
 
         under = self._named_build(kernel) if kernel else None
         start = session.make if under is None else partial(session.boot, under)

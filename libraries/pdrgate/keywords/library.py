@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from rich.text import Text
@@ -25,13 +26,18 @@ from pdrgate.keywords.on_packets import PacketKeywords
 from pdrgate.keywords.state import RunningTest, State
 from pdrgate.keywords.testbed import TestbedKeywords
 from pdrgate.reports.console.screen import verdict_text
-from pdrgate.reports.words.headline import scenario_in_lines
+from pdrgate.reports.words.durations import time_left
+from pdrgate.reports.words.headline import scenario_headline, scenario_in_lines
 from pdrgate.results.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.values.errors import PdrGateError
 from pdrgate.values.units import Duration, Rate, Ratio
 
+_LINE = 100
+"""Characters of what a path came to, in its line."""
 
 # In the example below Robot takes the outer asterisks of five for bold, and shows three.
+
+
 class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
     """Decides whether a kernel's packet data path is still as fast as it was, and whether that can be trusted.
 
@@ -131,6 +137,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
     def start_test(self, data: Any, result: Any) -> None:
         """Every test describes its scenario anew."""
         self._state.test = RunningTest(data.name, data.longname)
+        if self._state.began is None:
+            self._state.began = time.monotonic()
         self._testbeds.share_connections()  # of a testbed that a suite above this one has opened
 
     def end_test(self, data: Any, result: Any) -> None:
@@ -140,7 +148,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         measurement = test.measurement
         if measurement is None:
             if result.failed and self._state.record is not None:
-                self._state.record.fail(_one_line(result.message.removeprefix(f"{Verdict.ERROR}: ")))
+                reason = _one_line(result.message.removeprefix(f"{Verdict.ERROR}: "))
+                self._state.record.fail(reason, path=test.name)
                 show_run(self._state.record.result(), result.parent)
             return
         try:
@@ -154,16 +163,26 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         if not judgement.verdict.passes and (result.failed or ended.verdict.passes):
             result.status = "FAIL"
             result.message = scenario_in_lines(measurement.session.record.scenarios[-1])
+            if measurement.session.record.scenarios[-1].details.acknowledged:
+                result.status = "SKIP"  # neither a pass nor a failure
         if isinstance(measurement, PairsComparison) and measurement.parts.stay_up:
             scenario = measurement.scenario
             if scenario.streams is None:
                 self._state.paths[scenario.name] = scenario
         show_run(measurement.session.record.result(), result.parent)
-        self._tell(measurement.scenario.title, judgement)
+        self._tell(measurement.scenario.title, judgement, test.name)
 
-    def _tell(self, title: str, judgement: Judgement) -> None:
+    def _tell(self, title: str, judgement: Judgement, test: str) -> None:
         """Say what a test came to, as far as the gate does not when all has ended."""
         screen, ended = self._state.screen, len(self._state.record.scenarios if self._state.record else ())
+        if self._state.brief and self._state.record is not None:
+            done = ended + len(self._state.record.result().left_out)
+            took = time.monotonic() - (self._state.began or 0.0)
+            left = time_left(took, done, self._state.to_measure)
+            line = scenario_headline(self._state.record.scenarios[-1], _LINE).removeprefix(str(judgement.verdict))
+            parts = (f"  {done} of {self._state.to_measure}, {test}: ", verdict_text(judgement.verdict), line)
+            screen.line(Text.assemble(*parts, f"; {left}" if left else ""))
+            return
         if not self._state.by_gate:
             screen.line(f"  {title}")
             screen.line(f"  {judgement}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from robot.api import logger
@@ -26,15 +26,23 @@ from pdrgate.results.model import RunResult, ScenarioResult
 
 
 class RobotObserver:
-    """A `RunObserver` that writes to the console, where people wait, and to the log, where they look things up."""
+    """A `RunObserver` that writes to the console, where people wait, and to the log, where they look things up.
 
-    def __init__(self, screen: Screen) -> None:
+    Args:
+        brief: whether the console has a line for each path alone: what is between goes to its last line, which changes.
+    """
+
+    def __init__(self, screen: Screen, brief: Callable[[], bool] = lambda: False) -> None:
         self._screen = screen
+        self._brief = brief
         self._left: Estimate | None = None
 
     def said(self, sentence: str) -> None:
         logger.info(sentence)
-        self._screen.line(f"  {sentence}")
+        if self._brief():
+            self._screen.status(f"  {sentence}")
+        else:
+            self._screen.line(f"  {sentence}")
 
     def measuring(self, upcoming: Upcoming) -> None:
         self._screen.status(status_line(upcoming, self._left))
@@ -53,7 +61,8 @@ class RobotObserver:
         logger.debug("  ".join(filter(None, [trial_line(progress).plain, *told, *stolen])))
         self._left = progress.left
         self._screen.status(status_line(None, self._left))
-        self._screen.line(trial_line(progress, self._screen.width), cut=True)
+        if not self._brief():
+            self._screen.line(trial_line(progress, self._screen.width), cut=True)
 
 
 def show_scenario(measurement: AnyMeasurement, trials: Sequence[Trial], *, searched: bool = True) -> None:

@@ -8,6 +8,7 @@ from robot.api.deco import keyword
 
 from pdrgate.bpf.filling import check_setup
 from pdrgate.builds.bpf_build import bpf_build
+from pdrgate.builds.named_build import named_build
 from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVectors
 from pdrgate.gate.comparisons.packet_vectors.vectors_comparison import VectorsComparison
@@ -32,6 +33,7 @@ class PacketKeywords:
         maps: Path | None = None,
         rodata: tuple[str, ...] = (),
         replaces: str = "",
+        kernel: str = "",
     ) -> None:
         """Runs two eBPF programs on each packet of a capture, by BPF_PROG_RUN, on one kernel.
 
@@ -41,7 +43,7 @@ class PacketKeywords:
         data path of the test lies beneath, so a program that asks the kernel's routing tables gets answers from it.
 
         Programs may be of any kind that BPF_PROG_RUN runs on a packet: XDP, tc, socket filters, cgroup_skb, sk_lookup,
-        flow dissectors, LWT and netfilter. All else is as in `Compare EBPF Builds`.
+        flow dissectors, LWT and netfilter. ``kernel`` is booted under both. All else is as in `Compare EBPF Builds`.
 
         | Compare EBPF Builds On Packets    candidate=new.o    baseline=old.o    packets=dns.pcap
         | Packets Should Be Answered Alike
@@ -54,8 +56,9 @@ class PacketKeywords:
         second = check_setup(bpf_build(candidate, first.kind, setup, on_packets=True))
         capture = PacketVectors.read(packets)
         comparison = VectorsComparison(
-            session, test.scenario, {"baseline": first, "candidate": second}, capture, test=test.name
-        )
+            session, test.scenario, {"baseline": first, "candidate": second}, capture, test=test.name,
+            kernel=named_build(kernel) if kernel else None,
+        )  # fmt: skip
         test.measurement = comparison
         comparison.measure()
         session.observer.said(str(comparison.judgement))

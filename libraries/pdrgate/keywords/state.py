@@ -97,6 +97,16 @@ class State:
     The gate prints the verdict when all has ended, and Robot writes nothing.
     """
 
+    verbose: bool = False
+    """Whether the console shows all that happens on each of several paths."""
+    began: float | None = None
+    """When the first test began, by a monotonic clock, in seconds; None before."""
+
+    @property
+    def brief(self) -> bool:
+        """Whether the console has one line for each path."""
+        return self.by_gate and self.to_measure > 1 and not self.verbose
+
     @cached_property
     def screen(self) -> Screen:
         """The screen that the run's lines go to; the first line makes it."""

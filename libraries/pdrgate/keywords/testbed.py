@@ -13,6 +13,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from pdrgate.gate.run.declaration import By, declarations
 from pdrgate.gate.run.options import Options, origin_of_run
+from pdrgate.gate.run.project_file import acknowledgements_of_run
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.run_settings import keys, read_settings, settings_of_testbed
 from pdrgate.gate.run.session import Session
@@ -86,8 +87,16 @@ class TestbedKeywords:
         if self._state.record is None:
             command, commit = origin_of_run(folder)
             self._state.by_gate = bool(command)
+            self._state.verbose = str(builtin.get_variable_value("${VERBOSE}", False)).lower() == "true"
             profile = declarations(Options)["profile"].value(given.get("profile"))
-            self._state.record = RunRecord(folder, profile, resume=resume, command=command, commit=commit)
+            self._state.record = RunRecord(
+                folder,
+                profile,
+                resume=resume,
+                command=command,
+                commit=commit,
+                acknowledgements=acknowledgements_of_run(folder),
+            )
             if self._state.record.put_aside is not None:
                 observer = RobotObserver(self._state.screen)
                 observer.said(f"what an earlier run left is kept as {self._state.record.put_aside.name}")
@@ -105,7 +114,8 @@ class TestbedKeywords:
             found = baselines(options, folder)
             experience = self._experience(options.history)
             session = Session(
-                config, options, record, RobotObserver(self._state.screen), experience=experience
+                config, options, record, RobotObserver(self._state.screen, lambda: self._state.brief),
+                experience=experience,
             )  # fmt: skip
             if config.waits_for_build:
                 session.take()  # builds are booted by the test

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.results import RESULT_FILE, read_result
+from pdrgate.launch.expected_time import expected_time
 from pdrgate.launch.first_failure import FirstFailure
 from pdrgate.launch.folders import give_history_to_caller, give_to_caller, mark_latest
 from pdrgate.launch.stopping import StoppedError, Stopping
@@ -47,6 +48,8 @@ class OutputForm:
     """JSON makes standard output the result and nothing else; what people read goes to standard error."""
     quiet: bool = False
     """Whether verdict and evidence are all that people read."""
+    verbose: bool = False
+    """Whether the console shows all that happens on each of several paths."""
 
 
 def run_gate(
@@ -61,34 +64,36 @@ def run_gate(
     """
     output = output or OutputForm()
     if output.form == "text":
-        return _run(options, folder, why, resume, output.quiet)
+        return _run(options, folder, why, resume, output)
     out = sys.stdout
     with standard_output_to(sys.stderr):
-        code = _run(options, folder, why, resume, output.quiet)
+        code = _run(options, folder, why, resume, output)
     with contextlib.suppress(FileNotFoundError):  # without a result, the reason is already printed
         out.write((folder / RESULT_FILE).read_text(encoding="utf-8"))
         out.flush()
     return code
 
 
-def _run(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool) -> int:
+def _run(options: RunOptions, folder: Path, why: str, resume: bool, output: OutputForm) -> int:
     stopping = Stopping()
     try:
         with stopping.watching():
-            return _run_and_told(options, folder, why, resume, quiet, stopping)
+            return _run_and_told(options, folder, why, resume, output, stopping)
     except StoppedError:
         sys.stdout.write(f"interrupted; all trials are kept, continue with: --resume {folder}\n")
         return interrupted_code(stopping.heard.first)
 
 
-def _run_and_told(options: RunOptions, folder: Path, why: str, resume: bool, quiet: bool, stopping: Stopping) -> int:
+def _run_and_told(
+    options: RunOptions, folder: Path, why: str, resume: bool, output: OutputForm, stopping: Stopping
+) -> int:
     from pdrgate.reports.console.ending import show_files, show_verdict
     from pdrgate.reports.console.screen import Screen, verdict_text
     from pdrgate.results.verdict import INTERRUPTED, Verdict
 
     (folder / RESULT_FILE).unlink(missing_ok=True)  # a resumed run writes its own
     screen, failure = Screen(sys.stdout), FirstFailure()
-    with standard_output_to(None if quiet else sys.stdout):
+    with standard_output_to(None if output.quiet else sys.stdout):
         begun = Screen(sys.stdout)
         begun.line(f"pdrgate run {folder.name}: profile {options.profile}, tolerance {options.tolerance.text}")
         if why:
@@ -97,12 +102,14 @@ def _run_and_told(options: RunOptions, folder: Path, why: str, resume: bool, qui
             begun.line(
                 f"  paths are measured in an order that was drawn; the same once more: --set order={options.order}"
             )
-        code = _measured(options, folder, resume, stopping, failure)
+        if sentence := expected_time(options):
+            begun.line(f"  {sentence}")
+        code = _measured(options, folder, resume, output.verbose, stopping, failure)
     try:
         result: RunResult | None = read_result(folder / RESULT_FILE)
     except DataError:
         result = None
-    if not quiet:
+    if not output.quiet:
         screen.line("")
     if result is None and stopping.heard.count:
         screen.line(f"interrupted before a verdict; all trials are kept, continue with: --resume {folder}")
@@ -115,7 +122,7 @@ def _run_and_told(options: RunOptions, folder: Path, why: str, resume: bool, qui
     show_verdict(result, screen)
     for sentence in _page(folder, result):
         screen.line(sentence)
-    if not quiet:
+    if not output.quiet:
         screen.line("")
         show_files(folder, screen)
     if stopping.heard.count or result.reason.startswith(INTERRUPTED):
@@ -129,10 +136,12 @@ def _run_and_told(options: RunOptions, folder: Path, why: str, resume: bool, qui
     return exit_code if exit_code != EXIT_PASS or code == 0 else 1
 
 
-def _measured(options: RunOptions, folder: Path, resume: bool, stopping: Stopping, failure: FirstFailure) -> int:
+def _measured(
+    options: RunOptions, folder: Path, resume: bool, verbose: bool, stopping: Stopping, failure: FirstFailure
+) -> int:
     """What Robot ends with; whatever becomes of it, the files are the caller's."""
     try:
-        return _robot(options, folder, resume, stopping, failure)
+        return _robot(options, folder, resume, verbose, stopping, failure)
     except StoppedError:
         return _STOPPED
     except Exception:
@@ -166,7 +175,7 @@ def _page(folder: Path, result: RunResult) -> Iterator[str]:
     give_to_caller(folder)
 
 
-def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) -> int:
+def _robot(options: RunOptions, folder: Path, resume: bool, verbose: bool, *listeners: object) -> int:
     """Robot's own exit code."""
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
@@ -187,7 +196,7 @@ def _robot(options: RunOptions, folder: Path, resume: bool, *listeners: object) 
         pythonpath=[str(PACKAGE.parent)],
         prerunmodifier=[*part, *([] if options.order is None else [DrawnOrder(options.order, first)])],
         variablefile=[variable_file(folder)],
-        variable=[f"RESUME:{resume}"],
+        variable=[f"RESUME:{resume}", f"VERBOSE:{verbose}"],
         listener=[*listeners, f"allure_robotframework:{folder / 'allure-results'}"],
         outputdir=str(folder),
         xunit="xunit.xml",

@@ -39,16 +39,18 @@ class Shard:
         Paths are dealt out in the order of their names, in which paths of a kind stand together, so that parts take
         about as long. Tests of no path belong to each part: they look at what was measured there.
         """
-        paths = sorted(one.longname for one in asked if _is_path(one))
+        if self.of == 1:
+            return frozenset(one.longname for one in asked)
+        paths = sorted(one.longname for one in asked if is_of_a_path(one))
         mine = paths[self.number - 1 :: self.of]
         if not mine:
             raise UsageError(
                 f"--shard {self.number}/{self.of}: there are {len(paths)} paths to share; ask for fewer parts"
             )
-        return frozenset(mine) | frozenset(one.longname for one in asked if not _is_path(one))
+        return frozenset(mine) | frozenset(one.longname for one in asked if not is_of_a_path(one))
 
 
-def _is_path(test: Listed) -> bool:
+def is_of_a_path(test: Listed) -> bool:
     """Whether the test lies in the folder of the portfolio: others have its tag that look at what was measured."""
     return f".{PORTFOLIO.capitalize()}." in test.longname
 

@@ -87,9 +87,12 @@ def check(options: RunOptions, report: Callable[[str], None] | None = None) -> N
 
         setup = program_setup(options.attach, options.maps, options.rodata, options.replaces)
         on_packets = options.packets is not None
-        kind = check_setup(bpf_build(options.bpf, setup=setup, on_packets=on_packets)).kind
+        by_steps = _steps_load(options)
+        kind = check_setup(bpf_build(options.bpf, setup=setup, on_packets=on_packets, by_steps=by_steps)).kind
         if options.against:
-            check_setup(bpf_build(options.against, kind, setup, on_packets=on_packets))
+            check_setup(
+                bpf_build(options.against, None if by_steps else kind, setup, on_packets=on_packets, by_steps=by_steps)
+            )
         if config.waits_for_build and not options.kernel:
             raise UsageError(
                 f"eBPF objects are measured on one kernel; name it with --kernel, or as sut.kernel in "
@@ -110,6 +113,14 @@ def check(options: RunOptions, report: Callable[[str], None] | None = None) -> N
         from pdrgate.gate.verdicts.baseline import baselines
 
         baselines(options, options.baseline / "of no run")
+
+
+def _steps_load(options: RunOptions) -> bool:
+    """Whether steps of the scenario's file load the object under test. Raises UsageError."""
+    from pdrgate.gate.run.scenario_file import scenario_of
+
+    set_up = None if options.scenario_file is None else scenario_of(options.scenario_file).set_up
+    return set_up is not None and set_up.loads_program
 
 
 def _check_changes(options: RunOptions) -> None:

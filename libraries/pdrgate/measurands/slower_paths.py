@@ -35,9 +35,10 @@ def searched_besides(scenarios: Sequence[ScenarioResult]) -> list[ScenarioResult
 
 def decisive_scenario(scenarios: Sequence[ScenarioResult]) -> ScenarioResult | None:
     """The scenario that the verdict of all is of: the gravest, and of equal ones a search, which measures more of its
-    path."""
-    word = gravest_verdict(one.verdict for one in scenarios)
-    found = [one for one in scenarios if one.verdict is word]
+    path. One whose change is acknowledged decides nothing."""
+    counting = [one for one in scenarios if not one.details.acknowledged]
+    word = gravest_verdict(one.verdict for one in counting)
+    found = [one for one in counting if one.verdict is word]
     searches = searched_besides(scenarios)
     return next((one for one in found if any(one is other for other in searches)), next(iter(found), None))
 
@@ -47,7 +48,7 @@ def _by_cost(scenario: ScenarioResult) -> bool:
 
 
 def _got_slower(scenario: ScenarioResult) -> bool:
-    return scenario.verdict is Verdict.REGRESSION and _by_cost(scenario) and _rise(scenario) > 0
+    return scenario.counts_as is Verdict.REGRESSION and _by_cost(scenario) and _rise(scenario) > 0
 
 
 def _rise(scenario: ScenarioResult) -> float:

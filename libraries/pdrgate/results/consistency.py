@@ -6,6 +6,8 @@ import math
 import statistics
 from collections.abc import Iterator
 
+from pdrgate.results.acknowledgement import day_of
+from pdrgate.results.acknowledging import is_covered
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
@@ -21,13 +23,15 @@ def contradictions(result: RunResult) -> Iterator[str]:
     Looked at are the changes with their intervals and tolerances, the evidence of pairs, and the values of the boots.
     Who forges all of these alike is not found out by them.
     """
-    if result.verdict.passes and (failing := [one for one in result.scenarios if not one.verdict.passes]):
+    if result.verdict.passes and (failing := [one for one in result.scenarios if not one.counts_as.passes]):
         yield f"it says {result.verdict}, and its scenario {failing[0].label} {failing[0].verdict}"
     if result.verdict.passes and not result.scenarios:
         yield f"it says {result.verdict}, and has no scenario"
     for scenario in result.scenarios:
         if scenario.verdict.passes and (found := next(_against(scenario), "")):
             yield f"{scenario.label} says {scenario.verdict}, and {found}"
+        if scenario.details.acknowledged and not is_covered(scenario, day_of(result.started)):
+            yield f"{scenario.label} says {scenario.verdict}, and what is acknowledged of it does not cover that"
 
 
 def _against(scenario: ScenarioResult) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pdrgate.record.parts import FlatPart
 from pdrgate.record.phase import Phase
+from pdrgate.results.acknowledgement import AcknowledgedPath, Acknowledgement
 from pdrgate.results.build_differences import BuildDifference
 from pdrgate.results.drops import DropsResult
 from pdrgate.results.losses import LossResult
@@ -351,7 +352,8 @@ class ComparisonResult:
     @property
     def pairs_in_words(self) -> str:
         """How many pairs of boots it rests on."""
-        return f"{self.pairs} pairs of boots" + (f" and {self.earlier} of earlier tries" if self.earlier else "")
+        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
+        return f"{pairs} of boots" + (f" and {self.earlier} of earlier tries" if self.earlier else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -701,6 +703,8 @@ class Details(FlatPart):
     """Transfers of a closed loop; None where trials were measured."""
     vectors: VectorsResult | None = None
     """What two builds of a program did with packets of a capture, without ports; None where traffic was sent."""
+    acknowledged: tuple[Acknowledgement, ...] = ()
+    """What people have acknowledged of it, where that covers all that its verdict rests on: it fails no run then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -724,6 +728,11 @@ class ScenarioResult:
         """Name for people: that of its test where builds were compared without a search, ``Connection Tracking``."""
         return self.origin.test if self.origin.test and self.comparison is not None and self.pdr is None else self.title
 
+    @property
+    def counts_as(self) -> Verdict:
+        """The verdict that it has in that of its run: PASS where the change is acknowledged."""
+        return Verdict.PASS if self.details.acknowledged else self.verdict
+
     def measurand(self, name: str) -> MeasurandResult | None:
         """The measurand of that name; None when it was not measured."""
         return next((one for one in self.findings.measurands if one.name == name), None)
@@ -743,11 +752,13 @@ class TestbedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutPath:
-    """A path that was asked for and not measured, because neither build can be set up for it."""
+    """A path that was asked for and not measured."""
 
     path: str
     """The name of its test."""
     reason: str
+    is_fault: bool = False
+    """Whether the testbed, a tool or the suite failed. Otherwise neither build can be set up for the path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -779,3 +790,5 @@ class RunResult:
     """Which paths were measured because their code differs; None where all that was asked for was."""
     left_out: tuple[LeftOutPath, ...] = ()
     """Paths that were asked for and not measured, and why; those that run the same code are in `selection`."""
+    acknowledged: tuple[AcknowledgedPath, ...] = ()
+    """What became of each change for the worse that the project's file acknowledges; empty where there is none."""

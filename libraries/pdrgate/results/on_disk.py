@@ -23,7 +23,7 @@ _OF_A_SCENARIO = (
     "name", "title", "verdict", "reason", "test", "carried", "testbed", "boot", "fingerprint", "environment", "trials",
     "calibration", "search", "pdr", "measurands", "assessment", "comparison", "spike_in", "interference", "complaints",
     "sides", "boots", "cost", "memory", "several_cpus", "uncounted", "unmeasured", "latency", "soak", "losses", "drops",
-    "arrivals", "frames", "transfers", "vectors", "set_up", "run",
+    "arrivals", "frames", "transfers", "vectors", "acknowledged", "set_up", "run",
 )  # fmt: skip
 """The order in which a scenario stands in the file, whatever part of it has a field."""
 

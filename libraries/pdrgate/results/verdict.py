@@ -64,6 +64,10 @@ INTERRUPTED = "interrupted; all trials are kept, continue with --resume"
 """The reason of a scenario that Ctrl-C or SIGTERM has ended, which is an ERROR."""
 
 
+ALL_ACKNOWLEDGED = "no path got worse than is acknowledged"
+"""The reason of a run whose every scenario is worse, by no more than somebody has acknowledged."""
+
+
 PROGRAMS_DIFFER = "the programs differ, and "
 """How a clause begins that says of eBPF programs that packets ran nothing of what differs; a headline has it."""
 

@@ -1,6 +1,6 @@
-"""Faults in the content of a testbed file, by the schema and beyond it; each with its line and key.
+"""Faults in the content of a YAML file, by its schema and beyond it; each with its line and key.
 
-The keys are defined in schemas/testbed.schema.json, whose descriptions are the remedies that an error names.
+The keys are defined in a file of schemas/, whose descriptions are the remedies that an error names.
 """
 
 from __future__ import annotations
@@ -22,28 +22,40 @@ _UNKNOWN = "unknown key"
 
 
 def faults(content: Mapping[str, Any], lines: Mapping[Key, int]) -> list[tuple[int, str, str]]:
-    """All faults as line, key and problem, the one to mend first at the beginning."""
-    # An unknown key first: it mostly is why another one is missing.
-    return sorted(set(_faults(content, lines)), key=lambda fault: (not fault[2].startswith(_UNKNOWN), fault))
+    """All faults of a testbed file as line, key and problem, the one to mend first at the beginning."""
+    return schema_faults("testbed", content, lines, f"see {own_testbed_file('local-netns')}") or sorted(
+        set(_contradictions(content, lines))
+    )
 
 
-def _faults(content: Mapping[str, Any], lines: Mapping[Key, int]) -> Iterator[tuple[int, str, str]]:
-    schema = json.loads(resources.files("pdrgate").joinpath("schemas/testbed.schema.json").read_text())
-    faulty = False
-    for error in jsonschema.Draft202012Validator(schema).iter_errors(content):
-        faulty = True
+def schema_faults(
+    schema: str, content: Mapping[str, Any], lines: Mapping[Key, int], example: str
+) -> list[tuple[int, str, str]]:
+    """All faults by a schema as line, key and problem, the one to mend first at the beginning.
+
+    Args:
+        schema: which file of schemas/, without its ending.
+        example: where to see a key that is missing.
+    """
+    keys = json.loads(resources.files("pdrgate").joinpath(f"schemas/{schema}.schema.json").read_text())
+    found = set()
+    for error in jsonschema.Draft202012Validator(keys).iter_errors(content):
         key = tuple(error.absolute_path)
-        for part, problem in _problems(error):
+        for part, problem in _problems(error, example):
             full = (*key, *part)
-            yield _line(full, lines), key_in_words(full), problem
-    if not faulty:
-        for key, problem in KINDS[content["kind"]].contradictions(content):
-            # The name of a sysctl has dots of its own, and is part of the problem's text.
-            known_key = tuple(part for part in key if not re.search("[./]", str(part)))
-            yield _line(key, lines), key_in_words(known_key), problem
+            found.add((line_of_key(full, lines), key_in_words(full), problem))
+    # An unknown key first: it mostly is why another one is missing.
+    return sorted(found, key=lambda fault: (not fault[2].startswith(_UNKNOWN), fault))
 
 
-def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[Key, str]]:
+def _contradictions(content: Mapping[str, Any], lines: Mapping[Key, int]) -> Iterator[tuple[int, str, str]]:
+    for key, problem in KINDS[content["kind"]].contradictions(content):
+        # The name of a sysctl has dots of its own, and is part of the problem's text.
+        known_key = tuple(part for part in key if not re.search("[./]", str(part)))
+        yield line_of_key(key, lines), key_in_words(known_key), problem
+
+
+def _problems(error: jsonschema.ValidationError, example: str) -> Iterator[tuple[Key, str]]:
     """Problems of a schema error, each with the key it concerns below the one the validator stopped at."""
     schema: Any = error.schema
     value: Any = error.instance
@@ -60,7 +72,7 @@ def _problems(error: jsonschema.ValidationError) -> Iterator[tuple[Key, str]]:
             for name in expected:
                 if name not in value:
                     near = difflib.get_close_matches(name, [str(other) for other in value if other not in expected], 1)
-                    hint = f"is {near[0]} meant for it?" if near else f"add it, see {own_testbed_file('local-netns')}"
+                    hint = f"is {near[0]} meant for it?" if near else f"add it, {example}"
                     yield (), f"the key {name} is missing; {hint}"
         case "enum":
             choices = [str(choice) for choice in expected]
@@ -81,7 +93,7 @@ def _meant(word: str, known: list[str]) -> str:
     return f"did you mean {near[0]}?" if near else ""
 
 
-def _line(key: Key, lines: Mapping[Key, int]) -> int:
+def line_of_key(key: Key, lines: Mapping[Key, int]) -> int:
     """The line of the key, or of the nearest one around it that is in the file."""
     while key not in lines and key:
         key = key[:-1]

@@ -1,4 +1,4 @@
-"""The text of a testbed file: its content, and for each key the line it stands on."""
+"""The text of a YAML file: its content, and for each key the line it stands on."""
 
 from __future__ import annotations
 
@@ -43,8 +43,15 @@ def _no_value(node: yaml.Node) -> _NoValueError:
     return _NoValueError(problem=f"what stands here is no {kind}", problem_mark=node.start_mark)
 
 
-def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
+def parse(
+    source: Path, text: str, what: str = "testbed", begin: str = "name: local-netns", example: str = ""
+) -> tuple[dict[str, Any], dict[Key, int]]:
     """The content of a YAML text, and for each key of it the line it stands on.
+
+    Args:
+        what: what the file describes, for errors.
+        begin: a line that such a file may begin with.
+        example: where to see one; empty: in a testbed file of pdrgate's own.
 
     Raises:
         TestbedError: it is no YAML, no mapping, or has a key twice.
@@ -54,7 +61,8 @@ def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
-            raise TestbedError(f"{source}:1: the file is empty; start from {own_testbed_file('local-netns')}")
+            begun = example or f"start from {own_testbed_file('local-netns')}"
+            raise TestbedError(f"{source}:1: the file is empty; {begun}")
         lines = dict(_lines(source, node, (), node.start_mark.line + 1, set()))
         content = loader.construct_document(node)
     except _NoValueError as error:
@@ -70,7 +78,7 @@ def parse(source: Path, text: str) -> tuple[dict[str, Any], dict[Key, int]]:
     except yaml.YAMLError as error:
         raise TestbedError(f"{source}: is no YAML: unacceptable character; check that it is text in UTF-8") from error
     if not isinstance(content, dict):
-        raise TestbedError(f"{source}:{lines[()]}: is no testbed; start with lines such as `name: local-netns`")
+        raise TestbedError(f"{source}:{lines[()]}: is no {what}; start with lines such as `{begin}`")
     return content, lines
 
 

@@ -16,15 +16,25 @@ import datetime
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
 from hardware import on_hardware
-from model import in_model
+from model import Counted, in_model
 from programs import PROGRAMS
 from this_cpu import caches, cpu_name
-from weighing import Measured, changes, error_of_change, estimate, split, weights_of, worth_of
+from timing.timed_trace import Cpu, Model, cpu_named, variants
+from weighing import (
+    Measured,
+    changes,
+    error_of_change,
+    estimate,
+    split,
+    weights_of,
+    worth_of,
+    worth_of_estimates,
+)
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.measurands.counted.estimated_cycles import PricedEvents
@@ -40,6 +50,7 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", metavar="WORD", help="programs that have one of these words in their names"
     )
+    parser.add_argument("--cpu", help="print what a model of this CPU makes of the same runs")
     parser.add_argument("--write", type=Path, metavar="FILE")
     asked = parser.parse_args()
     chosen = [one for one in PROGRAMS if not asked.only or any(word in one.title for word in asked.only)]
@@ -50,7 +61,9 @@ def main() -> None:
         subprocess.run(("gcc", "-O2", "-Wall", "-static", "-s", str(RUNNER), "-o", str(runner)), check=True)
         taken = on_hardware(chosen, folder, runner, asked.rounds)
         counted = in_model(chosen, folder, runner, build, caches(), folder)
-    measured = [Measured(one, taken[one.title].cycles, counted[one.title]) for one in chosen]
+        measured = [Measured(one, taken[one.title].cycles, counted[one.title].events) for one in chosen]
+        if asked.cpu:
+            tell_timed(measured, counted, cpu_named(asked.cpu), Model(folder))
     weights = weights_of(split(measured)[0])
     print("| program | half | cycles | differ | usual | estimate | error | " + " | ".join(PricedEvents._fields) + " |")
     print("|---" * (7 + len(PricedEvents._fields)) + "|")
@@ -71,6 +84,22 @@ def main() -> None:
         print(f"\n{name}: {prices}\nrank correlation {worth.rank_correlation:.3f}; {worth}")
     if asked.write:
         write(asked.write, measured, weights, build.release)
+
+
+def tell_timed(measured: Sequence[Measured], counted: Mapping[str, Counted], cpu: Cpu, model: Model) -> None:
+    """Print what a model of a CPU makes of the programs, and what it is worth without each of its parts."""
+    print("\n| program | half | cycles | model | error | mispredicted | walks |\n|---|---|---|---|---|---|---|")
+    for number, one in enumerate(measured):
+        timed = model.timed(cpu, counted[one.program.title].executed)
+        print(
+            f"| {one.program.title} | {('weights', 'worth')[number % 2]} | {one.cycles:.0f} | {timed.cycles:.0f} | "
+            f"{timed.cycles / one.cycles - 1:+.0%} | {timed.mispredicted:.2f} | {timed.walks:.2f} |"
+        )
+    print("\n| model | rank correlation | median error | of a change |\n|---|---|---|---|")
+    for name, variant in variants(cpu).items():
+        told = {title: model.timed(variant, one.executed).cycles for title, one in counted.items()}
+        worth = worth_of_estimates(split(measured)[1], told)
+        print(f"| {name} | {worth.rank_correlation:.3f} | {worth.error:.1%} | {worth.error_of_change:.1%} |")
 
 
 def tell_changes(held: Sequence[Measured], weights: PricedEvents) -> None:

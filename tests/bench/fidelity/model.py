@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hardware import RUN, fill, runs
 from programs import Program
+from timing.timed_trace import Executed, executed
 
 from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import bpf_build
@@ -28,19 +30,31 @@ _RUNS = 2048
 """Runs that count, as many as a gate's trial has packets."""
 _MEMORY = 1280
 """MiB: the largest map has 256."""
+_STEPS = 200_000
+"""Steps of a trace."""
 _PATIENCE, _HEEDED = 300.0, 60.0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a run of a program does."""
+
+    events: PricedEvents
+    """How often it does what has a price."""
+    executed: Executed
+    """What some runs executed, one step after the other."""
 
 
 def in_model(
     programs: Sequence[Program], objects: Path, runner: Path, build: KernelBuild, caches: CacheLevels, folder: Path
-) -> dict[str, PricedEvents]:
-    """How often a run of each does in a guest what has a price."""
+) -> dict[str, Counted]:
+    """What a run of each does in a guest."""
     cpus = plan_cpus(None, None)
     machine = GuestConfig(
         cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", metered=True, caches=caches,
         boot_cpus=(cpus.generator, *cpus.sut),
     )  # fmt: skip
-    found: dict[str, PricedEvents] = {}
+    found: dict[str, Counted] = {}
     with Journal.begin(folder) as journal, Guest(build, machine, journal, folder / "consoles") as guest:
         guest.wait(_PATIENCE)
         place = sent(guest, runner, guest.folder("repeat"), "the bench")
@@ -53,20 +67,23 @@ def in_model(
     return found
 
 
-def _seen(guest: Guest, runner: str, program: LoadedProgram, one: Program, caches: CacheLevels) -> PricedEvents:
+def _seen(guest: Guest, runner: str, program: LoadedProgram, one: Program, caches: CacheLevels) -> Counted:
     meter = guest.memory_meter
     assert meter is not None
     symbols = read_symbols(guest, guest.build.image)
+    meter.trace(_STEPS)
     meter.begin(caches, memory_marks(symbols, f"{PROGRAM}run"), WARM)
     _heeded(guest)
     runs(guest, runner, program, one.length, RUN, _RUNS + WARM + 1)
     meter.end()
     _heeded(guest)
-    seen = memory_seen(meter.touched(), symbols, caches, {})
+    touched = meter.touched()
+    seen = memory_seen(replace(touched, listed=touched.listed[:0]), symbols, caches, ())
     if seen is None:
         raise RuntimeError(f"{one.title}: its memory trial counted nothing")
     total = MemoryCounts(*map(sum, zip(*seen.functions.values(), strict=True)))
-    return priced_events(total, seen.windows)
+    names = symbols.names(touched.places["address"])
+    return Counted(priced_events(total, seen.windows), executed(touched.places, meter.traced(), names))
 
 
 def _heeded(guest: Guest) -> None:

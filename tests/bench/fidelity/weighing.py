@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,16 +51,28 @@ def changes(measured: Sequence[Measured]) -> list[tuple[Measured, Measured]]:
 
 def error_of_change(before: Measured, after: Measured, weights: PricedEvents) -> float:
     """How much the ratio of the two estimates is off that of the two measurements, relative."""
-    told = estimate(after, weights) / estimate(before, weights)
-    return told / (after.cycles / before.cycles) - 1.0
+    return _off(before, after, estimate(before, weights), estimate(after, weights))
+
+
+def _off(before: Measured, after: Measured, told: float, told_after: float) -> float:
+    return told_after / told / (after.cycles / before.cycles) - 1.0
 
 
 def worth_of(measured: Sequence[Measured], weights: PricedEvents) -> WeightsWorth:
     """What weights are worth on programs that did not make them."""
-    told = [estimate(one, weights) for one in measured]
+    return worth_of_estimates(measured, {one.program.title: estimate(one, weights) for one in measured})
+
+
+def worth_of_estimates(measured: Sequence[Measured], estimates: Mapping[str, float]) -> WeightsWorth:
+    """What estimates of cycles are worth, by the titles of programs."""
+    told = [estimates[one.program.title] for one in measured]
     real = [one.cycles for one in measured]
+    off = [
+        abs(_off(before, after, estimates[before.program.title], estimates[after.program.title]))
+        for before, after in changes(measured)
+    ]
     return WeightsWorth(
         programs=len(measured), rank_correlation=float(spearmanr(told, real).statistic),
         error=statistics.median(abs(one / other - 1.0) for one, other in zip(told, real, strict=True)),
-        error_of_change=statistics.median(abs(error_of_change(*pair, weights)) for pair in changes(measured)),
+        error_of_change=statistics.median(off),
     )  # fmt: skip

@@ -9,7 +9,7 @@ import json
 import shlex
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -22,9 +22,11 @@ from pdrgate.history.results import RESULT_FILE, GrowingResult
 from pdrgate.history.trials import TRIALS_FILE, TrialFile
 from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands.slower_paths import decisive_scenario
+from pdrgate.results.acknowledgement import Acknowledgement, day_of
+from pdrgate.results.acknowledging import acknowledged, states
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, LeftOutPath, RunResult, ScenarioResult, TestbedResult
-from pdrgate.results.verdict import Verdict, gravest_verdict
+from pdrgate.results.verdict import ALL_ACKNOWLEDGED, Verdict, gravest_verdict
 from pdrgate.stability import read_trials
 from pdrgate.values.errors import DataError, PdrGateError, StorageError
 
@@ -60,13 +62,21 @@ class RunRecord:
     """
 
     def __init__(
-        self, folder: Path, profile: str, *, resume: bool = False, command: str = "", commit: str = ""
+        self,
+        folder: Path,
+        profile: str,
+        *,
+        resume: bool = False,
+        command: str = "",
+        commit: str = "",
+        acknowledgements: Sequence[Acknowledgement] = (),
     ) -> None:
         self.folder = folder
         self.resumed = resume
         self.profile = profile
         self._command = command
         self._commit = commit
+        self._acknowledgements = tuple(acknowledgements)
         self._started = time.time()
         self._scenarios: list[ScenarioResult] = []
         self._failures: list[str] = []
@@ -179,17 +189,20 @@ class RunRecord:
 
     def add(self, scenario: ScenarioResult) -> None:
         """Add what a scenario came to, and write result.json."""
-        self._scenarios.append(scenario)
+        self._scenarios.append(acknowledged(scenario, self._acknowledgements, day_of(self._started)))
         self.write()
 
-    def fail(self, reason: str, *, held: bool = False) -> None:
+    def fail(self, reason: str, *, path: str | None = None, held: bool = False) -> None:
         """Note that something failed before a scenario could be measured: the run is an ERROR, or worse.
 
         Args:
+            path: the name of the test that was not measured for it; None where it is no single test.
             held: whether it was that others had what the run needs.
         """
         self._failures.append(reason)
         self._held |= held
+        if path is not None:
+            self._left_out.append(LeftOutPath(path=path, reason=reason, is_fault=True))
         self.write()
 
     def leave_out(self, path: str, reason: str) -> None:
@@ -199,7 +212,10 @@ class RunRecord:
 
     def result(self, finished: bool = False) -> RunResult:
         """What is known by now."""
-        found = [(one.verdict, one.reason) for one in self._scenarios]
+        counting = [one for one in self._scenarios if not one.details.acknowledged]
+        found = [(one.verdict, one.reason) for one in counting]
+        if self._scenarios and not counting:
+            found.append((Verdict.PASS, ALL_ACKNOWLEDGED))
         found += [(Verdict.ERROR, reason) for reason in self._failures]
         chosen = self.selection
         if chosen is not None and not found and finished and not any(one.is_measured for one in chosen.paths):
@@ -220,6 +236,7 @@ class RunRecord:
             verdict=verdict,
             reason=reasons[0] if reasons else "nothing was measured",
             left_out=tuple(self._left_out),
+            acknowledged=states(self._acknowledgements, self._scenarios, day_of(self._started)),
             scenarios=self.scenarios,
             command=self._command,
             commit=self._commit,

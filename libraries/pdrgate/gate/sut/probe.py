@@ -82,10 +82,12 @@ def probe_path(
         return trial
     crossings = trial.forwarded * max(1, len(testbed.hops))
     if (routed := _forwarded_by_kernel(after) - _forwarded_by_kernel(before)) > _TOLERATED * crossings:
+        sent_all = trial.offered * max(1, len(testbed.hops))  # what was forwarded may be lost further on
         raise SutError(
-            f"{path.name}: the kernel's own router forwarded {routed} of {crossings} {_packets(frames)}, which the "
-            f"program let pass ({path.sentence()}); if it is to let them pass: --set fate=passed; if it is to redirect "
-            "them, does it know such packets?"
+            f"{path.name}: the kernel's own router forwarded {min(routed, sent_all)} of {sent_all} {_packets(frames)}, "
+            f"which the program let pass ({path.sentence()}); if it is to let them pass: --set fate=passed, or name "
+            f"the path beneath it, --scenario path-ipv{frames.family}-routing; if it is to redirect them, does it know "
+            "such packets?"
         )
     if sent_on is not None:
         told = (path.redirected() or 0) - sent_on

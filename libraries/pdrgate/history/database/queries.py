@@ -217,3 +217,22 @@ def _like(column: InstrumentedAttribute[str], pattern: str) -> ColumnElement[boo
         return column == pattern
     escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
     return column.ilike(escaped, escape="\\")
+
+
+def seconds_a_path(connection: Connection, testbed: str, profile: str, runs: int = 3) -> list[float]:
+    """How many seconds a path took in each of the newest runs of several paths, which came to their end.
+
+    Args:
+        runs: so many runs at most.
+    """
+    number = func.count(ResultRow.id)
+    rows = connection.execute(
+        select(RunRow.started, RunRow.finished, number)
+        .join(ResultRow, ResultRow.run_id == RunRow.id)
+        .where(RunRow.testbed == testbed, RunRow.profile == profile, RunRow.finished.is_not(None))
+        .group_by(RunRow.id)
+        .having(number > 1)
+        .order_by(RunRow.started.desc())
+        .limit(runs)
+    )
+    return [(finished - started) / count for started, finished, count in rows if finished is not None]

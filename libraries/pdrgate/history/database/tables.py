@@ -329,3 +329,19 @@ class NoiseRow(Base):
     """The boots, as one text of JSON: hundreds of observations are read at once."""
 
     __table_args__ = (Index("noise_by_testbed", "testbed", "measured"),)
+
+
+class ReportedRow(Base):
+    """A change that was reported by one channel, and that stands: see `pdrgate.news.standing.StandingChange`.
+
+    Histories that are older than this table get it when somebody reports of them.
+    """
+
+    __tablename__ = "reported"
+
+    channel: Mapped[str] = mapped_column(primary_key=True)
+    series: Mapped[str] = mapped_column(primary_key=True)
+    """What the runs are of, such as ``nightly``."""
+    scenario: Mapped[str] = mapped_column(primary_key=True)
+    change: Mapped[str]
+    """The change, as JSON."""

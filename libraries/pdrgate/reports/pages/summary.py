@@ -18,13 +18,14 @@ from pdrgate.reports.pages.blocks import block_html, further_html, measurands_ht
 from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.tree import Figure
+from pdrgate.reports.words.architecture_words import architectures_table
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.headline import builds_compared, headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import evidence_tables
 from pdrgate.reports.words.packet_way import folded_stacks
 from pdrgate.reports.words.path_remarks import said_of_paths
-from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines, paths_table
+from pdrgate.reports.words.path_table import acknowledged_until, is_path, is_portfolio, path_lines, paths_table
 from pdrgate.reports.words.scenario_tree import else_seen, facts_table, facts_tables, scenario_parts
 from pdrgate.reports.words.selection_words import selection_table
 from pdrgate.results.file_name import distinct_names
@@ -70,6 +71,8 @@ class _Section:
     chart: TrialChart | None
     page: str
     """Address of a page with all of it; empty where all of it stands here."""
+    acknowledged: str
+    """The last day of what is acknowledged of it; empty where that does not cover it."""
 
 
 def summary_page(
@@ -92,7 +95,7 @@ def summary_page(
             for number, scenario in order
         ]  # fmt: skip
     environment = block_html(facts_table("", result.environment)) if result.environment else None
-    touched = selection_table(result)
+    above = [block_html(one) for one in (architectures_table(result), selection_table(result)) if one is not None]
     told_all = result.selection is not None and result.verdict.passes
     return rendered(
         "summary.html.j2",
@@ -100,7 +103,7 @@ def summary_page(
         tone=_tone(result.verdict.exit_code),
         headline=headline(result).removeprefix(f"{result.verdict}: "),
         below=[printable(line) for line in lines_below(result)],
-        touched=None if touched is None else block_html(touched),
+        above=above,
         left_out=() if result.scenarios or told_all else left_out(headline(result), result.reason),
         builds=" against ".join(builds_compared(result)),
         sections=sections,
@@ -192,6 +195,7 @@ def _section(
         pictures=pictures,
         chart=chart,
         page=page,
+        acknowledged=acknowledged_until(scenario),
     )
 
 

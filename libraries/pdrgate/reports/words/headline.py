@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from pdrgate.measurands import described, told_once
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
+from pdrgate.reports.words.acknowledged_words import acknowledged_lines, acknowledged_ways
 from pdrgate.reports.words.common_cause import CommonCause, common_cause
 from pdrgate.reports.words.left_out_words import left_out_lines, left_out_ways
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
@@ -52,10 +54,11 @@ def headline(result: RunResult) -> str:
     in dst_release (+91)``.
 
     Where there are several scenarios, it has the worst of the gravest, after how many of them there are. Paths that
-    were left out stand at its end, whatever else has no room then.
+    were left out, and those that are acknowledged, stand at its end, whatever else has no room then.
     """
-    last = left_out_ways(result)
-    line = _headline(result, HEADLINE_LENGTH - min(map(len, last)))
+    last = [f"{known}{left}" for known in acknowledged_ways(result) for left in left_out_ways(result)]
+    counting = tuple(one for one in result.scenarios if not one.details.acknowledged)
+    line = _headline(replace(result, scenarios=counting), HEADLINE_LENGTH - min(map(len, last)))
     return _room(line, last)
 
 
@@ -109,10 +112,11 @@ def scenario_in_lines(scenario: ScenarioResult) -> str:
 
 
 def lines_below(result: RunResult) -> list[str]:
-    """Sentences that stand below the headline: who is at fault, what to do next, what was left out, and which paths
-    were selected."""
+    """Sentences that stand below the headline: who is at fault, what to do next, what is acknowledged or was left
+    out, and which paths were selected."""
     fault = filter(None, (fault_in_words(result),))
-    return [*fault, *map(printable, next_commands(result)), *left_out_lines(result), *selection_lines(result)]
+    besides = (*acknowledged_lines(result), *left_out_lines(result), *selection_lines(result))
+    return [*fault, *map(printable, next_commands(result)), *besides]
 
 
 def fault_in_words(result: RunResult) -> str:

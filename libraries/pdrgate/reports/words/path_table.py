@@ -48,12 +48,23 @@ def paths_table(lines: Sequence[PathLine], result: RunResult, pages: Mapping[int
     rows = [
         [
             Cell(one.path, link=links.get(one.number, "")), Cell(one.base), Cell(one.candidate),
-            change_cell(one.change, one.verdict, verdict_in_words(one.verdict)),
+            change_cell(one.change, one.verdict, _verdict(result.scenarios[one.number])),
         ]
         for one in lines
     ]  # fmt: skip
     note = intervals_in_words(*(one.comparison for one in result.scenarios))
     return Table("The worst first; instructions per packet, where no unit is said", _COLUMNS, rows, note)
+
+
+def _verdict(scenario: ScenarioResult) -> str:
+    """``✗ REGRESSION``, and until when it is acknowledged."""
+    known = acknowledged_until(scenario)
+    return ", ".join(filter(None, (verdict_in_words(scenario.verdict), known and f"acknowledged until {known}")))
+
+
+def acknowledged_until(scenario: ScenarioResult) -> str:
+    """The last day of what is acknowledged of a scenario; empty where that does not cover it."""
+    return min((one.until for one in scenario.details.acknowledged), default="")
 
 
 def is_portfolio(result: RunResult) -> bool:

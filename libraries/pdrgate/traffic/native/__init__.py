@@ -103,9 +103,13 @@ def build_foreign(compiler: ForeignCompiler, cache: Path | None = None) -> Mappi
     return made
 
 
+_MORE = {"relay": "relay_xdp", "bpf_load": "bpf_sockets"}
+"""Further source of a part, by the part's name."""
+
+
 def _static(compiler: str, name: str, options: Sequence[str] = ()) -> tuple[str, ...]:
     """The words that compile a part that is linked statically."""
-    more = _sources("relay_xdp") if name == "relay" else ()
+    more = _sources(_MORE[name]) if name in _MORE else ()
     libraries = _libbpf(compiler, options) if name == "bpf_load" else ()
     return (compiler, "-Os", "-Wall", "-static", "-s", *options, *_sources(name), *more, *libraries)
 

@@ -13,12 +13,18 @@
  *
  *   value NAME BYTES			what a global variable is, before it is loaded
  *   size MAP ENTRIES			how many elements a map may have
+ *   keys MAP BYTES			how large keys are, of a map that has none in the object
+ *   values MAP BYTES			how large values are, likewise
  *   unseeded				elements of hashes come to lie alike in each load
  *   element MAP KEY VALUE		an element, of a per-CPU map on each CPU
  *   program MAP KEY VALUE OFFSET NAME	the same, with the descriptor of a program of the object at OFFSET
  *   tcx DIRECTION IFINDEX		a link of tcx, ingress or egress, which FOLDER keeps as `tcx-IFINDEX`
  *   link PATH				a link to what PATH is, a cgroup or a network namespace, kept as `link-there`
  *   netfilter FAMILY HOOK		a link to a hook of netfilter by their numbers, kept as `link-FAMILY`
+ *   reuseport PORT			the program chooses among sockets that share a port
+ *   sockets CGROUP			the program is attached to the object's table of sockets, kept as `sockmap`, for the
+ *					TCP connections of a cgroup; what is attached is kept as `sock-HOW`
+ *   register				operations of the object are registered, and kept as `ops-NUMBER`
  *
  * The object's other programs are left out, for they need not load here, but for those that an order names. Where the
  * chosen one does not load without them, as with tail calls into a table that the object fills itself, all are loaded.
@@ -29,6 +35,8 @@
  *
  * It is linked statically: it has to run wherever a kernel does.
  */
+#include "bpf_sockets.h"
+
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -69,6 +77,7 @@ __attribute__((weak)) void eu_search_tree_fini(void *tree, void (*leave)(void *)
 #define MOST_CPUS 1024
 
 static unsigned int processed, states;
+static char no_memory[64];	/* the map that the kernel had no memory for */
 static int quiet;
 static char line[LONGEST_ORDER];	/* the order that is carried out */
 
@@ -77,6 +86,15 @@ static int printed(enum libbpf_print_level level, const char *format, va_list ar
 	static char text[1 << 16];
 	const char *found;
 
+	if (level != LIBBPF_DEBUG && strstr(format, "failed to create")) {
+		va_list again;
+
+		va_copy(again, args);
+		vsnprintf(text, sizeof(text), format, again);
+		va_end(again);
+		if (strstr(text, "(-12)"))
+			sscanf(text, "libbpf: map '%63[^']'", no_memory);
+	}
 	if (level == LIBBPF_DEBUG) {
 		vsnprintf(text, sizeof(text), format, args);
 		found = strstr(text, "processed ");
@@ -129,7 +147,7 @@ static int bytes(const char *digits, unsigned char *into, int most)
 	return count;
 }
 
-static int wrong(const char *what, const char *name, const char *why)
+int wrong(const char *what, const char *name, const char *why)
 {
 	if (!quiet)
 		fprintf(stderr, "pdrgate: %s %s: %s\n", what, name, why);
@@ -205,6 +223,20 @@ static int prepared(struct bpf_object *object, FILE *orders)
 
 		if (!map || bpf_map__set_max_entries(map, strtoul(words[2], NULL, 10)))
 			return wrong("map", words[1], "cannot have another size");
+	}
+	from_start(orders);
+	while (ordered(orders, "keys", words, 8) == 3) {
+		struct bpf_map *map = bpf_object__find_map_by_name(object, words[1]);
+
+		if (!map || bpf_map__set_key_size(map, strtoul(words[2], NULL, 10)))
+			return wrong("map", words[1], "cannot have keys of another size");
+	}
+	from_start(orders);
+	while (ordered(orders, "values", words, 8) == 3) {
+		struct bpf_map *map = bpf_object__find_map_by_name(object, words[1]);
+
+		if (!map || bpf_map__set_value_size(map, strtoul(words[2], NULL, 10)))
+			return wrong("map", words[1], "cannot have values of another size");
 	}
 	from_start(orders);
 	if (ordered(orders, "unseeded", words, 8)) {
@@ -314,8 +346,7 @@ static int linked(int program, const char *folder, const char *direction, const 
 	return wrong("tcx", direction, why);
 }
 
-/* Keep a link, which is its descriptor or negative, until its pin goes. */
-static int kept(int link, const char *folder, const char *name, const char *where)
+int kept(int link, const char *folder, const char *name, const char *where)
 {
 	char pin[4096];
 
@@ -350,8 +381,9 @@ static int linked_to_netfilter(int program, const char *folder, const char *fami
 	return kept(syscall(SYS_bpf, BPF_LINK_CREATE, &asked, sizeof(asked)), folder, family, "netfilter");
 }
 
-static int attached(int program, enum bpf_attach_type type, const char *folder, FILE *orders)
+static int attached(struct bpf_object *object, struct bpf_program *own, int program, const char *folder, FILE *orders)
 {
+	enum bpf_attach_type type = bpf_program__expected_attach_type(own);
 	char *words[8];
 
 	from_start(orders);
@@ -366,7 +398,16 @@ static int attached(int program, enum bpf_attach_type type, const char *folder, 
 	while (ordered(orders, "netfilter", words, 8) == 3)
 		if (linked_to_netfilter(program, folder, words[1], words[2]))
 			return -1;
-	return 0;
+	from_start(orders);
+	while (ordered(orders, "reuseport", words, 8) == 2)
+		if (linked_to_reuseport(object, program, words[1]))
+			return -1;
+	from_start(orders);
+	while (ordered(orders, "sockets", words, 8) == 2)
+		if (linked_to_sockets(object, own, folder, words[1]))
+			return -1;
+	from_start(orders);
+	return ordered(orders, "register", words, 8) ? registered(object, folder) : 0;
 }
 
 /* Load a program as another kind than its section says. */
@@ -411,6 +452,25 @@ static int replacing(struct bpf_program *program, const struct asked *asked)
 	return bpf_program__set_attach_target(program, asked->dispatcher, asked->function);
 }
 
+/* Print how large the map is that the kernel had no memory for. */
+static void too_large(struct bpf_object *object)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, no_memory);
+	unsigned long long bytes;
+	char why[512];
+
+	if (!map)
+		return;
+	bytes = (unsigned long long)bpf_map__max_entries(map) *
+		(bpf_map__key_size(map) +
+		 (bpf_map__value_size(map) + 7ULL) / 8 * 8 * (per_cpu(bpf_map__type(map)) ? libbpf_num_possible_cpus() : 1));
+	snprintf(why, sizeof(why), "%u elements take at least %llu MiB, and this machine has %llu MiB of memory; make it "
+		 "smaller by the file of maps, %s: {max_entries: 1024}, or give a guest more: memory in the testbed's file",
+		 bpf_map__max_entries(map), bytes >> 20,
+		 (unsigned long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) >> 20, no_memory);
+	wrong("map", no_memory, why);
+}
+
 /* The object with the program loaded and its maps filled; NULL where it does not load. */
 static struct bpf_object *loaded_as(const struct asked *asked, int alone, int level)
 {
@@ -427,7 +487,7 @@ static struct bpf_object *loaded_as(const struct asked *asked, int alone, int le
 		goto refused;
 	bpf_object__for_each_program(each, object)
 		if (alone)
-			bpf_program__set_autoload(each, each == program);
+			bpf_program__set_autoload(each, each == program || goes_with(each, program));
 	bpf_program__set_autoload(program, true);	/* a section that begins with ? is loaded when it is asked for */
 	if (asked->function ? replacing(program, asked) : *asked->kind && made(program, asked->kind))
 		goto refused;
@@ -444,6 +504,8 @@ static struct bpf_object *loaded_as(const struct asked *asked, int alone, int le
 	if (!prepared(object, orders) && !bpf_object__load(object) && !filled(object, orders))
 		return object;
 refused:
+	if (*no_memory)
+		too_large(object);
 	bpf_object__close(object);
 	return NULL;
 }
@@ -611,8 +673,7 @@ int main(int argc, char **argv)
 		perror(pin);
 		return 1;
 	}
-	if (attached(asked.function ? asked.dispatcher : fd,
-		     bpf_program__expected_attach_type(program_of(object, &asked)), argv[3], asked.orders))
+	if (attached(object, program_of(object, &asked), asked.function ? asked.dispatcher : fd, argv[3], asked.orders))
 		return NOT_ATTACHED;
 	return report(object, fd, dispatcher);
 }

@@ -7,7 +7,8 @@
  * is fast enough to be gone through after every run.
  *
  * Ring buffers are read to their end, queues and stacks emptied. Programs cannot change tables of programs, devices and
- * CPUs. The contents of other kinds stay: `unkept` has their names.
+ * CPUs. The contents of other kinds stay, and those of arrays that a guest's memory does not hold several times: `unkept`
+ * has their names.
  */
 #include <linux/bpf.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@
 
 #define MOST_KEPT 1024
 #define CHUNK 4096		/* elements that are read by one system call */
+#define LARGEST_ARRAY (16UL << 20)	/* bytes of one that is kept: each packet has all of it read */
 #define NO_BATCH 524		/* ENOTSUPP, which user space has no name for */
 
 /* Elements, each a key and its value, as the kernel returns them. */
@@ -207,6 +209,13 @@ static int has_elements(uint32_t type)
 	}
 }
 
+/* Whether it is an array that is too large to be kept. Only the elements that a hash has are read. */
+static int is_too_large(const struct kept_map *map, uint32_t entries)
+{
+	return (map->type == BPF_MAP_TYPE_ARRAY || map->type == BPF_MAP_TYPE_PERCPU_ARRAY) &&
+	       (size_t)entries * stride(map) > LARGEST_ARRAY;
+}
+
 static int is_out_of_reach(uint32_t type)
 {
 	switch (type) {
@@ -284,7 +293,7 @@ static void keep_map(uint32_t id)
 		keep_inner(map);
 	} else if (info.type == BPF_MAP_TYPE_RINGBUF) {
 		map_ring(map);
-	} else if (has_elements(info.type)) {
+	} else if (has_elements(info.type) && !is_too_large(map, info.max_entries)) {
 		map->raw = read_map(map);
 		map->sorted = in_sorted(map, &map->raw);
 	} else if (is_queue(info.type) ? !element(BPF_MAP_LOOKUP_ELEM, map->fd, NULL, roomy(NULL, map->value)) :

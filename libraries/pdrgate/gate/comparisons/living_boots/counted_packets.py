@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts
 from pdrgate.gate.comparisons.living_boots.overload_step import (
     CARRIED,
     LIGHT_FOR,
@@ -33,6 +33,7 @@ from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.record.fate import INSIDE
 from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import MemorySeen
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
@@ -56,6 +57,8 @@ class CountedPackets:
         self._suts = suts
         self._in_doubt: set[str] = set()
         """Boots that are asked what they do with memory though they are not of the first pair."""
+        self._memory: dict[Side, MemorySeen] = {}
+        """What the first pair does with memory."""
         self._followed: set[str] = set()
         """Boots whose calls are followed in a trial, because a packet's cost may have changed."""
 
@@ -80,11 +83,13 @@ class CountedPackets:
         return [*followed, *self._with_memory_in_doubt(suts)]
 
     def _with_memory_in_doubt(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
-        seen = {sut.identity.side: memory_of(sut.trials) for sut in suts if sut.identity.pair == FIRST}
-        before, after = (seen.get(side, []) for side in SIDES)
-        if not before or not after or not memory_may_have_changed(before[-1], after[-1]):
+        for sut in suts:
+            if sut.identity.pair == FIRST and sut.identity.side and (seen := memory_of(sut.trials)):
+                self._memory[sut.identity.side] = seen[-1]
+        before, after = (self._memory.get(side) for side in SIDES)
+        if before is None or after is None or not memory_may_have_changed(before, after):
             return ()
-        others = [sut for sut in suts if sut.identity.pair != FIRST]
+        others = [sut for sut in suts if FIRST < sut.identity.pair <= AT_ONCE]
         self._in_doubt.update(sut.boot_id for sut in others)
         return others
 

@@ -23,7 +23,7 @@ from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
-from pdrgate.values.errors import PdrGateError, SutError, TestbedError, ToolError
+from pdrgate.values.errors import PdrGateError, TestbedError, ToolError
 
 
 class LivingBoots(KnownBuilds):
@@ -64,7 +64,9 @@ class LivingBoots(KnownBuilds):
     def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         suts: dict[OfPair, PreparedSut] = {}
         try:
-            testbeds = self._suts.pairs(range(number, number + AT_ONCE))
+            # Of two pairs the first may be enough. Then the second comes alone, and two at once after it.
+            others = range(number + 1, number + AT_ONCE) if number % AT_ONCE else ()
+            testbeds = self._suts.pairs((number, *filter(wanted, others)))
             suts |= {one: self._sut(one, testbed) for one, testbed in testbeds.items()}
             self._set_up(suts)
             if self.failure is None:
@@ -82,7 +84,7 @@ class LivingBoots(KnownBuilds):
         except BootError as failed:
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
             if not self._suts.given_up(failed.side):
-                self._session.observer.said(f"living boot {pair} of the {failed.side} failed: {failed.error}")
+                self._session.observer.said(f"boot {pair} of the {failed.side} failed: {failed.error}")
             self._suts.lost(failed.side, pair)
             return Replicates((failed.result(pair),))
         finally:
@@ -157,7 +159,7 @@ class LivingBoots(KnownBuilds):
         if sut.uncounted:
             self.failure = Judgement(
                 Verdict.ERROR,
-                f"living boots are judged by what a packet costs, and {sut.uncounted}; compare cold boots",
+                f"boots that stay up are judged by what a packet costs, and {sut.uncounted}; use --measure pdr",
             )
         self.came_up(side, sut)
 
@@ -203,7 +205,7 @@ def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgemen
         BootError: the first of them, where it is otherwise, or where a guest has died of it or a command did not end:
             that may be a busy machine's fault.
     """
-    own = [one for one in failed if one.side == "candidate" and isinstance(one.error, SutError)]
+    own = [one for one in failed if one.side == "candidate" and one.sut_failed]
     silent = any(isinstance(one.error, HostError) for one in own)
     if len(own) < sides.count("candidate") or len(failed) > len(own) or silent:
         raise failed[0]

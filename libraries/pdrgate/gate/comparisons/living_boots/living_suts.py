@@ -83,7 +83,9 @@ class LivingSuts:
         fresh = [one for one in wanted if one not in self._up]
         for one in fresh:
             side, number = one
-            self._session.observer.said(f"living boot {number} of the {side}, {self.builds[side].label}")
+            self._session.observer.said(
+                f"boot {number} of the {side}, which stays up for all paths: {self.builds[side].label}"
+            )
             try:
                 testbed = self._up[one] = self._session.begin(partial(_standing, self.builds[side]), kept=True)
                 self.known[one] = KnownState(base=StandingBase() if testbed.disposable else None)

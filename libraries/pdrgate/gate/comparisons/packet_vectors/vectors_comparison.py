@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
+from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import DataPath, data_path
 from pdrgate.gate.comparisons.packet_vectors.compared_vectors import ComparedVectors
 from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns, RunsOfTestbed
@@ -65,12 +67,14 @@ class VectorsComparison:
     Args:
         beneath: the kernel's network beneath the programs, for what they ask of it.
         test: the Robot test that asks.
+        kernel: the build that is booted under both programs; None: the testbed's own kernel.
     """
 
     def __init__(
         self, session: Session, beneath: Scenario, builds: Mapping[Side, BpfBuild], capture: PacketVectors, *,
-        test: str = "",
+        test: str = "", kernel: KernelBuild | None = None,
     ) -> None:  # fmt: skip
+        self._kernel = kernel
         self.session = session
         self.scenario = VectorsScenario(capture, beneath)
         self.builds = builds
@@ -92,7 +96,16 @@ class VectorsComparison:
     def measure(self) -> None:
         """Load both builds in turn until their difference is known. Raises TestbedError."""
         session = self.session
-        testbed = session.standing()
+        if (kernel := self._kernel) is None:
+            self._measure_on(session.standing())
+        else:
+            session.leave()
+            with session.booted(partial(session.boot, kernel)) as testbed:
+                self._measure_on(testbed)
+        self.judgement = self._refused or self.compared().judgement()
+
+    def _measure_on(self, testbed: Testbed) -> None:
+        session = self.session
         path = data_path(
             self.scenario.beneath.data_path, None, changes=None if testbed.disposable else session.changes,
             set_up=self.scenario.beneath.set_up, stays=True, report=session.observer.said,
@@ -106,7 +119,6 @@ class VectorsComparison:
         finally:
             for failure in path.restore():
                 session.observer.said(failure)
-        self.judgement = self._refused or self.compared().judgement()
 
     def _load(self, side: Side, number: int) -> None:
         build = self.builds[side]

@@ -15,7 +15,7 @@ from pdrgate.guests.metering.memory.line_areas import NAMED_KINDS, LineKind
 from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
 
-_MAGIC = 0x376C616972746D65
+_MAGIC = 0x386C616972746D65
 _LISTED, _LEVELS = 1 << 18, 4
 _EVENTS = (
     "executed", "loaded", "stored", "new_line", "missed_l1", "missed_l2", "missed_last", "first_ever",
@@ -26,9 +26,9 @@ _HEAD = np.dtype(
     [
         ("magic", "<u8"), ("asked", "<u8"), ("warm", "<u8"), ("marks", "<u8"), ("areas", "<u8"),
         ("level", _LEVEL, _LEVELS), ("mark", CODE_MARK, MARKS), ("area", AREA, AREAS),
-        ("listed_kinds", "<u8"),
+        ("listed_kinds", "<u8"), ("steps_wanted", "<u8"),
         ("heeded", "<u8"), ("places", "<u8"), ("packets", "<u8"),
-        ("windows", "<u8"), ("dropped", "<u8"), ("no_room", "<u8"),
+        ("windows", "<u8"), ("dropped", "<u8"), ("no_room", "<u8"), ("steps", "<u8"),
     ]
 )  # fmt: skip
 _PLACE = np.dtype(
@@ -36,12 +36,20 @@ _PLACE = np.dtype(
     + [(event, "<u8") for event in _EVENTS]
     + [("by_program", "<u8"), ("regions", "<u8"), ("lines_of", "<u4", len(LineKind))]
 )
+_CODE = np.dtype([("size", "u1"), ("bytes", "u1", 15)])
+STEPS, STEP_SHIFT = 1 << 21, 18
+"""The most steps of a trace; above this bit of `what` is what happened at a place, and below it is the place."""
+_STEP = np.dtype([("address", "<u8"), ("what", "<u8")])
 BLOCK = 2
 """The kind of a place that is a block of code; others are instructions."""
 GOES_INDIRECTLY, RETURNS = 2, 4
 """Traits of a place."""
 REGION = 256 * 1024
 """Bytes of a region. The number of regions whose lines a place touched for the first time shows how much it reads."""
+
+
+_TRACED = _HEAD.itemsize + PLACES * _PLACE.itemsize + _LISTED * LISTED_LINE.itemsize
+"""Offset of the code of places, behind which the trace lies."""
 
 
 class Role(IntEnum):
@@ -80,13 +88,22 @@ class Touched:
     """The lines that may have names, `LISTED_LINE`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What windows executed and touched, one step after the other."""
+
+    code: npt.NDArray[np.void]
+    """Code of each place that is an instruction."""
+    steps: npt.NDArray[np.void]
+
+
 class MemoryMeter(TrialMemory):
     """The memory of one guest's plugin, which dies with it."""
 
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self) -> None:
-        size = _HEAD.itemsize + PLACES * _PLACE.itemsize + _LISTED * LISTED_LINE.itemsize
+        size = _TRACED + PLACES * _CODE.itemsize + STEPS * _STEP.itemsize
         super().__init__("pdrgate-memory-meter", size, _MAGIC)
         self._put("listed_kinds", sum(1 << kind for kind in NAMED_KINDS))
 
@@ -106,3 +123,13 @@ class MemoryMeter(TrialMemory):
         listed = self._listed(_HEAD.itemsize + PLACES * _PLACE.itemsize, _LISTED, len(places))
         packets, windows, dropped, no_room = map(self._get, ("packets", "windows", "dropped", "no_room"))
         return Touched(packets, windows, dropped, no_room, places, listed)
+
+    def trace(self, steps: int) -> None:
+        """Have trials to come make a trace of so many steps at most."""
+        self._put("steps_wanted", min(steps, STEPS))
+
+    def traced(self) -> Traced:
+        """The trial's trace, once its end is `heeded`."""
+        code = self._table(_TRACED, _CODE, min(self._get("places"), PLACES))
+        steps = self._table(_TRACED + PLACES * _CODE.itemsize, _STEP, min(self._get("steps"), STEPS))
+        return Traced(code, steps)

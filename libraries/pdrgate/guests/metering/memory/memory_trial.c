@@ -59,6 +59,14 @@ static inline void note(const struct place *place, unsigned events, unsigned kin
 	note_of[notes++] = (uint32_t)(place - record->place) | events << EVENT_SHIFT | kind << KIND_SHIFT;
 }
 
+/* One more step of the trace, where one is wanted and the model is warm. */
+static inline void trace(uint64_t place, unsigned what, uint64_t address)
+{
+	if (record->steps < record->steps_wanted && windows_to_warm == 0)
+		record->step[record->steps++] =
+			(struct step){ .address = address, .what = place | (uint64_t)what << STEP_SHIFT };
+}
+
 static void count_notes(void)
 {
 	for (uint32_t number = 0; number < notes; number++) {
@@ -84,6 +92,7 @@ static void count_notes(void)
 
 static void next_window(void)
 {
+	trace(0, STEP_WINDOW, clean);
 	if (windows_to_warm > 0) {
 		windows_to_warm--;
 	} else if (clean) {
@@ -123,9 +132,15 @@ static unsigned touched(struct place *place, uint64_t line, struct cache *first)
 }
 
 /* Data. */
-static void touched_data(struct place *place, unsigned events, uint64_t line, uint64_t bytes)
+static void touched_data(struct place *place, unsigned events, uint64_t address, uint64_t line, uint64_t bytes)
 {
 	events |= touched(place, line, &level[0]);
+	if (record->steps_wanted != 0)
+		trace(place - record->place,
+		      (events & STORED ? STEP_STORE : 0) | (events & MISSED_L1 ? STEP_MISSED_L1 : 0) |
+			      (events & MISSED_L2 ? STEP_MISSED_L2 : 0) | (events & MISSED_LAST ? STEP_MISSED_LAST : 0) |
+			      (events & FIRST_EVER ? STEP_FIRST_EVER : 0),
+		      address);
 	if (events != 0)
 		note(place, events, events & NEW_LINE ? kinds_of(&kinds, record->area, record->areas, line) : UNKNOWN, line,
 		     bytes);
@@ -151,9 +166,9 @@ static void accessed(unsigned cpu, plugin_access info, uint64_t address, void *d
 		filling_loads(&filling);
 	else if (filling_stores(&filling, address, size))
 		events |= FILLED_PAGE;
-	touched_data(place, events, line, bytes_within(address, size));
+	touched_data(place, events, address, line, bytes_within(address, size));
 	if ((address + size - 1) >> LINE_SHIFT != line)
-		touched_data(place, 0, line + 1, bytes_beyond(address, size));
+		touched_data(place, 0, (line + 1) << LINE_SHIFT, line + 1, bytes_beyond(address, size));
 }
 
 /* What is known of a block beside its place: where its code ends, and what it begins. */
@@ -202,6 +217,8 @@ static void executed(unsigned cpu, void *data)
 		heed(block_of[number].role);
 	if (interrupted || elsewhere)
 		return;
+	if (record->steps_wanted != 0)
+		trace(number, STEP_BLOCK, place->address);
 	for (uint64_t line = place->address >> LINE_SHIFT; line <= block_of[number].last_line; line++, events = 0)
 		if ((events |= touched(place, line, &level[1])) != 0)
 			note(place, events, UNKNOWN, line, 0);
@@ -233,6 +250,13 @@ static uint16_t traits_of_insn(const struct qemu_plugin_insn *insn, struct code_
 {
 	uint8_t code[CODE_MAX];
 	return traits_of(code, code_of(insn, code), state);
+}
+
+static void keep_code(const struct qemu_plugin_insn *insn, struct traced_code *kept)
+{
+	uint8_t code[CODE_MAX];
+	kept->size = code_of(insn, code);
+	memcpy(kept->byte, code, TRACED_CODE);
 }
 
 static uint64_t role_of(uint64_t address)
@@ -282,6 +306,8 @@ static void translated(struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, number);
 		struct place *place =
 			place_at(qemu_plugin_insn_vaddr(insn), INSTRUCTION, 1, traits_of_insn(insn, &state));
+		if (place != NULL && record->steps_wanted != 0)
+			keep_code(insn, &record->code[place - record->place]);
 		if (place != NULL)
 			qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, READS_AND_WRITES, place);
 	}
@@ -302,7 +328,7 @@ static int begin_trial(void)
 	memset(known_at, 0, sizeof known_at);
 	kinds_forget(&kinds);
 	memset(record->listed, 0, sizeof record->listed);
-	record->places = record->packets = record->windows = record->dropped = record->no_room = 0;
+	record->places = record->packets = record->windows = record->dropped = record->no_room = record->steps = 0;
 	window = 1;
 	windows_to_warm = record->warm;
 	clean = notes = interrupted = elsewhere = reads = in_program = 0;

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 #include "listed_lines.h"
+#include "trace.h"
 
-#define MAGIC 0x376c616972746d65ULL /* "emtrial7" */
+#define MAGIC 0x386c616972746d65ULL /* "emtrial8" */
 enum { PLACES = 1 << 18, LISTED = 1 << 18, MARKS = 256, LEVELS = 4, AREAS = 32, LINE_SHIFT = 6 /* 2^6 bytes */ };
 
 /* What happened at a place; each has a count of its own, in this order. */
@@ -87,6 +88,7 @@ struct record {
 	struct mark mark[MARKS];
 	struct area area[AREAS];
 	uint64_t listed_kinds; /* bits of the kinds of lines that are listed one by one */
+	uint64_t steps_wanted; /* of the trace; 0: none is made */
 	/* Written by the plugin. */
 	_Atomic uint64_t heeded; /* what was asked for and is so */
 	_Atomic uint64_t places;
@@ -94,8 +96,11 @@ struct record {
 	uint64_t windows; /* those that count */
 	uint64_t dropped; /* those that do not, for the CPU had nothing to do meanwhile */
 	uint64_t no_room; /* touches that there was no room for */
+	uint64_t steps; /* of the trace */
 	struct place place[PLACES];
 	struct listed_line listed[LISTED];
+	struct traced_code code[PLACES];
+	struct step step[STEPS];
 };
 
 #endif

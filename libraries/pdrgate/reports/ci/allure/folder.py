@@ -109,7 +109,7 @@ def _tell(test: dict[str, Any], result: RunResult, scenario: ScenarioResult, att
         for name, value in (lasting | passing).items()
     ]
     if not scenario.verdict.passes:
-        test["status"] = status(scenario.verdict)
+        test["status"] = "skipped" if scenario.details.acknowledged else status(scenario.verdict)
         message = "\n".join(filter(None, (scenario_headline(scenario), scenario_fault(scenario))))
         test["statusDetails"] = {"message": message, "trace": printable(told)}
     test["labels"] = labelled(test.get("labels") or [], scenario.verdict)

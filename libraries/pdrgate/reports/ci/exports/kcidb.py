@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from pdrgate.measurands import Cost
@@ -66,12 +67,13 @@ def _tests(result: RunResult, build: str) -> Iterator[dict[str, Any]]:
             "path": f"pdrgate.{slug(scenario.label, '_')}", "status": _STATUS.get(scenario.verdict, "FAIL"),
             "start_time": begun, "comment": printable(scenario_headline(scenario)),
         }  # fmt: skip
-        yield test | _number(scenario)
+        known = [asdict(one) for one in scenario.details.acknowledged]
+        yield test | _number(scenario) | ({"misc": {"acknowledged": known}} if known else {})
     for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
         yield {
             "id": f"{_ORIGIN}:{run}-{number}", "build_id": build, "origin": _ORIGIN,
-            "path": f"pdrgate.{slug(one.path, '_')}", "status": "SKIP", "start_time": begun,
-            "comment": printable(one.reason),
+            "path": f"pdrgate.{slug(one.path, '_')}", "status": "ERROR" if one.is_fault else "SKIP",
+            "start_time": begun, "comment": printable(one.reason),
         }  # fmt: skip
     if says_more(result):
         yield {
