@@ -60,7 +60,7 @@ def test_a_test_gets_its_verdict_parameters_and_attachments(tmp_path: Path) -> N
     }  # fmt: skip
     assert {each["name"]: (each["value"], each["excluded"]) for each in found["parameters"]} == {
         "testbed": ("local-netns", False), "profile": ("quick", False), "baseline": ("linux-6.18.44", False),
-        "scenario": ("ipv6-routing-1cpu-4096-64B", False), "kernel": ("6.19", True), "candidate": ("linux-6.19", True),
+        "scenario": ("IPv6 routing", False), "kernel": ("6.19", True), "candidate": ("linux-6.19", True),
     }  # fmt: skip
     assert found["description"].startswith("**REGRESSION:** because")
     assert [each["name"] for each in found["attachments"]] == ["Pairs of boots", "Trials", "result.json"]
@@ -168,7 +168,7 @@ def test_trends_have_names_units_and_directions(tmp_path: Path) -> None:
     trends = json.loads((tmp_path / "allure-results" / "performance.json").read_text())
     metrics = json.loads((tmp_path / CONFIGURATION_FILE).read_text())["performance"]["metrics"]
     assert {each["key"] for each in trends} == set(metrics)
-    key = "pdr.local-netns.ipv6-routing-1cpu-4096-64b"
+    key = "pdr.local-netns.ipv6-routing"
     assert metrics[key] == {"title": "PDR: IPv6 routing, local-netns", "unit": "pps", "better": "higher"}
     (pdr,) = (each for each in trends if each["key"] == key)
     assert (pdr["value"], pdr["start"], pdr["stop"]) == (1e6, 1000, 2000)
