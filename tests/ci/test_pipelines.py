@@ -867,7 +867,9 @@ class TestGitHub:
         assert (gate["uses"], verdict["uses"]) == ("OWNER/pdrgate@REF", "OWNER/pdrgate/ci/github/merge@REF")
         assert gate["with"].keys() <= self.CONTENT["inputs"].keys()
         assert verdict["with"].keys() <= self.MERGE["inputs"].keys()
-        owed = [f"gates/gate-{one}" for one in jobs["gate"]["strategy"]["matrix"]["scenario"]]
+        matrix = jobs["gate"]["strategy"]["matrix"]
+        assert matrix["parts"] == [len(matrix["part"])]
+        owed = [f"gates/gate-{one}-{part}" for one in matrix["scenario"] for part in matrix["part"]]
         assert verdict["with"]["runs"].split() == owed
 
     def workflow(
@@ -980,7 +982,7 @@ PLANTED = {
     ".cache/pdrgate/trees/builds/key/vmlinux": "slower", "builds/baseline/arch/x86/boot/bzImage": "slower",
     "compiled/baseline/arch/x86/boot/bzImage": "slower", "compiled/baseline/vmlinux": "slower",
     ".pdrgate/ci/gate-from-env": "#!/bin/sh\ntouch pwned\n", "robot/gate/evil.robot": "evil",
-    "results/portfolio/20991231-235959/result.json": "{}", "merged/summary.md": "theirs",
+    "results/portfolio/1/1/20991231-235959/result.json": "{}", "merged/summary.md": "theirs",
 }  # fmt: skip
 """Files that a change has in its tree, or its job in its artifact."""
 
@@ -1045,7 +1047,7 @@ class TestGitLab:
         for name, text in PLANTED.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        for name in ("merged/verdict.txt", "results/portfolio/verdict.txt", "results/portfolio/console.txt"):
+        for name in ("merged/verdict.txt", "results/portfolio/1/1/verdict.txt", "results/portfolio/1/1/console.txt"):
             (folder / name).symlink_to(victim)
 
     @pytest.mark.parametrize("where", ["in its tree", "in its artifact"])
@@ -1069,7 +1071,7 @@ class TestGitLab:
         assert lines_of(gate.workspace / "compiled/baseline") == {"of_the_base"}
         assert lines_of(gate.workspace / "builds/candidate") == {"of_the_change"}
         assert victim.read_text() == "whole"
-        for ran, output in ((gate, "results/portfolio"), (verdict, "merged")):
+        for ran, output in ((gate, "results/portfolio/1/1"), (verdict, "merged")):
             told = ran.workspace / output / "verdict.txt"
             assert (told.is_symlink(), told.read_text().startswith("PASS: ")) == (False, True)
         if where == "in its tree":

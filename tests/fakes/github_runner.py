@@ -6,6 +6,7 @@ artifacts folders; caches are empty, and what is to be kept is noted.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -186,13 +187,11 @@ def _outputs(text: str) -> dict[str, str]:
 
 
 def _cells(job: Mapping[str, Any], context: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The cells of a matrix of one axis; of no matrix an empty one."""
+    """The cells of a matrix; of no matrix an empty one."""
     matrix = job.get("strategy", {}).get("matrix", {})
-    if not matrix:
-        yield {}
-    for axis, values in matrix.items():
-        for value in _filled(values, context) if isinstance(values, str) else values:
-            yield {axis: value}
+    axes = [_filled(values, context) if isinstance(values, str) else values for values in matrix.values()]
+    for cell in itertools.product(*axes):
+        yield dict(zip(matrix, cell, strict=True))
 
 
 def _holds(condition: str, context: Mapping[str, Any], succeeded: bool) -> bool:

@@ -6,6 +6,7 @@ Scripts are executed for real, by a shell without bash's ways.
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -97,14 +98,13 @@ class GitLab:
 
 
 def _cells_of(job: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """The cells of a matrix of one axis; of no matrix an empty one."""
+    """The cells of a matrix; of no matrix an empty one."""
     if "parallel" not in job:
         yield {}
         return
     for axes in job["parallel"]["matrix"]:
-        for axis, values in axes.items():
-            for value in values:
-                yield {axis: str(value)}
+        for cell in itertools.product(*axes.values()):
+            yield dict(zip(axes, map(str, cell), strict=True))
 
 
 def _expanded(variables: Mapping[str, Any]) -> dict[str, str]:

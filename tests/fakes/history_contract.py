@@ -292,7 +292,7 @@ class HistoryContract:
             assert len({one.digest for one in found}) == 3
             assert points(connection, FINGERPRINT, "cost") == ()
             assert points(connection, FINGERPRINT | {"testbed": "rack"}) == ()
-            listed = all_series(connection, Wanted(scenario="ipv6*"))
+            listed = all_series(connection, Wanted(scenario="ipv6-*"))
             assert ListedSeries(
                 digest=series(FINGERPRINT), scenario=FINGERPRINT["scenario"], title="IPv6 routing",
                 testbed="local-netns", measurand="PDR", unit=pdr().unit, better="higher", points=3,

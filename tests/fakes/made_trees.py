@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from made_kernels import RELEASE, image
+from made_kernels import RELEASE, flat_image, image
 
 MAKEFILE = """\
 VERSION = 6
@@ -14,11 +14,13 @@ PATCHLEVEL = 12
 alldefconfig olddefconfig:
 \tif [ -n "$(KCONFIG_ALLCONFIG)" ]; then cp -n $(KCONFIG_ALLCONFIG) $(O)/.config || true; fi
 \techo LAST=$@ >>$(O)/.config
-bzImage:
-\t@mkdir -p $(O)/arch/x86/boot $(O)/include/config
+bzImage: FOLDER = x86
+Image: FOLDER = arm64
+bzImage Image:
+\t@mkdir -p $(O)/arch/$(FOLDER)/boot $(O)/include/config
 \t@echo "  CC      net.o"
 \t@$(CC) -c net.c -o $(O)/vmlinux
-\t@cp image $(O)/arch/x86/boot/bzImage
+\t@cp image-$(ARCH) $(O)/arch/$(FOLDER)/boot/$@
 \t@echo "$(KBUILD_BUILD_USER) $(KBUILD_BUILD_TIMESTAMP)" >$(O)/System.map
 \t@echo %s >$(O)/include/config/kernel.release
 modules:
@@ -58,7 +60,8 @@ def made_tree(folder: Path) -> Tree:
     (folder / "arch/Kconfig").write_text("")
     (folder / "Kbuild").write_text("")
     (folder / "Makefile").write_text(MAKEFILE % ((RELEASE,) * 3))
-    (folder / "image").write_bytes(image())
+    (folder / "image-x86_64").write_bytes(image())
+    (folder / "image-arm64").write_bytes(flat_image())
     made = Tree(folder)
     made.commit("int a;")
     made.git("tag", "v1")

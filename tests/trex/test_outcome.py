@@ -34,7 +34,7 @@ def message(**more: Any) -> dict[str, Any]:
     return {
         "started": 5.0, "before": before, "after": after, "groups_before": {}, "groups_after": {str(GROUP): flows},
         "sendings": {"0": {"started": [0.0, 0.002], "ended": [1.0, 1.01]}},
-        "histograms": [], "arrivals": [], "stopped": False,
+        "histograms": [], "copies": 0, "arrivals": [], "stopped": False,
     } | more  # fmt: skip
 
 
@@ -63,6 +63,22 @@ def test_only_packets_of_the_flow_at_the_far_port_are_forwarded() -> None:
     assert (found.offered, found.forwarded, found.lost) == (1_000_000, 900_000, 100_000)
     # Returned ones are told apart: they are our own, and were sent back.
     assert (found.aside.returned, found.aside.stray) == (4_000, 96_000)
+
+
+def test_a_probe_that_came_twice_does_not_stand_in_for_a_lost_packet() -> None:
+    sent = streams(Frames(6, probe_rate=1000.0), paths(), 1_000_000, 1.0)
+    plain, probes = (one.group for one in sent)
+    told = message(copies=100)
+    told["groups_after"] = {
+        str(plain): {"tx": {"0": 999_000}, "rx": {"1": 999_000}},
+        str(probes): {"tx": {"0": 1000}, "rx": {"1": 1000}},
+    }
+    found = trial(1e6, 1.0, sent, (0, 1), WorkerObservation.from_message(told))
+    assert (found.forwarded, found.aside.twice, found.lost) == (999_900, 100, 100)
+
+
+def test_no_more_probes_came_twice_than_came() -> None:
+    assert outcome(message(copies=100)).aside.twice == 0
 
 
 def test_what_the_card_dropped_was_not_offered() -> None:

@@ -7,7 +7,7 @@ import json
 import pathlib
 import struct
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from packets import decode
@@ -199,6 +199,20 @@ def test_a_server_that_only_publishes_its_counters(serve: Serve, connect: Connec
     assert "get_global_stats" not in server.calls
     server.faults.wrong = lambda method, result: {} if method == "get_port_stats" else result
     assert generator.trial(100e3, 0.1, FRAMES).forwarded == 10_000
+
+
+def test_probes_that_the_server_saw_twice_count_once(server: TRexServer, generator: TRexGenerator) -> None:
+    def twice(method: str, result: Any) -> Any:
+        if method == "get_pgid_stats":
+            for group, latency in result["latency"].items():
+                latency |= {"er": {"drp": 7, "dup": 7, "ooo": 0, "sth": 7, "stl": 7}} if group.isdigit() else {}
+        return result
+
+    server.faults.wrong = twice
+    found = generator.trial(100e3, 0.1, dataclasses.replace(FRAMES, probe_rate=1000.0))
+    assert (found.forwarded, found.aside.twice) == (9_993, 7)
+    server.faults = Faults()
+    assert generator.trial(100e3, 0.1, dataclasses.replace(FRAMES, probe_rate=1000.0)).aside.twice == 0
 
 
 def test_counters_that_are_missing_are_not_zero(server: TRexServer, generator: TRexGenerator) -> None:

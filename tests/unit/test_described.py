@@ -60,8 +60,13 @@ def test_a_scenario_is_named_by_a_tag_by_its_name_in_results_or_by_a_file(mine: 
     assert scenario_named(str(tmp_path / "own.yaml")).set_up is not None
     with pytest.raises(UsageError, match=r"^--scenario mine names 2 scenarios, ipv4-routing-1cpu-4096-1518B, ipv4-rou"):
         scenario_named("mine", (mine,))
-    with pytest.raises(UsageError, match=r"^--scenario huge: no test has this tag, and none has a scenario of this "):
+    with pytest.raises(UsageError, match=r"^--scenario huge: no test has this tag or name, and none has a scenario "):
         scenario_named("huge", (mine,))
+
+
+def test_a_path_is_named_by_its_test_as_reports_name_it(mine: Path) -> None:
+    assert tag_named("Connection Tracking", SUITES) == "path-conntrack"
+    assert scenario_named("Connection Tracking") == scenario_named("path-conntrack")
 
 
 def test_a_gate_runs_the_test_whose_scenario_results_call_so(mine: Path) -> None:

@@ -80,6 +80,7 @@ MEASURED = {
         "retis": "acceptance/test_latency_and_soak.py::test_retis_looks_in_one_trial_more",
         "latency": "acceptance/test_latency_and_soak.py::test_latency_of_any_scenario",
         "--history": "acceptance/test_history.py::test_a_run_puts_itself_into_the_history",
+        "--arch": "guest/test_arm64_guest.py::test_one_command_judges_two_architectures_with_a_column_for_each",
         "--kernel": _GUEST, "budget": _GUEST, "boots": _GUEST, "--tolerance": _GUEST,
         "--bpf": _BPF, "--against": _BPF,
         "program": "unit/test_cli.py::test_a_program_is_chosen_of_both_objects",

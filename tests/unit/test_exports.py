@@ -69,7 +69,7 @@ def test_benchstat_gets_each_boot_of_both_builds() -> None:
     ]  # fmt: skip
     at = lines.index("build: candidate linux-6.19")
     assert lines.index("build: baseline linux-6.18.44") < at
-    name = "BenchmarkForwarding/scenario=ipv6-routing-1cpu-4096-64B 1"
+    name = "BenchmarkForwarding/scenario=IPv6_routing 1"
     assert lines[at + 1 :] == [
         f"{name} 990990 pdr-packets/s 5770 cost-instructions/packet", f"{name} 989010 pdr-packets/s",
         f"{name} 990000 pdr-packets/s",
@@ -159,6 +159,14 @@ def test_a_path_that_was_left_out_is_skipped_with_its_reason() -> None:
     assert exported("ktap", run).splitlines()[-1] == "ok 2 TCP With Loss # SKIP no netem here"
     (passed, skipped) = json.loads(exported("kcidb", run))["tests"]
     assert (passed["status"], skipped["status"], skipped["path"]) == ("PASS", "SKIP", "pdrgate.tcp_with_loss")
+
+
+def test_a_path_that_a_fault_kept_from_being_measured_is_an_error() -> None:
+    run = dataclasses.replace(
+        result(compared()), left_out=(LeftOutPath(path="NAT", reason="apt-get download failed", is_fault=True),)
+    )
+    assert exported("ktap", run).splitlines()[-2:] == ["# ERROR: apt-get download failed", "not ok 2 NAT"]
+    assert json.loads(exported("kcidb", run))["tests"][1]["status"] == "ERROR"
 
 
 # --- KCIDB ---

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from pdrgate.builds.bpf_build import BpfBuildError, BpfRefusedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_boots import unable_alone
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
+from pdrgate.guests.emulator.qemu_threads import QemuThreads
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.host import HostError
 from pdrgate.results.model import BootResult, Side
@@ -85,3 +90,28 @@ def test_what_the_candidate_alone_does_not_do_is_a_regression() -> None:
 def test_what_may_be_no_fault_of_the_candidates_is_raised(told: list[BootError]) -> None:
     with pytest.raises(BootError):
         unable_alone(told, SIDES)
+
+
+def test_two_boots_that_this_machine_starved_are_no_crash() -> None:
+    starved = GuestError("new did not end within 120 s and does not answer", Path("console.log"), starved=True)
+    found = judged(*[failed("candidate", starved)] * 2)
+    assert found is not None
+    assert found.verdict is Verdict.ERROR
+
+
+def test_seconds_that_a_process_waits_for_a_cpu_are_counted_by_thread() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    busy = f"import os, sys; os.sched_setaffinity(0, [{cpu}]); os.nice(int(sys.argv[1]))\nwhile True: pass"
+    processes = [subprocess.Popen((sys.executable, "-c", busy, nice)) for nice in ("19", "0")]
+    try:
+        threads = QemuThreads(processes[0].pid, (cpu,), isolate=False, metered=False)
+        deadline = time.monotonic() + 60.0
+        while max(threads.waits().values(), default=0.0) < 0.5 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert list(threads.waits()) == [str(processes[0].pid)]
+        assert threads.waits()[str(processes[0].pid)] >= 0.5
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert threads.waits() == {}

@@ -13,6 +13,7 @@ import pytest
 from made_kernels import RELEASE
 from made_trees import Tree, made_tree
 
+from pdrgate.builds.architecture import ARM64, X86_64
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.found_builds import commits_named
 from pdrgate.builds.git_tree import tree_build
@@ -20,7 +21,7 @@ from pdrgate.builds.git_tree.configuration import kernel_configuration
 from pdrgate.builds.git_tree.revision import commits_between, merge_base, named_revision, revision, uncommitted
 from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.handed_over import BuildError
-from pdrgate.builds.named_build import came_from, look_at, named_build, pinned
+from pdrgate.builds.named_build import came_from, for_architecture, look_at, named_build, pinned
 from pdrgate.cli import main
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -258,10 +259,40 @@ def test_a_configuration_of_one_s_own_is_filled_in_and_has_modules(tree: Tree, t
     build = named_build(f"{tree.folder}@v1,config={own}")
     assert build.config_text() == "CONFIG_MODULES=y\nLAST=olddefconfig\n"
     assert build.modules is not None
-    with pytest.raises(BuildError, match="of parts it takes config=FILE only"):
+    with pytest.raises(BuildError, match="of parts it takes config=FILE and arch=NAME only"):
         named_build(f"{tree.folder}@v1,modules={tmp_path}")
     with pytest.raises(BuildError, match="is built already; config=FILE goes with a revision"):
         named_build(f"{build.image},config={own}")
+    with pytest.raises(BuildError, match="is built already; arch=NAME goes with a revision"):
+        named_build(f"{build.image},arch=arm64")
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.skipif(shutil.which(ARM64.compiler) is None, reason=f"{ARM64.compiler_package} is not installed")
+def test_a_revision_is_compiled_for_the_architecture_that_is_named_or_that_its_config_is_for(
+    tree: Tree, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.config"
+    own.write_text("CONFIG_ARM64=y\n")
+    builds = [named_build(f"{tree.folder}@v1{words}") for words in (",arch=aarch64", f",config={own}", ",arch=amd64")]
+    assert [one.architecture for one in builds] == [ARM64, ARM64, X86_64]
+    machines = [int.from_bytes(one.vmlinux.read_bytes()[18:20], "little") for one in builds if one.vmlinux is not None]
+    assert machines == [183, 183, 62]  # EM_AARCH64 and EM_X86_64 of elf.h
+    config = builds[0].config_text() or ""
+    assert "CONFIG_SERIAL_AMBA_PL011=y" in config
+    assert "CONFIG_PVH=y" not in config
+    with pytest.raises(BuildError, match=r"own.config: is a .config for arm64, and x86_64 was asked for"):
+        named_build(f"{tree.folder}@v1,config={own},arch=amd64")
+    with pytest.raises(BuildError, match="'mips' is no architecture of guests; name one of amd64, arm64"):
+        named_build(f"{tree.folder}@v1,arch=mips")
+
+
+def test_a_name_for_several_architectures_is_that_of_a_tree_or_says_where_it_differs(tree: Tree) -> None:
+    named = f"{tree.folder}@main,config=x"
+    assert for_architecture(named, ARM64) == f"{tree.folder}@main,arch=arm64,config=x"
+    assert for_architecture("trixie/linux-image-cloud-{arch}", X86_64) == "trixie/linux-image-cloud-amd64"
+    with pytest.raises(BuildError, match=r"is one build for each architecture; .* or write \{arch\} where"):
+        for_architecture("linux-image-amd64", X86_64)
 
 
 def test_a_configuration_that_is_none_is_told(tmp_path: Path) -> None:
@@ -269,8 +300,8 @@ def test_a_configuration_that_is_none_is_told(tmp_path: Path) -> None:
     file.write_text("nothing\n")
     with pytest.raises(BuildError, match=r"is no \.config"):
         kernel_configuration(file)
-    file.write_text("CONFIG_ARM64=y\n")
-    with pytest.raises(BuildError, match=r"of another architecture \(CONFIG_ARM64=y\)"):
+    file.write_text("CONFIG_RISCV=y\n")
+    with pytest.raises(BuildError, match=r"of another architecture \(CONFIG_RISCV=y\)"):
         kernel_configuration(file)
 
 

@@ -79,7 +79,7 @@ def test_what_was_measured_otherwise_is_refused_entry_by_entry(where: Address) -
     )
     assert refused(where, CANDIDATE | {"scenario": "other"}) == (
         "the baseline cannot serve: history:v6.18 has no stable result of this scenario (but of: "
-        "ipv6-routing-1cpu-4096-64B); measure it there first, or name another baseline"
+        "IPv6 routing); measure it there first, or name another baseline"
     )
 
 

@@ -50,13 +50,22 @@ def test_what_was_imported_is_told_run_by_run(where: list[str], capsys: pytest.C
     ]
 
 
+@pytest.mark.parametrize("name", ["IPv6 routing", "IPv6*", "ipv6-routing-1cpu-4096-64B"])
+def test_a_scenario_is_listed_by_its_label_and_by_its_stored_name(
+    name: str, where: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["history", "list", "--scenario", name]) == 0
+    assert [line.split()[2] for line in capsys.readouterr().out.splitlines()[1:]] == ["b", "a"]
+
+
 def test_a_table_of_the_newest_first(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["history", "list"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "STARTED           RUN  SCENARIO                    BUILD       VERDICT      PDR OR TCP  CHANGE",
-        "2001-09-09 02:46  b    ipv6-routing-1cpu-4096-64B  linux-6.19  REGRESSION       1 Mpps   -1.0%",
-        "2001-09-09 01:46  a    ipv6-routing-1cpu-4096-64B  6.18.44     NO_BASELINE      1 Mpps       -",
+        "STARTED           RUN  SCENARIO      BUILD       VERDICT      PDR OR TCP  CHANGE",
+        "2001-09-09 02:46  b    IPv6 routing  linux-6.19  REGRESSION       1 Mpps   -1.0%",
+        "2001-09-09 01:46  a    IPv6 routing  6.18.44     NO_BASELINE      1 Mpps       -",
     ]
 
 

@@ -5,8 +5,10 @@ git, make, the compiler and the sandbox are real. The tree is no kernel, as in `
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import pty
 import re
 import shutil
 import signal
@@ -27,6 +29,7 @@ from pdrgate.builds.git_tree.revision import revision, uncommitted
 from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.hosts import sandbox
+from pdrgate.hosts.sandbox import Sandbox, nobody
 from pdrgate.values.errors import StorageError, TestbedError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -294,6 +297,24 @@ def test_make_ends_with_a_build_that_is_ended_and_the_next_one_is_its_own(
     last = tree.commit("int last;")
     assert head(tree).name.startswith(last)
     assert sorted(path.name for path in place.iterdir() if path.name.startswith(("work-", "index."))) == []
+
+
+def test_what_runs_in_a_sandbox_cannot_type_into_the_terminal_of_who_started_it() -> None:
+    words = ("sh", "-c", "true 3</dev/tty && echo it has a terminal; echo it ends")
+    said = {}
+    for name, command in {"outside": list(words), "inside": Sandbox(nobody()).command(*words)}.items():
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execvp(command[0], command)
+        said[name] = b""
+        with contextlib.suppress(OSError):  # EIO: its other end is closed
+            while chunk := os.read(terminal, 4096):
+                said[name] += chunk
+        os.close(terminal)
+        os.waitpid(child, 0)
+    assert "it has a terminal" in said["outside"].decode()
+    assert "it ends" in said["inside"].decode()
+    assert "it has a terminal" not in said["inside"].decode()
 
 
 def test_root_compiles_nothing_without_a_sandbox(tree: Tree, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from made_trees import Tree, made_tree
 BENCH = Path(__file__).resolve().parents[1] / "bench/known_regressions"
 sys.path.insert(0, str(BENCH))
 
+from judging import judged, touched_paths  # noqa: E402
 from known_change import KnownChange, known_change, known_changes  # noqa: E402
 from outcome import HEAD, Kept, Outcome, kept_file, outcomes, table  # noqa: E402
 from planting import BRANCHES, PlantingError, git, planted, release  # noqa: E402
@@ -163,15 +165,35 @@ def test_runs_that_are_kept_come_to_a_table(tmp_path: Path) -> None:
     assert found.caught and found.as_expected and not Outcome(equal, run, 1.0).as_expected
     assert found.cells == (
         "4", "it is slower (one line more)", "A", "REGRESSION", "IPv4 Routing: cost +5.0%, and 1 other path",
-        "**slower** +200", "3", "4", "61",
+        "**slower** +200", "", "3", "4", "61",
     )  # fmt: skip
     (tmp_path / slower.name / run.run).mkdir(parents=True)
     write_result(tmp_path / slower.name / run.run / "result.json", run)
     Kept("c", "b", 61.2, run.run).write(kept_file(tmp_path, slower))
-    lines = table(outcomes([slower], tmp_path))
-    assert lines[0] == f"| {' | '.join(HEAD)} |" and lines[-1] == (
-        "1 of 1 regressions caught, 0 of 0 others passed"
-    )  # fmt: skip
+    lines = table({"6.12": outcomes([slower], tmp_path)})
+    assert (
+        lines[0] == f"| {' | '.join(HEAD)} |" and lines[-1] == "6.12: 1 of 1 regressions caught, 0 of 0 others passed"
+    )
+
+
+def test_a_table_has_a_row_for_each_regression_and_a_column_for_each_further_base(tmp_path: Path) -> None:
+    slower = known_change(_file(tmp_path))
+    other = known_change(_file(tmp_path, PATCH.replace("Regression: 4", "Regression: 5")))
+    run = made_results.result(_scenario("IPv4 Routing", Verdict.REGRESSION, 0.05, _function("slower", 200.0)))
+    passes = made_results.result(_scenario("IPv4 Routing", Verdict.PASS, 0.0, _function("slower", 0.0)))
+    newer = [Outcome(slower, run, 9.0, {"IPv4 Routing": ["slower"]}), Outcome(other, passes, 9.0)]
+    lines = table({"7.3": newer, "6.12": [Outcome(slower, run, 61.2)]})
+    assert lines[0] == f"| {' | '.join(HEAD)} | on 7.3 |"
+    assert lines[2].endswith("| 61 | REGRESSION: IPv4 Routing: cost +5.0%; selected for slower |")
+    assert lines[3].startswith("| 5 | it is slower (one line more) | A |  |") and lines[3].endswith("|  | PASS |")
+    assert lines[-2:] == [
+        "6.12: 1 of 1 regressions caught, 0 of 0 others passed",
+        "7.3: 1 of 2 regressions caught, 0 of 0 others passed; the path that shows it is selected for 1 of 1",
+    ]
+
+
+def test_a_table_of_nothing_is_its_head() -> None:
+    assert table({}) == [f"| {' | '.join(HEAD)} |", f"| {' | '.join('---' for _ in HEAD)} |", ""]
 
 
 def test_what_passes_with_a_notice_says_so(tmp_path: Path) -> None:
@@ -182,6 +204,74 @@ def test_what_passes_with_a_notice_says_so(tmp_path: Path) -> None:
     found = Outcome(change, run, 5.0)
     assert found.as_expected and not found.caught
     assert (found.told, found.named) == ("PASS, noticed", "lookup +9")
+
+
+@pytest.mark.parametrize(
+    ("touched", "selected"),
+    [
+        ({"IPv4 Routing": ["ip_forward", "ip_rcv"], "NAT": []}, "ip_forward, ip_rcv"),
+        ({"IPv4 Routing": []}, "**left out**"),
+        ({"NAT": ["nf_nat"]}, "always"),
+        (None, ""),
+    ],
+)
+def test_the_table_says_for_what_the_path_that_shows_a_change_was_selected(
+    tmp_path: Path, touched: dict[str, list[str]] | None, selected: str
+) -> None:
+    run = made_results.result(
+        _scenario("IPv4 Routing", Verdict.REGRESSION, 0.05, _function("slower", 200.0)),
+        _scenario("NAT", Verdict.PASS, 0.0, _function("third", 1.0)),
+    )
+    change = known_change(_file(tmp_path))
+    (tmp_path / change.name / run.run).mkdir(parents=True)
+    write_result(tmp_path / change.name / run.run / "result.json", run)
+    Kept("c", "b", 1.0, run.run, touched).write(kept_file(tmp_path, change))
+    (kept,) = outcomes([change], tmp_path)
+    assert kept.cells[HEAD.index("selected for")] == selected
+
+
+def test_what_was_kept_before_paths_were_asked_for_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "04-slower.json"
+    file.write_text('{"candidate": "c", "baseline": "b", "seconds": 61.2, "run": "r"}')
+    assert Kept.read(file) == Kept("c", "b", 61.2, "r")
+
+
+def _program(folder: Path, code: int) -> Path:
+    """Stands for pdrgate: its gate leaves a run and ends with that code, and it knows what one path runs."""
+    paths = [
+        {"path": "IPv4 Routing", "known": True, "functions": ["ip_forward"], "variables": ["ip_rt"]},
+        {"path": "A Bridge", "known": False, "functions": [], "variables": []},
+    ]
+    (folder / "answer.json").write_text(json.dumps({"paths": paths}))
+    program = folder / "program"
+    program.write_text(
+        f"#!/bin/sh\n[ $1 = affected ] && exec cat {folder}/answer.json\n"
+        f"mkdir -p $6/run; echo {{}} > $6/run/result.json; echo 'INCONCLUSIVE: not yet'; exit {code}\n"
+    )
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_what_a_gate_answers_is_kept_also_where_nothing_was_decided(tmp_path: Path, tree: Tree, code: int) -> None:
+    change = known_change(_file(tmp_path))
+    told = judged(change, tree.folder, "main", tmp_path, (), again=False, program=_program(tmp_path, code))
+    assert told.startswith("INCONCLUSIVE: not yet (")
+    kept = Kept.read(kept_file(tmp_path, change))
+    assert kept is not None and kept.run == "run" and kept.touched == {"IPv4 Routing": ["ip_forward", "ip_rt"]}
+    assert judged(change, tree.folder, "main", tmp_path, (), again=False) == "is kept"
+
+
+@pytest.mark.parametrize("code", [2, 64, 130])
+def test_a_fault_of_the_machine_is_not_kept(tmp_path: Path, tree: Tree, code: int) -> None:
+    change = known_change(_file(tmp_path))
+    told = judged(change, tree.folder, "main", tmp_path, (), again=False, program=_program(tmp_path, code))
+    assert told == f"exit {code}: INCONCLUSIVE: not yet"
+    assert Kept.read(kept_file(tmp_path, change)) is None
+
+
+def test_of_kernels_that_cannot_be_read_no_path_is_known(tmp_path: Path) -> None:
+    assert touched_paths(str(tmp_path / "a.deb"), str(tmp_path / "b.deb"), tmp_path) is None
 
 
 def test_the_bench_says_what_it_does() -> None:

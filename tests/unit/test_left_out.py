@@ -72,6 +72,43 @@ def test_a_run_that_left_everything_out_does_not_pass(tmp_path: Path) -> None:
     record.close()
 
 
+def faulty(folder: Path, *reasons: str, paths: tuple[str, ...] = ("NAT",)) -> RunResult:
+    """A run of measured paths and of tests that failed before they measured, one for each reason."""
+    record = RunRecord(folder, "quick")
+    for test in paths:
+        record.add(path_result(test, Verdict.REGRESSION, 0.05))
+    for number, reason in enumerate(reasons):
+        record.fail(reason, path=f"UDP {number}")
+    record.write(finished=True)
+    record.close()
+    return read_result(folder / "result.json")
+
+
+def test_a_red_run_with_tests_that_failed_says_so_in_every_report(tmp_path: Path) -> None:
+    run = faulty(tmp_path, "apt-get download failed", "apt-get download failed", paths=("NAT", "A Bridge"))
+    assert run.verdict is Verdict.REGRESSION
+    assert headline(run).startswith("REGRESSION: ")
+    assert headline(run).endswith("; 2 paths not measured: apt-get download failed")
+    console = io.StringIO()
+    show_verdict(run, Screen(console))
+    for text in (console.getvalue(), run_markdown(run), summary_page(run, {}), overview(run, None).documentation):
+        assert "2 paths not measured" in text
+        assert "not measured: UDP 0, UDP 1: apt-get download failed" in text
+    suite = ElementTree.fromstring(junit(run))
+    assert suite.get("errors") == "2"
+    assert [case.get("name") for case in suite.iter("testcase") if case.find("error") is not None] == ["UDP 0", "UDP 1"]
+
+
+def test_a_run_whose_only_test_failed_has_its_reason_once(tmp_path: Path) -> None:
+    run = faulty(tmp_path, "no such package", paths=())
+    assert headline(run) == "ERROR: no such package"
+
+
+def test_tests_that_all_failed_alike_are_counted_after_their_reason(tmp_path: Path) -> None:
+    run = faulty(tmp_path, "no such package", "no such package", paths=())
+    assert headline(run) == "ERROR: no such package; 2 paths not measured"
+
+
 def test_merged_runs_say_what_each_left_out(tmp_path: Path) -> None:
     runs = [RunPart(name, name, recorded(tmp_path / name, why)) for name, why in (("a", NO_NETEM), ("b", "no MPTCP"))]
     whole = merged("both", runs)

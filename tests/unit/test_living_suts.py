@@ -143,3 +143,22 @@ def _boots(session: BootsNothing, suts: LivingSuts | None = None) -> LivingBoots
         on_trial=lambda *_: None,
         known=lambda *_: None,
     )
+
+
+def test_a_pair_that_may_be_enough_is_measured_alone_and_so_is_the_one_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, asked = BootsNothing(), list[tuple[int, ...]]()
+    suts = living(session)
+
+    def pairs(numbers: tuple[int, ...]) -> Any:
+        asked.append(tuple(numbers))
+        raise BootError("candidate", GuestError("gone", Path("console")))
+
+    monkeypatch.setattr(suts, "pairs", pairs)
+    boots = _boots(session, suts)
+    boots.next(1, wanted=lambda pair: False)
+    for number in (2, 3, 1):
+        boots.next(number, wanted=lambda pair: True)
+    assert asked == [(1,), (2,), (3, 4), (1, 2)]
+    suts.close()

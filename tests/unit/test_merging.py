@@ -63,6 +63,24 @@ def test_three_machines_and_one_that_died(tmp_path: Path, capsys: pytest.Capture
     assert len(read_result(into / "merged.json").scenarios) == 5
 
 
+def test_one_change_on_two_architectures_has_a_column_for_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = []
+    for machine, verdict in (("x86_64", "PASS"), ("aarch64", "REGRESSION")):
+        one = changed(compared(verdict), environment={"architecture": machine})
+        places.append(str(run(tmp_path / machine, "local-vm", one)))
+    assert main(["merge", *places, "--into", str(tmp_path / "merged")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("REGRESSION: PASS on amd64, REGRESSION on arm64; IPv6 routing on arm64: because")
+    assert ["path", "amd64", "arm64"] in [line.lower().split() for line in lines]
+    merged = read_result(tmp_path / "merged/merged.json")
+    assert [one.title for one in merged.scenarios] == ["IPv6 routing on amd64", "IPv6 routing on arm64"]
+    for name in ("summary.md", "summary.html"):
+        page = (tmp_path / "merged" / name).read_text()
+        assert page.index("amd64") < page.index("arm64"), name
+
+
 def test_what_passes_everywhere_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [str(run(tmp_path / name, name, compared())) for name in ("a", "b", "c")]
     assert main(["merge", *runs, "--into", str(tmp_path / "merged")]) == 0
@@ -211,6 +229,26 @@ def test_a_copy_of_a_result_stands_for_nothing_else(tmp_path: Path, capsys: pyte
     (tmp_path / "b" / RESULT_FILE).write_bytes((tmp_path / "a" / RESULT_FILE).read_bytes())
     assert main(["merge", first, second, "--into", str(tmp_path / "merged")]) == 2
     assert f"its result is that of {first}; measure it again" in capsys.readouterr().out
+
+
+def test_a_part_of_the_paths_that_nobody_measured_is_no_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "./ci/gate --kernel new.deb --against old.deb --shard {}/3 --profile quick"
+    places = [str(run(tmp_path / str(part), "guest", compared(), command=command.format(part))) for part in (1, 2, 3)]
+    again = str(run(tmp_path / "again", "guest", compared(), command=command.format(1)))
+    into = ("--into", str(tmp_path / "merged"))
+    assert main(["merge", *places, *into]) == 0
+    capsys.readouterr()
+    # The same part twice, by another run, and of another kernel.
+    assert main(["merge", places[0], again, places[1], *into]) == 2
+    told = capsys.readouterr().out
+    assert "--shard 3/3: ERROR" in told
+    assert "  no run measured this part of the paths, and other parts were measured; name its run, too" in told
+    other = command.replace("new.deb", "other.deb").format(3)
+    assert main(["merge", *places[:2], str(run(tmp_path / "other", "guest", compared(), command=other)), *into]) == 2
+    told = capsys.readouterr().out
+    assert [told.count(f"--shard {part}/3: ERROR") for part in (1, 2, 3)] == [1, 1, 1]
 
 
 def test_an_assertion_of_the_suite_s_own_fails_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

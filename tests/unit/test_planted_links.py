@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -180,3 +182,20 @@ class TestGate:
         assert main(["gate", "--resume", str(folder)]) == 2
         assert f"{planted} is a link, or no plain file, and no run leaves one" in capsys.readouterr().err
         assert untouched(victim)
+
+
+@pytest.mark.parametrize("plant", [lambda path, secret: path.symlink_to(secret), lambda path, secret: os.mkfifo(path)])
+def test_settings_of_pictures_in_the_working_directory_are_not_read(
+    tmp_path: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("root secret\naxes.labelsize: 77\n")
+    plant(tmp_path / "matplotlibrc", secret)
+    seen = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "libraries")}
+    script = "import os, pdrgate.reports.plots, matplotlib as m; print(m.rcParams, os.getcwd())"
+    told = subprocess.run(
+        (sys.executable, "-c", script), cwd=tmp_path, env=seen, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "secret" not in told.stderr
+    assert "axes.labelsize: medium" in told.stdout
+    assert told.stdout.endswith(f"{tmp_path}\n")

@@ -23,12 +23,12 @@ from pdrgate.record.trial import Trial
 from pdrgate.reports.ci.junit import junit, retold
 from pdrgate.reports.pages.icicle import icicle
 from pdrgate.reports.pages.scenario_pictures import Picture, pictures, stem
-from pdrgate.reports.pages.summary import summary_page
+from pdrgate.reports.pages.summary import stack_files, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 from pdrgate.reports.words.headline import fault_in_words, scenario_fault, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.measurands import MeasurandLine
-from pdrgate.reports.words.packet_way import Way, tree_of
+from pdrgate.reports.words.packet_way import Way, callers_of, folded_stacks, tree_of
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import (
     BootResult,
@@ -123,7 +123,7 @@ def test_the_reports_of_a_stored_run_are_made_again(
     folder = shutil.copytree(STORED_RUNS / name, tmp_path / name)
     assert main(["report", str(folder)]) == 0
     told = capsys.readouterr().out.splitlines()
-    begin = folder / "plots" / "ipv6-routing-1cpu-4096-64B"
+    begin = folder / "plots" / "ipv6-routing-1-cpu-buffer-4096-packets-64-byte-frames"
     files = [f"{begin}-{end}.png" for end in made]
     files += [f"{folder}/{file}" for file in ("summary.html", "summary.md", "xunit.xml")]
     assert [line for line in told if line.startswith(str(folder))] == files
@@ -199,7 +199,7 @@ def test_help_says_what_is_not_made_again(capsys: pytest.CaptureFixture[str]) ->
 
 def test_both_builds_are_drawn_and_told() -> None:
     drawn = list(pictures(compared()))
-    names = [picture.name.removeprefix("ipv6-routing-1cpu-4096-64B-") for picture in drawn]
+    names = [picture.name.removeprefix("ipv6-routing-") for picture in drawn]
     # A run shows each in its log and on its page, and draws it once.
     assert next(pictures(compared())).png is drawn[0].png
     main = [f"{side}-{name}" for side in ("baseline", "candidate") for name in ("load-loss", "rates")]
@@ -228,13 +228,14 @@ def test_the_page_draws_nothing_again_that_the_log_has(tmp_path: Path, monkeypat
 
 
 def test_pictures_of_scenarios_of_one_name_do_not_collide() -> None:
-    one, other = scenario(), scenario(scenario="x")
-    assert [stem(one), stem(one, [one]), stem(one, [one, other, one])] == [one.name, f"{one.name}-2", f"{one.name}-3"]
+    one, other = scenario(), dataclasses.replace(scenario(), title="NAT")
+    found = [stem(one), stem(one, [one]), stem(one, [one, other, one])]
+    assert found == ["ipv6-routing", "ipv6-routing-2", "ipv6-routing-3"]
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", ".hidden", "a b\0c", EVIL])
 def test_a_name_is_no_path(name: str) -> None:
-    found = stem(dataclasses.replace(scenario(), name=name))
+    found = stem(dataclasses.replace(scenario(), title=name))
     assert Path(found).name == found and not found.startswith(".") and "\0" not in found
 
 
@@ -288,6 +289,50 @@ def path(*frames: tuple[str, int | None, float]) -> CostResult:
         for name, caller, each in frames
     )
     return CostResult(instructions=1000.0, batch=None, trials=1, functions=(), path=found)
+
+
+def test_stacks_of_a_build_are_collapsed_with_each_function_behind_its_callers() -> None:
+    cost = path(("rx", None, 1000.0), ("poll me;now", 0, 600.0), ("lock", 1, 0.0), ("tick", 99, 1.0))
+    lines = folded_stacks(cost).splitlines()
+    assert lines == ["rx 1000", "rx;poll_me:now 1000", "rx;poll_me:now;lock 1000", "tick 1000"]
+    assert all(re.fullmatch(r"[^ ]+ \d+", line) for line in lines)  # as readers of the format take it
+
+
+def test_callers_are_listed_who_calls_most_often_first() -> None:
+    frames = (
+        ("rx", None, 9.0, 1.0),
+        ("a", 0, 4.0, 1.0),
+        ("lock", 1, 1.0, 2.0),
+        ("b", 0, 4.0, 1.0),
+        ("lock", 3, 1.0, 5.0),
+    )
+    found = tuple(
+        FrameResult(function=name, caller=caller, instructions=each, own=1.0, calls=calls)
+        for name, caller, each, calls in frames
+    )
+    cost = dataclasses.replace(path(), path=found, callers={"lock": ("c", "a")})
+    assert callers_of(cost, None)["lock"] == ("b", "a", "c")
+
+
+def test_a_worse_measurand_without_stacks_marks_its_functions_wherever_they_are_called() -> None:
+    before = path(("rx", None, 1000.0), ("poll", 0, 600.0), ("lock", 1, 300.0))
+    root = tree_of(path(("rx", None, 1000.0), ("poll", 0, 600.0), ("lock", 1, 300.0)), before)
+    html = icicle(Way(root, True, "atomics", {"lock": 2.0, "poll": -1.5}))
+    text = Page(html).text
+    assert "lock +2" in text and "poll -1.5" in text and "Atomics on the way of a packet" in text
+    assert [html.count(f'fill="{colour}"') for colour in ("#ef8b82", "#7fb5e8", "#e6e6e6")] == [1, 1, 1]
+
+
+def test_stacks_are_files_of_what_does_not_pass() -> None:
+    cost = path(("rx", None, 1000.0), ("poll", 0, 600.0))
+    sides = tuple(changed(one, cost=cost) for one in compared().builds.sides)
+    red = dataclasses.replace(changed(compared(), sides=sides), verdict=Verdict.REGRESSION)
+    assert dict(stack_files(result(red, verdict=Verdict.REGRESSION))) == {
+        f"paths/ipv6-routing-{side}.folded": "rx 1000\nrx;poll 1000\n" for side in ("baseline", "candidate")
+    }
+    assert 'href="paths/ipv6-routing-candidate.folded"' in page_of(red, verdict=Verdict.REGRESSION)
+    green = dataclasses.replace(red, verdict=Verdict.PASS)
+    assert dict(stack_files(result(green))) == {}
 
 
 def test_the_way_of_a_packet_is_drawn_with_what_changed_in_words() -> None:

@@ -263,7 +263,7 @@ def test_a_trace_is_an_observer_and_tells_of_the_trial_that_it_watched(standing_
 
 def test_each_look_at_a_scenario_has_a_file_of_its_own(tmp_path: Path) -> None:
     tracer = SimpleNamespace(name="retis", version="", trace=None)
-    for name in ("retis-a_b.data", "retis-a_b-2.data", "retis-a_b-3.data"):
+    for name in ("retis-a-b.data", "retis-a-b-2.data", "retis-a-b-3.data"):
         file = traced_file(tmp_path, tracer, "a/b")
         assert file == tmp_path / name
         file.touch()

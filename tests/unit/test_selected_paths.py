@@ -137,6 +137,18 @@ def test_of_few_paths_some_are_drawn_too(history: Path, monkeypatch: pytest.Monk
     assert len(chosen.because("same")) == 3
 
 
+def test_two_tests_of_one_scenario_are_both_in_the_selection(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after --set, which may make scenarios of two tests one."""
+    tests = module.described_tests()
+    again = replace(tests[0], name="Path again", longname="Path again")
+    monkeypatch.setattr(module, "described_tests", lambda *_: [*tests, again])
+    monkeypatch.setattr(module, "shard_of", lambda _: frozenset(one.longname for one in (*tests, again)))
+    chosen = selected_paths(options(history), print, first)
+    assert chosen is not None
+    assert [one.path for one in chosen.paths] == [one.name for one in (*tests, again)]
+    assert [one.path for one in chosen.because("affected")] == ["Path path-0", "Path again"]
+
+
 def test_all_paths_are_unknown_without_a_history(kernels: list[CodeDifferences]) -> None:
     chosen = selected_paths(options(None), print)
     assert chosen is not None
@@ -228,7 +240,7 @@ def test_the_headline_says_how_many_paths_run_code_that_changed() -> None:
         result(replace(compared(), verdict=Verdict.PASS), verdict=Verdict.PASS),
         selection=selection(SAME, AUDIT, AFFECTED),
     )
-    assert headline(run) == "PASS: 1 of 3 paths runs code that changed, and none got slower; 2 run the same code"
+    assert headline(run) == "PASS: 1 of 3 paths runs code that changed, and costs what it did; 2 run the same code"
     assert lines_below(run)[0] == (
         "1 of 100 functions differ: ip_forward; 1 of 50 variables: init_net; in the image and 3 modules"
     )

@@ -42,6 +42,7 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.transfer import EndsCpu, Senders, Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.reports.pages.scenario_pictures import pictures
+from pdrgate.results.file_name import distinct_names
 from pdrgate.results.model import ScenarioResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import read_trials
@@ -329,7 +330,7 @@ def test_a_run_without_a_baseline_tells_what_it_measured(measure, tmp_path: Path
 
 def test_reports_have_the_curve_and_every_transfer(measure) -> None:
     result, _ = measure(SimulatedLoop(), curve=True)
-    assert [picture.name for picture in pictures(result)] == [f"{TCP.name}-transfers"]
+    assert [picture.name for picture in pictures(result)] == [f"{distinct_names([result.label])[0]}-transfers"]
     told = "".join(fragments(result))
     assert "a round trip takes 0.1 ms at rest; knee 128 KiB (by sweep 128, 128 KiB)" in told
     assert told.count(">curve<") == 2 * 9

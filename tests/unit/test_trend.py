@@ -20,12 +20,14 @@ from markdown_it import MarkdownIt
 
 from pdrgate.cli import main
 from pdrgate.history.results import RESULT_FILE, write_result
+from pdrgate.reports.pages.runs_page import runs_page
 from pdrgate.reports.pages.trend_matrix import series_of_matrix, trend_matrix
 from pdrgate.reports.pages.trend_page import trend_page
 from pdrgate.reports.words.trend_lines import trend_lines, trend_markdown
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, RunResult, ScenarioResult, SideResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import LEFT_OUT, Move, Point, Series, moves, series_of
+from pdrgate.values.errors import DataError
 
 DAY = 86400.0
 
@@ -442,13 +444,14 @@ def test_matrix_has_a_row_for_each_path_the_worst_first_and_a_cell_for_each_run(
     ]
     matrix = trend_matrix(all_series, {("nat", "vm", "f"): "#path-2"})
     assert matrix is not None
-    assert [(row.name, row.latest, row.link) for row in matrix.rows] == [
+    rows = [row for _, own in matrix.groups for row in own]
+    assert [(row.name, row.latest, row.link) for row in rows] == [
         ("A Bridge", "+6.0%", ""), ("NAT", "+0.1%", "#path-2"), ("WireGuard", "-2.0%", "")
     ]  # fmt: skip
-    assert [[cell.tone for cell in row.cells] for row in matrix.rows] == [
+    assert [[cell.tone for cell in row.cells] for row in rows] == [
         ["same", "worse-3", "worse-4"], ["same", "same", "same"], ["same", "better-2", "better-3"]
     ]  # fmt: skip
-    assert matrix.rows[0].cells[2].title == "linux-7.2, 1970-01-03: 1060; +6.0%; +2.9% at once"
+    assert rows[0].cells[2].title == "linux-7.2, 1970-01-03: 1060; +6.0%; +2.9% at once"
 
 
 def test_matrix_marks_regressions_and_what_counts_for_nothing() -> None:
@@ -457,7 +460,7 @@ def test_matrix_marks_regressions_and_what_counts_for_nothing() -> None:
     points = tuple(dataclasses.replace(one, verdict=verdict) for one, verdict in zip(nat.points, verdicts, strict=True))
     matrix = trend_matrix([dataclasses.replace(nat, points=points), made("A Bridge", (1000,))], {})
     assert matrix is not None
-    rows = {row.name: [cell.tone for cell in row.cells] for row in matrix.rows}
+    rows = {row.name: [cell.tone for cell in row.cells] for _, own in matrix.groups for row in own}
     assert rows == {"NAT": ["same", "worse-3 red", "out"], "A Bridge": ["same", "", ""]}
 
 
@@ -479,3 +482,52 @@ def test_page_of_many_paths_draws_what_the_matrix_shows_and_what_moved() -> None
     links = set(re.findall(r'href="(#path-\d+)"', page))
     assert len(links) == 20
     assert all(f'id="{link[1:]}"' in page for link in links)
+
+
+def test_matrix_groups_paths_by_what_they_are_set_up_on_the_worst_group_first() -> None:
+    named = [("ipv4-routing-1cpu", "Many Flows", 1001), ("ip-routing-set_up_1-1cpu", "NAT", 1100), ("own", "Mine", 990)]
+    found = [dataclasses.replace(made(title, (1000, last)), scenario=name) for name, title, last in named]
+    matrix = trend_matrix(found, {})
+    assert matrix is not None
+    assert [[row.name for row in rows] for _, rows in matrix.groups] == [["NAT"], ["Many Flows"], ["Mine"]]
+    assert [name for name, _ in matrix.groups][2] == "Others"
+
+
+def test_cell_names_the_functions_of_what_changed_at_once_and_its_run_has_an_address() -> None:
+    found = [made("NAT", (1000, 1000, 1030)), made("A Bridge", (1000, 1000, 1000))]
+    asked: list[tuple[float, float]] = []
+
+    def functions(series: Series, before: Point, after: Point) -> str:
+        asked.append((before.value, after.value))
+        return "<fib> +30"
+
+    first = found[0].points[0]
+    page = trend_page(found, (), 3, addresses={(first.time, first.run): "runs/a b"}, functions=functions)
+    assert asked == [(1000, 1030)]
+    assert "&lt;fib&gt; +30" in page and 'href="runs/a%20b/summary.html"' in page
+
+
+def test_two_runs_have_a_table_with_a_row_for_each_path_and_a_column_for_each_measurand() -> None:
+    found = [made("NAT", (1, 1000, 1030)), made("NAT", (1, 9, 9), "calls"), made("A Bridge", (1, 1000, 900))]
+    page = runs_page(found, {}, lambda series, before, after: "<fib> +30")
+    assert re.findall(r'<th scope="row">(.*?)</th>', page) == ["NAT", "A Bridge"]
+    assert re.findall(r'<td class="number (\S+)" [^>]*>(.*?)</td>', page) == [
+        ("worse-3", "+3.0%"), ("same", "+0.0%"), ("better-4", "-10.0%")  # no calls of A Bridge
+    ]  # fmt: skip
+    assert "cost: 1000 instructions/packet, then 1030 instructions/packet" in page
+    assert page.count("&lt;fib&gt; +30") == 2
+
+
+def test_one_run_has_no_table_of_two() -> None:
+    with pytest.raises(DataError, match="there are not two; name the folders of both"):
+        runs_page([made("NAT", (1000,))], {}, lambda *_: "")
+
+
+def test_the_command_writes_the_page_of_two_runs_with_links_to_them(tmp_path: Path) -> None:
+    written(tmp_path / "runs", runs([1e6, 0.95e6]))
+    table = tmp_path / "pages" / "two.html"
+    table.parent.mkdir()
+    assert main(["trend", str(tmp_path / "runs"), "--table", str(table)]) == 0
+    page = table.read_text()
+    assert 'href="../runs/r0/summary.html"' in page and 'href="../runs/r1/summary.html"' in page
+    assert "slow&lt;path&gt; +" in page

@@ -19,9 +19,11 @@ _LONGEST_RELEASE = 64
 """Characters that a kernel's uname has room for."""
 _HINT = "name the bzImage, or arm64's Image (arch/x86/boot/bzImage or arch/arm64/boot/Image of a build tree, vmlinuz-…)"
 _ELF = b"\x7fELF"
-_ARM_32 = 0x24, bytes.fromhex("18286f01")
-"""Place and magic of a zImage for 32-bit ARM."""
-_RISCV = 0x38, b"RSC\x05"
+_FOREIGN = (
+    ((0x24, bytes.fromhex("18286f01")), "a kernel for 32-bit ARM"),
+    ((0x38, b"RSC\x05"), "a kernel for RISC-V, of which Debian 12 has no packages"),
+)
+"""Place and magic of images that no guest runs, and what such a file is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def _is_release(text: str) -> bool:
 
 def _other(head: bytes) -> str:
     """What a file is that begins so and is no image for guests, and what to do."""
-    for (at, magic), what in ((_ARM_32, "a kernel for 32-bit ARM"), (_RISCV, "a kernel for RISC-V")):
+    for (at, magic), what in _FOREIGN:
         if head[at : at + len(magic)] == magic:
             return f"{what}; guests run those for x86-64 and arm64"
     return f"{'an uncompressed vmlinux' if head.startswith(_ELF) else 'no kernel image'}; {_HINT}"

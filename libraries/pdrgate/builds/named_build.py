@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
-from pdrgate.builds.architecture import this_machines
+from pdrgate.builds.architecture import ARCHITECTURES, Architecture, named_architecture, this_machines
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.git_tree.making import Report
 from pdrgate.builds.git_tree.revision import Revision, merge_base, named_revision, revision
@@ -32,8 +32,8 @@ _DISTRIBUTION = {"ubuntu": "linux-image-virtual"}
 def named_build(text: str, cache: Path | None = None, report: Report | None = None) -> KernelBuild:
     """The build that a person names.
 
-    The name is ``SOURCE[,PACKAGE…][,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`; ``TREE@REV[,config=FILE]``,
-    which is compiled if that was not done yet; or ``running``.
+    The name is ``SOURCE[,PACKAGE…][,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`;
+    ``TREE@REV[,config=FILE][,arch=NAME]``, which is compiled if that was not done yet; or ``running``.
 
     Args:
         report: gets sentences of how far a build is that is compiled.
@@ -43,24 +43,23 @@ def named_build(text: str, cache: Path | None = None, report: Report | None = No
     """
     if text == RUNNING:
         return running_kernel(cache)
-    source, further, parts = _parts(text)
-    if named_revision(source) is not None:
-        return _compiled(text, revision(source), parts, cache, report)
-    if "config" in parts:
-        raise BuildError(
-            f"{text}: is built already; config=FILE goes with a revision of a git tree, as in ~/linux@main"
-        )
+    named = _words(text)
+    parts = named.parts
+    if named_revision(named.source) is not None:
+        return _compiled(text, revision(named.source), named, cache, report)
+    for part in ["config=FILE"] * ("config" in parts) + ["arch=NAME"] * (named.architecture is not None):
+        raise BuildError(f"{text}: is built already; {part} goes with a revision of a git tree, as in ~/linux@main")
     return kernel_build(
-        source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache, further=further
+        named.source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache, further=named.further
     )
 
 
 def _compiled(
-    text: str, named: Revision, parts: Mapping[str, Path], cache: Path | None, report: Report | None
+    text: str, named: Revision, words: _Words, cache: Path | None, report: Report | None
 ) -> KernelBuild:  # fmt: skip
-    if parts.keys() - {"config"}:
-        raise BuildError(f"{text}: is compiled from its tree; of parts it takes config=FILE only")
-    folder = built(named, parts.get("config"), cache, report)
+    if words.parts.keys() - {"config"}:
+        raise BuildError(f"{text}: is compiled from its tree; of parts it takes config=FILE and arch=NAME only")
+    folder = built(named, words.parts.get("config"), cache, report, words.architecture)
     found = kernel_build(folder, modules=None, vmlinux=folder / "vmlinux", cache=cache)
     return replace(found, name=named.name, source=text)
 
@@ -96,11 +95,11 @@ def look_at(text: str, report: Report | None = None) -> KernelBuild | None:
     """
     if text == RUNNING:
         return None
-    source, _, parts = _parts(text)
-    for name, path in parts.items():
+    named = _words(text)
+    for name, path in named.parts.items():
         if not path.exists():
             raise BuildError(f"{text}: {path}, its {name}, is not there")
-    if named_revision(source) or named_package(source) is None:
+    if named_revision(named.source) or named_package(named.source) is None:
         return named_build(text, report=report)
     return None
 
@@ -115,15 +114,61 @@ def check_one_architecture(builds: Iterable[KernelBuild]) -> None:
             )
 
 
-def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:
-    """The named source, further packages of it, and the paths of its parts by name. Raises BuildError."""
+ARCHITECTURE_PLACE = "{arch}"
+"""What stands for Debian's name of an architecture in the name of a build."""
+
+
+def for_architecture(text: str, architecture: Architecture) -> str:
+    """The name of a build for one of several architectures.
+
+    A revision of a git tree is compiled for it. Any other name has `ARCHITECTURE_PLACE` where the builds differ.
+
+    Raises:
+        BuildError: it names the same build for each architecture.
+    """
+    source, comma, rest = text.partition(",")
+    if named_revision(source) is not None:
+        return f"{source},arch={architecture.debian}{comma}{rest}"
+    if ARCHITECTURE_PLACE not in text:
+        raise BuildError(
+            f"{text}: is one build for each architecture; name a revision of a git tree, or write {ARCHITECTURE_PLACE} "
+            f"where the names differ, as in linux-image-cloud-{ARCHITECTURE_PLACE}"
+        )
+    return text.replace(ARCHITECTURE_PLACE, architecture.debian)
+
+
+def known_architecture(name: str) -> Architecture:
+    """The architecture of a name such as arm64 or aarch64. Raises BuildError of any other."""
+    found = named_architecture(name)
+    if found is None:
+        known = ", ".join(one.debian for one in ARCHITECTURES)
+        raise BuildError(f"{name!r} is no architecture of guests; name one of {known}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What a name of a build consists of."""
+
+    source: str
+    further: list[str] = field(default_factory=list)
+    """Further packages."""
+    parts: dict[str, Path] = field(default_factory=dict)
+    architecture: Architecture | None = None
+
+
+def _words(text: str) -> _Words:
+    """The parts of a build's name. Raises BuildError."""
     source, *words = text.split(",")
     parts: dict[str, Path] = {}
     further: list[str] = []
+    architecture = None
     for word in words:
         name, _, path = word.partition("=")
         if name in PARTS_OF_A_KERNEL and path:
             parts[name] = Path(path)
+        elif name == "arch" and path:
+            architecture = known_architecture(path)
         elif Path(word).is_file() or word.endswith((".deb", ".rpm")) or _names_kernel_package(word):
             further.append(word)
         else:
@@ -131,7 +176,7 @@ def _parts(text: str) -> tuple[str, list[str], dict[str, Path]]:
                 f"{text}: {word!r} says nothing of a build; write such as vmlinuz,modules=lib/modules/6.1.0,"
                 "vmlinux=/path/to/vmlinux, or several packages of one kernel: image.deb,modules.deb"
             )
-    return source, further, parts
+    return _Words(source, further, parts, architecture)
 
 
 def _names_kernel_package(word: str) -> bool:

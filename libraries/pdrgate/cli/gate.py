@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import SCENARIO_FILES, RunOptions
 from pdrgate.history.address import Address
 from pdrgate.this_process.own_files import beside_own
+from pdrgate.this_process.streams import standard_output_to
 from pdrgate.values.errors import EXIT_PASS, UsageError
 
 
@@ -67,9 +69,9 @@ def gate(
     Exits with 0 when the gate passes, with 1 when the build fails it, with 2 when the testbed or a tool is at fault,
     with 3 when what was measured does not decide.
     """
-    from pdrgate.gate.run.selection_file import write_selection
-    from pdrgate.launch import OutputForm, check, default_testbed, followed, new_folder, resumed_options, run_gate
-    from pdrgate.launch.selected_paths import selected_paths
+    from pdrgate.cli.merge import merge_runs
+    from pdrgate.launch import OutputForm, check, followed, resumed_options, run_gate
+    from pdrgate.reports.whole_runs.merged_run import MERGED_FILE
 
     printing = OutputForm(form, quiet)
     asked = said_options(asked.pop("changes"), asked, RunOptions)
@@ -88,20 +90,63 @@ def gate(
         options = resumed_options(folder, asked, given)
         check(options, note)
         return run_gate(options, folder, resume=True, output=printing)
-    why = ""
     if "bisect" in asked:
         asked.setdefault("wait", PATIENT)
     asked.setdefault("history", Address.beside(output))
+    runs = [_new_run(one, given) for one in _by_architecture(asked)]
+    folders = [_kept_folder(options, output) for options, _ in runs]
+    if len(runs) == 1:
+        return run_gate(runs[0][0], folders[0], runs[0][1], output=printing)
+    into, out = folders[-1].with_name(f"{folders[-1].name}-merged"), sys.stdout
+    with standard_output_to(sys.stderr if form == "json" else out):
+        for (options, why), folder in zip(runs, folders, strict=True):
+            run_gate(options, folder, why, output=OutputForm("text", quiet))
+        code = merge_runs(folders, into)
+    if form == "json":
+        out.write((into / MERGED_FILE).read_text(encoding="utf-8"))
+    return code
+
+
+def _by_architecture(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is asked for, by the architectures that it is asked for on. Raises BuildError, UsageError."""
+    from pdrgate.builds.named_build import for_architecture, known_architecture
+
+    names = [one.strip() for one in asked.pop("arch", "").split(",") if one.strip()]
+    if not names:
+        return [asked]
+    if not asked.get("kernel"):
+        raise UsageError("--arch is of kernels; name one with --kernel, such as ~/linux@main")
+    if len(names) > 1 and "bisect" in asked:
+        raise UsageError("--bisect asks one question; name one architecture with --arch")
+    kernels = ["kernel"] if asked.get("bpf") else [name for name in ("kernel", "against") if asked.get(name)]
+    found = dict.fromkeys(known_architecture(name) for name in names)
+    return [asked | {name: for_architecture(asked[name], one) for name in kernels} for one in found]
+
+
+def _new_run(asked: dict[str, Any], given: dict[str, str]) -> tuple[RunOptions, str]:
+    """The options of a new run, which were looked at; and why its testbed is that one."""
+    from pdrgate.launch import check, default_testbed
+
+    why = ""
     if "testbed" not in asked:
         asked["testbed"], why = default_testbed("kernel" in asked and "bpf" not in asked)
     options = _of_testbed(_asked(**asked), given)
     check(options, note)
+    return options, why
+
+
+def _kept_folder(options: RunOptions, output: Path) -> Path:
+    """A new run's folder, with what it is asked for."""
+    from pdrgate.gate.run.selection_file import write_selection
+    from pdrgate.launch import new_folder
+    from pdrgate.launch.selected_paths import selected_paths
+
     selection = selected_paths(options, note)
     folder = new_folder(output)
     options.keep(folder)
     if selection is not None:
         write_selection(folder, selection)
-    return run_gate(options, folder, why, output=printing)
+    return folder
 
 
 def _list(suites: Sequence[Path], patterns: Sequence[str], form: str) -> None:

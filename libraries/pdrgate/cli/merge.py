@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pdrgate.cli.parameters import COMMIT, PathType, note
+
+if TYPE_CHECKING:
+    from pdrgate.reports.whole_runs.merged_run import Expected
 
 
 @click.command()
@@ -46,13 +51,20 @@ def merge(places: tuple[Path, ...], into: Path, commit: str | None, builds: tupl
 
     Exits as the gate would have, had it measured all of it.
     """
+    from pdrgate.reports.whole_runs.merged_run import Expected
+
+    return merge_runs(places, into, Expected(commit=commit or "", builds=frozenset(builds), gates=gates))
+
+
+def merge_runs(places: Sequence[Path], into: Path, expected: Expected | None = None) -> int:
+    """Merge runs into a folder, print what they came to, and return the exit code."""
     from pdrgate.history.results import LARGEST_RESULT
     from pdrgate.reports.console.ending import show_files, show_verdict
     from pdrgate.reports.console.screen import Screen
-    from pdrgate.reports.whole_runs.merged_run import MERGED_FILE, Expected
+    from pdrgate.reports.whole_runs.merged_run import MERGED_FILE
     from pdrgate.reports.whole_runs.merged_run import merge as merged
 
-    found = merged(places, into, Expected(commit=commit or "", builds=frozenset(builds), gates=gates))
+    found = merged(places, into, expected)
     screen = Screen(sys.stdout)
     show_verdict(found.result, screen)
     for told in found.failed_besides:

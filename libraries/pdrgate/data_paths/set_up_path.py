@@ -11,6 +11,7 @@ from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild
+from pdrgate.data_paths.commands_at_once import commands_at_once
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.network_state import KnownNetworks
@@ -65,11 +66,19 @@ class _OnHop:
 
     def run(self, command: str) -> Completed:
         """Run a command of the user's in the folder of the files."""
+        # In a shell of its own: one that a user's command breaks is not the host's.
+        return self.hop.host.script(f"{self._before}\nexec sh -c {shlex.quote(command)}", _TIMEOUT)
+
+    def run_each(self, commands: Sequence[str], *, go_on: bool = False) -> list[Completed]:
+        """Run commands as `run` does, all in one round trip; see `commands_at_once`."""
+        return commands_at_once(self.hop.host, self._before, commands, _TIMEOUT * len(commands), go_on=go_on)
+
+    @property
+    def _before(self) -> str:
+        """The lines of a script that stand before a command."""
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.environment().items())
         path = "".join(f"PATH={shlex.quote(folder)}:$PATH\n" for folder in sorted(self.programs))
-        # In a shell of its own: one that a user's command breaks is not the host's.
-        script = f"cd {shlex.quote(self.folder)} || exit\n{path}{exports}\nexec sh -c {shlex.quote(command)}"
-        return self.hop.host.script(script, _TIMEOUT)
+        return f"cd {shlex.quote(self.folder)} || exit\n{path}{exports}"
 
 
 class SetUpPath:
@@ -81,6 +90,7 @@ class SetUpPath:
         networks: what the hosts have without the scenario, which they outlive; None: what steps made goes with them.
         base: keeps the data path beneath set up for the next scenario; None: it is taken away.
         report: gets lines of what commands printed, of the first hop.
+        build: the object that steps load by its name ``$BPF``; None where they load none.
     """
 
     def __init__(
@@ -163,8 +173,7 @@ class SetUpPath:
             one = _OnHop(hop, number)
             self._hops.append(one)
             self._put_files(one)
-            for position, step in enumerate(self._set_up.steps, 1):
-                self._run(one, position, step)
+            self._run(one)
 
     def replace(self) -> Mapping[str, int]:
         """Replace what the set-up says, on the first hop; a `Replaces`."""
@@ -210,16 +219,19 @@ class SetUpPath:
         for file in self._set_up.files:
             host.put(f"{one.folder}/{file.name}", file.content, 0o700 if file.executable else 0o600)
 
-    def _run(self, one: _OnHop, position: int, step: SetUpStep) -> None:
-        one.done.append((position, step))
-        completed = one.run(step.command)
-        output = [*completed.stdout.splitlines(), *completed.stderr.splitlines()]
-        if one.number == 1 or completed.exit_code:
-            self._report(f"step {position} on {one.hop.host.name}, exit code {completed.exit_code}: {step.command}")
-            for line in output[-_SHOWN:]:
-                self._report(f"    {line}")
-        if completed.exit_code:
-            raise _failed(one.hop.host, _step(position), step.command, completed)
+    def _run(self, one: _OnHop) -> None:
+        """Run all steps on a hop, up to the first that fails. Raises TestbedError."""
+        one.done = [*enumerate(self._set_up.steps, 1)]  # where the host does not answer, nobody knows which
+        ended = one.run_each([step.command for step in self._set_up.steps])
+        del one.done[len(ended) :]
+        for (position, step), completed in zip(one.done, ended, strict=True):
+            output = [*completed.stdout.splitlines(), *completed.stderr.splitlines()]
+            if one.number == 1 or completed.exit_code:
+                self._report(f"step {position} on {one.hop.host.name}, exit code {completed.exit_code}: {step.command}")
+                for line in output[-_SHOWN:]:
+                    self._report(f"    {line}")
+            if completed.exit_code:
+                raise _failed(one.hop.host, _step(position), step.command, completed)
 
 
 def _step(position: int) -> str:
@@ -247,10 +259,13 @@ def _undone(one: _OnHop) -> list[str]:
     """Undo the steps on a hop, the last first; sentences on what could not be done."""
     sentences: list[str] = []
     try:
-        while one.done:
-            position, step = one.done.pop()
-            if step.undo and (completed := one.run(step.undo)).exit_code:
-                sentences.append(_failure(one.hop.host, _step(position), step.undo, completed))
+        undone = [(position, step.undo) for position, step in reversed(one.done) if step.undo]
+        one.done.clear()
+        for (position, undo), completed in zip(
+            undone, one.run_each([undo for _, undo in undone], go_on=True), strict=False
+        ):
+            if completed.exit_code:
+                sentences.append(_failure(one.hop.host, _step(position), undo, completed))
         one.hop.host.run("rm", "-rf", one.folder)
     except TestbedError as error:
         sentences.append(str(error))

@@ -80,21 +80,21 @@ def code_differences(before: KernelBuild, after: KernelBuild) -> CodeDifferences
     Raises:
         BuildError: an image cannot be unpacked, or has no symbols (CONFIG_KALLSYMS).
     """
-    digests = tuple(code_digest(one, compared_modules(one)) for one in (before, after))
+    digests = code_digest(before, compared_modules(before)), code_digest(after, compared_modules(after))
     try:
-        found = kept("pair", digests, CodeDifferences, partial(_compared, before, after))
+        found = kept("pair", digests, CodeDifferences, partial(_compared, before, after, digests))
     except (ValueError, IndexError, OverflowError) as error:
         raise BuildError(f"{before.name} and {after.name}: an image is damaged ({error})") from error
     return replace(found, identical=digests[0] == digests[1])
 
 
-def _compared(before: KernelBuild, after: KernelBuild) -> CodeDifferences:
+def _compared(before: KernelBuild, after: KernelBuild, digests: tuple[str, str]) -> CodeDifferences:
     images = _image(before), _image(after)
     differ = [*_of_images(*images, "function"), *_of_images(*images, "variable")]
     functions = len(images[0].functions.keys() & images[1].functions.keys())
     variables = len(images[0].variables.keys() & images[1].variables.keys())
     missing: list[str] = []
-    modules = module_code(before), module_code(after)
+    modules = module_code(before, digests[0]), module_code(after, digests[1])
     for name in sorted(modules[0].keys() | modules[1].keys()):
         old, new = (one.get(name, ModuleObjects({}, {})) for one in modules)
         if unread := old.unread or new.unread:

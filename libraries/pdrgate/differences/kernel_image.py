@@ -153,7 +153,7 @@ def _holds(load: LoadedPart, section: Section) -> bool:
 
 def plain_name(name: str) -> str:
     """A symbol's name without the number by which a compiler keeps it apart."""
-    return _COMPILERS_NUMBER.sub("", name)
+    return _COMPILERS_NUMBER.sub("", name) if name[-1:].isdigit() else name
 
 
 def is_code(section: Section) -> bool:

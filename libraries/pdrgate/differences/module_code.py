@@ -13,7 +13,7 @@ from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.builds.kernel_modules import OF_THE_NETWORK, module_content, module_places
-from pdrgate.differences.kept_code import code_digest, kept
+from pdrgate.differences.kept_code import kept
 from pdrgate.differences.module_objects import ModuleObjects, module_objects
 
 _OF_GUESTS = re.compile(r"(^|/)(lib|drivers/virtio)/")
@@ -24,9 +24,12 @@ _TOGETHER = 16
 """Modules that a process reads before it is asked again."""
 
 
-def module_code(build: KernelBuild) -> Mapping[str, ModuleObjects]:
-    """Read the modules of a build: what each function and variable says, by the name of the module."""
-    digest = code_digest(build, compared_modules(build))
+def module_code(build: KernelBuild, digest: str) -> Mapping[str, ModuleObjects]:
+    """Read the modules of a build: what each function and variable says, by the name of the module.
+
+    Args:
+        digest: of the build, see `pdrgate.differences.kept_code.code_digest`.
+    """
     return kept("modules", (digest,), dict[str, ModuleObjects], partial(_read_all, build))
 
 

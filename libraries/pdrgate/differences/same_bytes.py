@@ -115,16 +115,15 @@ class SameBytes:
             one, other = stripped if len(stripped[0]) == len(stripped[1]) else (one, other)
         if len(one) != len(other):
             return False
-        at = 0
-        while at < len(one):
-            if one[at] == other[at]:
-                at += 1
+        known = 0
+        for at in np.flatnonzero(np.frombuffer(one, np.uint8) != np.frombuffer(other, np.uint8)).tolist():
+            if at < known:
                 continue
             begin = next((start for start in range(at, at - _FIELD, -1)
                           if self._is_reference(one, other, start, old, new)), None)  # fmt: skip
             if begin is None:
                 return False
-            at = begin + _FIELD
+            known = begin + _FIELD
         return True
 
     def _is_reference(self, one: bytes, other: bytes, start: int, old: int, new: int) -> bool:

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -62,15 +62,22 @@ _ANSWER, _MOST_HEARD = 4096, 1 << 16
 """Bytes that are read of a guest's control port at once, and in all before it has said hello."""
 _FORCED_FLAG = "TCG doesn't support requested feature"
 """QEMU's warning about each flag that a CPU model forces on."""
+_STARVED = 0.5
+"""Share of the time that a guest waits for a CPU, above which its silence is this machine's fault."""
 _NO_VIRTIO = "pdrgate: no virtio-serial port"
 
 
 class GuestError(HostError):
-    """A guest did not boot, died, or does not answer. ``crash`` is the fault on its console, if any."""
+    """A guest did not boot, died, or does not answer. ``crash`` is the fault on its console, if any.
 
-    def __init__(self, message: str, console: Path, crash: Crash | None = None) -> None:
+    Args:
+        starved: whether this machine had no CPU for it most of the time, so that silence is no fault of its kernel.
+    """
+
+    def __init__(self, message: str, console: Path, crash: Crash | None = None, *, starved: bool = False) -> None:
         self.console = console
         self.crash = crash
+        self.starved = starved
         super().__init__(message)
 
     @property
@@ -165,6 +172,8 @@ class Guest(WatchedShell):
         """Process that ends with QEMU, and QEMU's own process id."""
         self._started = time.monotonic()
         self._threads = QemuThreads(self.pid, config.cpus, isolate=config.isolate, metered=config.metered)
+        self._asked: tuple[float, Mapping[str, float]] = self._started, {}
+        """When it was last asked for something, and what its threads had waited by then, seconds."""
         if not config.metered:
             self._threads.hurry()
 
@@ -235,7 +244,7 @@ class Guest(WatchedShell):
         while not self.meter.counting:
             if time.monotonic() > deadline:
                 self._fail(f"is up, and QEMU's plugin could not begin to count within {_COUNTED:g} s")
-            self.run("true")  # after which it has nothing to do
+            self.run("true", timeout=_COUNTED)  # after which it has nothing to do
 
     def stand_back(self) -> None:
         """Let a guest that is metered stay behind others until `hurry`, and where it boots until `take_place`."""
@@ -353,6 +362,7 @@ class Guest(WatchedShell):
         if self._silent:
             # To be found silent takes seconds: once, and not for each setting that is to be put back.
             self._fail(self._silent)
+        self._asked = time.monotonic(), self._threads.waits()
         try:
             yield
         except GuestError:
@@ -399,7 +409,14 @@ class Guest(WatchedShell):
             if code == 0:
                 why += ", for the kernel reset the machine or powered it off"
             raise GuestError(f"{self.build.name}: {why}; {last}", self.console) from cause
-        raise GuestError(f"{self.build.name} {what} and does not answer; {last}", self.console) from cause
+        asked, before = self._asked
+        elapsed = time.monotonic() - asked
+        waited = max((now - before.get(thread, 0.0) for thread, now in self._threads.waits().items()), default=0.0)
+        starved = waited > _STARVED * elapsed
+        why = f", while this machine had no CPU for it during {waited:.0f} of {elapsed:.0f} s" if starved else ""
+        raise GuestError(
+            f"{self.build.name} {what} and does not answer{why}; {last}", self.console, starved=starved
+        ) from cause
 
     def _qemu_says(self) -> str:
         try:

@@ -2,8 +2,8 @@
 
 The program sees the system's programs and libraries (``/usr``), a ``/proc`` with nothing in it but itself, the devices
 that hold no data, and the files that it is handed. It has no network, no environment but the one that it is given, and
-processes of its own, which the kernel ends with whoever started them. If root starts it, it is a user that owns
-nothing.
+processes of its own, which the kernel ends with whoever started them. Its session is its own, so that it cannot type
+into the terminal of who started it (TIOCSTI, ioctl_tty(2)). If root starts it, it is a user that owns nothing.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class Sandbox:
             options: further ones of bwrap.
         """
         words = [
-            "bwrap", "--die-with-parent", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
-            *(() if self.network else ("--unshare-net",)), "--clearenv", *_system(), "--proc", "/proc", "--dev", "/dev",
-            *options,
+            "bwrap", "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid", "--unshare-uts",
+            "--unshare-cgroup-try", *(() if self.network else ("--unshare-net",)), "--clearenv", *_system(),
+            "--proc", "/proc", "--dev", "/dev", *options,
         ]  # fmt: skip
         for name, value in {"PATH": SYSTEM_PATH, "LC_ALL": "C", **self.variables}.items():
             words += ["--setenv", name, value]

@@ -140,7 +140,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         measurement = test.measurement
         if measurement is None:
             if result.failed and self._state.record is not None:
-                self._state.record.fail(_one_line(result.message.removeprefix(f"{Verdict.ERROR}: ")))
+                reason = _one_line(result.message.removeprefix(f"{Verdict.ERROR}: "))
+                self._state.record.fail(reason, path=test.name)
                 show_run(self._state.record.result(), result.parent)
             return
         try:

@@ -96,7 +96,7 @@ def described_tests(suites: Sequence[Path] = SUITES, patterns: Sequence[str] = (
 
 
 def scenario_named(name: str, suites: Sequence[Path] = SUITES) -> Scenario:
-    """The scenario that `--scenario` names: by a tag of its test, by a file, or by the name that results have.
+    """The scenario that `--scenario` names: by a tag of its test, its test's name, a file, or the name in results.
 
     Raises:
         UsageError: the name is of no scenario, or of several.
@@ -104,9 +104,10 @@ def scenario_named(name: str, suites: Sequence[Path] = SUITES) -> Scenario:
     if name.endswith(SCENARIO_FILES):
         return scenario_of(Path(name))
     by_tag = any(chooses(name, one.tags) for one in listed(suites))
-    every = [one.scenario for one in described_tests(suites, (name,) if by_tag else (ALL,))]
+    tests = described_tests(suites, (name,) if by_tag else (ALL,))
+    every, called = [one.scenario for one in tests], [one.scenario for one in tests if one.name == name]
     if not by_tag:
-        every = [asked for one in every for asked in _as_asked(one) if asked.name == name]
+        every = [asked for one in every for asked in _as_asked(one) if asked.name == name] or called
     scenarios = {one.name: one for one in every}
     if len(scenarios) == 1:
         return scenarios.popitem()[1]
@@ -116,22 +117,24 @@ def scenario_named(name: str, suites: Sequence[Path] = SUITES) -> Scenario:
             "them, or its tag (pdrgate gate --list-scenarios)"
         )
     raise UsageError(
-        f"--scenario {name}: no test has this tag, and none has a scenario of this name; take a tag of 'pdrgate gate "
-        "--list-scenarios', a name from a result, or a YAML file"
+        f"--scenario {name}: no test has this tag or name, and none has a scenario of this name; take a tag of "
+        "'pdrgate gate --list-scenarios', a name from a result, or a YAML file"
     )
 
 
 def tag_named(name: str, suites: Sequence[Path]) -> str:
-    """The tag of the test whose scenario results call so; the name itself where it is a tag pattern, or none of both.
+    """The tag of the test of that name, or whose scenario results call so; else the name, which is a tag pattern then.
 
     Raises:
         UsageError: a suite cannot be read, or nothing but its suite chooses that test.
     """
-    if not _STORED.search(name) or any(chooses(name, one.tags) for one in listed(suites)):
+    known = listed(suites)
+    is_one = bool(_STORED.search(name)) or any(one.test == name for one in known)
+    if not is_one or any(chooses(name, one.tags) for one in known):
         return name
     tests = described_tests(suites)
     uses = Counter(tag for one in tests for tag in one.tags)
-    for one in (test for test in tests if test.scenario.name == name):
+    for one in (test for test in tests if name in (test.name, test.scenario.name)):
         tag = next((tag for tag in one.tags if uses[tag] == 1), None)
         if tag is None:
             raise UsageError(f"--scenario {name}: its test {one.name} has no tag of its own; give it one")

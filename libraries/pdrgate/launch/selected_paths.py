@@ -49,16 +49,19 @@ def selected_paths(
         report(f"all paths are measured, for what differs is not known: {error}")
         return None
     asked, mine = described_tests(options.suites, options.patterns), shard_of(options)
-    tests = {with_changes(one.scenario, options.changes)[0].name: one.name for one in asked if one.longname in mine}
+    tests = {
+        one.name: with_changes(one.scenario, options.changes)[0].name for one in asked if one.longname in mine
+    }  # fmt: skip
     known = {} if found.identical else known_codes(options.history, before, load_testbed(found_file(options.testbed)))
-    paths = affected_paths(found, {name: PathCode() if found.identical else known.get(name) for name in tests})
+    paths = affected_paths(found, {name: PathCode() if found.identical else known.get(name) for name in tests.values()})
+    by_scenario = {one.path: one for one in paths}
     drawn = [] if found.identical else [one.path for one in _drawn(paths, draw)]
     return Selection(
         differ=tuple(one.label for one in found.differ if one.kind == "function"),
         differ_variables=tuple(one.label for one in found.differ if one.kind == "variable"),
         functions=found.functions, variables=found.variables, modules=found.modules, everywhere=found.everywhere,
         missing=found.missing, identical=found.identical, builds=(build_identity(before), build_identity(after)),
-        paths=tuple(_selected(tests[one.path], one, one.path in drawn) for one in paths),
+        paths=tuple(_selected(test, by_scenario[name], name in drawn) for test, name in tests.items()),
     )  # fmt: skip
 
 

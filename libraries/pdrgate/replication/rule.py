@@ -63,6 +63,9 @@ class PairsRule:
     fewest_known: int = 2
     """The fewest pairs that may end a comparison early in a measurand of which the deviation of pairs is known
     beforehand."""
+    alone: frozenset[Verdict] = frozenset()
+    """Verdicts that the first pair may end a comparison with, by the odds that it takes of more pairs, where the
+    deviation of pairs is known beforehand and something else vouches for what this pair shows."""
     fewest_again: int = 2
     """The fewest pairs of a retry that goes on with as many pairs of earlier tries: it measures in any case, whatever
     those say."""
@@ -92,6 +95,8 @@ class PairsRule:
 
     def wants(self, pair: int, earlier: int = 0) -> bool:
         """Whether that pair is measured in any case, whatever the ones before it show; ``earlier`` as in `standing`."""
+        if self.alone and pair == self.fewest_known and not earlier:
+            return False
         fewest = max(self.fewest - earlier, self.fewest_again)
         return pair <= min(fewest, self.most) or (pair % 2 == 0 and pair <= self.most)
 
@@ -105,7 +110,8 @@ class PairsRule:
         """
         pairs = min((len(one.candidate) for one in samples), default=0)
         if pairs - earlier < 2:
-            return Standing((), Verdict.INCONCLUSIVE if ended else None)
+            first = self._of_first_pair(samples) if pairs == 1 and not earlier else None
+            return first or Standing((), Verdict.INCONCLUSIVE if ended else None)
         each = 1.0 - (1.0 - self.confidence) / len(samples)
         changes = tuple(one.paired_change(each, self.pass_odds) for one in samples)
         enough = tuple(pairs >= self._fewest(one) for one in samples)
@@ -133,6 +139,16 @@ class PairsRule:
         )
         left = self._resolved(_borne_out(left, samples, earlier), samples, pairs)
         return Standing(left, gravest_change(left).verdict)
+
+    def _of_first_pair(self, samples: Sequence[Samples]) -> Standing | None:
+        """What one pair says where it may end the comparison; None where it may not, or says another verdict."""
+        if not self.alone or any(one.known is None for one in samples):
+            return None
+        each = 1.0 - (1.0 - self.confidence) / len(samples)
+        changes = tuple(one.paired_change(each, self.pass_odds) for one in samples)
+        tested = tuple(replace(one, verdict=self._tested(one, len(samples))) for one in changes)
+        verdict = gravest_change(tested).verdict
+        return Standing(tested, verdict) if verdict in self.alone else None
 
     def outlook(self, samples: Sequence[Samples], earlier: int = 0) -> tuple[int, int]:
         """Pairs of this try that the comparison ends with, about, from and to; ``earlier`` as in `standing`.

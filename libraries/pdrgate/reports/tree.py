@@ -116,6 +116,8 @@ class ReportPart:
     """All rows, on a page."""
     further: Sequence[Block] = ()
     """What the page shows behind all that verdicts rest on."""
+    is_check: bool = False
+    """Whether the whole tables say how far to trust it: a page folds them."""
     on_screen: bool = False
     """Whether the brief tables belong on a console too."""
 

@@ -22,12 +22,12 @@ def contradictions(result: RunResult) -> Iterator[str]:
     Who forges all of these alike is not found out by them.
     """
     if result.verdict.passes and (failing := [one for one in result.scenarios if not one.verdict.passes]):
-        yield f"it says {result.verdict}, and its scenario {failing[0].title} {failing[0].verdict}"
+        yield f"it says {result.verdict}, and its scenario {failing[0].label} {failing[0].verdict}"
     if result.verdict.passes and not result.scenarios:
         yield f"it says {result.verdict}, and has no scenario"
     for scenario in result.scenarios:
         if scenario.verdict.passes and (found := next(_against(scenario), "")):
-            yield f"{scenario.title} says {scenario.verdict}, and {found}"
+            yield f"{scenario.label} says {scenario.verdict}, and {found}"
 
 
 def _against(scenario: ScenarioResult) -> Iterator[str]:

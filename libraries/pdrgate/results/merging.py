@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.selection import Selection
 from pdrgate.results.verdict import Judgement, Verdict, gravest_verdict
+
+_SHARD = re.compile(r" --shard[ =]([1-9]\d{0,2})/([1-9]\d{0,2})(?= |$)")
+"""The part of several that a run measured, in the command that asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,19 @@ class LostPart:
     reason: str
 
 
-def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
+def shards_nobody_measured(runs: Iterable[RunResult]) -> Iterator[str]:
+    """``2/4``, for each part of the same paths that none of these runs measured, though one measured another part."""
+    measured = defaultdict[tuple[str, int], set[int]](set)
+    for run in runs:
+        if (found := _SHARD.search(run.command)) is not None:
+            measured[_SHARD.sub("", run.command), int(found[2])].add(int(found[1]))
+    for (_, of), numbers in measured.items():
+        yield from (f"{number}/{of}" for number in range(1, of + 1) if number not in numbers)
+
+
+def merged(
+    name: str, parts: Sequence[RunPart | LostPart], architectures: Mapping[str, str] = MappingProxyType({})
+) -> RunResult:
     """A result of all runs: the gravest verdict is its verdict, and no number is another one.
 
     What was lost is a scenario that is an ERROR: it costs itself, and no scenario of another run. So is what a run
@@ -40,14 +57,20 @@ def merged(name: str, parts: Sequence[RunPart | LostPart]) -> RunResult:
 
     Args:
         name: what the whole is called.
+        architectures: names for people by what ``uname -m`` prints; a scenario is named by its architecture where the
+            runs are of several.
     """
     runs = [part.result for part in parts if isinstance(part, RunPart)]
     testbeds = _distinct(run.testbed.name for run in runs)
+    known = _distinct(architectures.get(architecture_of(one), "") for run in runs for one in run.scenarios)
     scenarios = _told_apart([
-        scenario for part in parts for scenario in _scenarios(part, names_testbed=len(testbeds) > 1)
+        _of_architecture(scenario, architectures if len(known) > 1 else {})
+        for part in parts for scenario in _scenarios(part, names_testbed=len(testbeds) > 1)
     ])  # fmt: skip
     selection = _selection(runs)
     judged = _judged(scenarios)
+    if len(known) > 1:
+        judged = replace(judged, reason=f"{_by_architecture(scenarios, architectures)}; {judged.reason}")
     if not scenarios and runs and all(map(_has_nothing_to_measure, runs)):
         judged = Judgement(Verdict.PASS, "all paths run the same code in both builds")
     lost = sum(one.verdict is Verdict.ERROR and not one.trials for one in scenarios)
@@ -108,6 +131,29 @@ def _scenarios(part: RunPart | LostPart, names_testbed: bool) -> Iterator[Scenar
         yield _of_run(_without_numbers(part.place, result.verdict, result.reason), part.link)
 
 
+def architecture_of(scenario: ScenarioResult) -> str:
+    """What ``uname -m`` prints on the SUT of a scenario; empty where that is not known."""
+    return str(scenario.findings.environment.get("architecture", ""))
+
+
+def _of_architecture(one: ScenarioResult, architectures: Mapping[str, str]) -> ScenarioResult:
+    """The scenario with its architecture in its name, where that has a name."""
+    name = architectures.get(architecture_of(one))
+    if name is None:
+        return one
+    test = one.origin.test and f"{one.origin.test} on {name}"
+    return replace(one, title=f"{one.title} on {name}", origin=replace(one.origin, test=test))
+
+
+def _by_architecture(scenarios: Sequence[ScenarioResult], architectures: Mapping[str, str]) -> str:
+    """The verdict of each architecture, such as *PASS on amd64, REGRESSION on arm64*."""
+    verdicts: dict[str, list[Verdict]] = {}
+    for one in scenarios:
+        if name := architectures.get(architecture_of(one)):
+            verdicts.setdefault(name, []).append(one.verdict)
+    return ", ".join(f"{gravest_verdict(found)} on {name}" for name, found in verdicts.items())
+
+
 def _of_run(one: ScenarioResult, folder: str) -> ScenarioResult:
     return replace(one, origin=replace(one.origin, run=folder))
 
@@ -127,7 +173,7 @@ def _judged(scenarios: Sequence[ScenarioResult]) -> Judgement:
     found = [one for one in scenarios if one.verdict is word]
     if not found:
         return Judgement(word, "there is no run to merge")
-    reason = f"{found[0].title}: {found[0].reason}" if len(scenarios) > 1 else found[0].reason
+    reason = f"{found[0].label}: {found[0].reason}" if len(scenarios) > 1 else found[0].reason
     left = len(scenarios) - 1 if word.passes else len(found) - 1
     others = f"and {left} more {'pass' if word.passes else 'like it'}" if left else ""
     return Judgement(word, reason).remarked(others)

@@ -351,7 +351,8 @@ class ComparisonResult:
     @property
     def pairs_in_words(self) -> str:
         """How many pairs of boots it rests on."""
-        return f"{self.pairs} pairs of boots" + (f" and {self.earlier} of earlier tries" if self.earlier else "")
+        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
+        return f"{pairs} of boots" + (f" and {self.earlier} of earlier tries" if self.earlier else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -743,11 +744,13 @@ class TestbedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutPath:
-    """A path that was asked for and not measured, because neither build can be set up for it."""
+    """A path that was asked for and not measured."""
 
     path: str
     """The name of its test."""
     reason: str
+    is_fault: bool = False
+    """Whether the testbed, a tool or the suite failed. Otherwise neither build can be set up for the path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import random
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -54,8 +53,8 @@ _FAREWELL = 0.2
 _DIRECTION, _KINDS = 2, 4
 """Bit of a tag that says the direction, and number of tags that a trial takes; as wire.h has them."""
 _TAGS = range(0x8000, 0x10000 - _KINDS, _KINDS)
-_FEWEST_BETWEEN, _MOST_BETWEEN = 9, 15
-"""Parts of a trial's packets, between which a frame is kept whole: as many other ones in each trial."""
+_LOOKED_AT = 16
+"""Frames of a trial that are looked at, drawn; up to eight of each CPU that receives are kept whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +276,7 @@ class EmbeddedGenerator:
             batch=min(_MAX_BATCH, max(1, math.ceil(load * _BATCH_SPAN))),
             directions=frames.directions,
             probe_every=probe_every,
-            sample_every=max(1, count // random.randint(_FEWEST_BETWEEN, _MOST_BETWEEN)),
+            sample_every=max(1, count // _LOOKED_AT),
             returns=int(frames.counted == "returned"),
             taken=int(frames.counted == "taken"),
             ring=self._ring,

@@ -9,7 +9,7 @@ from typing import Protocol
 from pdrgate.record.trial import CarriedFrame
 from pdrgate.traffic.chosen.frame_table import FrameTable
 from pdrgate.traffic.chosen.tail_mark import MARK_ROOM, TailMark, marked
-from pdrgate.traffic.frames import FCS, PROBE_PAYLOAD, Frames, Template
+from pdrgate.traffic.frames import FCS, NUMBER_PAYLOAD, PROBE_PAYLOAD, Frames, Template
 from pdrgate.traffic.native.wire import WireDirection, header
 
 _ETHERNET = 14
@@ -72,13 +72,19 @@ class BuiltInFrames:
     def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
         """The frame that came back, with the frame as it was sent.
 
-        Its flow, and its number or its probe's time, are read from the frame itself.
+        Its number, or its probe's time, is read from the frame itself. The number says its flow, so that a packet of
+        another flow with this one's number is a wrong frame. A probe's flow is read from the frame.
         """
         frame = bytes.fromhex(got)
         part = self.templates[min(direction, len(self.templates) - 1)]
         head = len(part.probe if probe else part.plain)
         payload = frame[head : head + (PROBE_PAYLOAD if probe else self.frames.payload)]
-        sent = part.frame(part.word(frame, self.frames.flows), probe=bool(probe), payload=payload)
+        if probe or len(payload) < self.frames.payload:
+            word = part.word(frame, self.frames.flows)
+        else:
+            number = int.from_bytes(payload[-NUMBER_PAYLOAD:], "big")
+            word = (part.first + number // len(self.templates) % self.frames.flows) & 0xFFFF
+        sent = part.frame(word, probe=bool(probe), payload=payload)
         return CarriedFrame(direction, sent.hex(), got, returned=bool(returned))
 
 

@@ -5,54 +5,25 @@
 
 Each file of `changes/` is a regression of Linux's history, as a patch of our own with the same effect. On top of REV of
 the git tree it becomes a branch, pdrgate-known/NAME, of which nothing is checked out; its build is judged by
-`pdrgate gate --kernel` against REV, as a developer would. Changes are planted that are written for the release of REV.
-One is done after the other, and kept: what is killed goes on where it was. The table of all that are kept is printed at
-the end; --table measures nothing.
+`pdrgate gate --kernel` against REV, as a developer would. `pdrgate affected` says what of each path's code it touches.
+Changes are planted that are written for the release of REV. One is done after the other, and kept: what is killed goes
+on where it was. RESULTS has a folder for each line of releases, such as 6.1. The table of all that are kept is printed
+at the end, with a column for each further line; --table measures nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
+import re
 from fnmatch import fnmatch
 from pathlib import Path
 
-from known_change import KnownChange, known_changes
-from outcome import Kept, kept_file, outcomes, table
-from planting import PlantingError, git, planted, release
+from judging import judged
+from known_change import known_changes
+from outcome import outcomes, table
+from planting import PlantingError, git, release
 
-PDRGATE = Path(sys.executable).parent / "pdrgate"
-
-
-def judged(change: KnownChange, tree: Path, base: str, results: Path, more: Sequence[str], *, again: bool) -> str:
-    """Judge a change where that is not done yet, and keep it; what came of it, in a line. Raises PlantingError."""
-    commit = planted(tree, base, change)
-    candidate, baseline = (base, commit) if change.side == "baseline" else (commit, base)
-    known = Kept.read(kept_file(results, change))
-    if known is not None and (known.candidate, known.baseline) == (candidate, baseline) and not again:
-        return "is kept"
-    folder = results / change.name
-    before = _runs(folder)
-    builds = ("--kernel", f"{tree}@{candidate}", "--against", f"{tree}@{baseline}")
-    begun = time.monotonic()
-    command = (str(PDRGATE), "gate", "--quiet", "--wait", "1 h", "--output", str(folder), *builds, *more)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - begun
-    runs = _runs(folder)
-    told = next((line for line in (done.stdout + done.stderr).splitlines() if line.strip()), "nothing told")
-    # The machine's fault, or an interruption, tells nothing of the change.
-    if not runs or done.returncode not in (0, 1):
-        return f"exit {done.returncode}: {told}"
-    Kept(candidate, baseline, seconds, runs[-1]).write(kept_file(results, change))
-    return f"{told} ({seconds:.0f} s{', the same run' if runs[-1] in before else ''})"
-
-
-def _runs(folder: Path) -> list[str]:
-    """The names of the runs there, the last one last; a link to a run is none."""
-    return sorted(path.parent.name for path in folder.glob("*/result.json") if not path.parent.is_symlink())
+_RELEASE = re.compile(r"\d+\.\d+")
 
 
 def main() -> None:
@@ -66,19 +37,21 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print the table, and measure nothing")
     asked, more = parser.parse_known_args()
     tree, results = asked.tree.resolve(), asked.results.resolve()
-    results.mkdir(parents=True, exist_ok=True)
     changes = known_changes()
     if not asked.table:
         base = git(tree, "rev-parse", "--verify", f"{asked.base}^{{commit}}")
         line = release(tree, base)
+        kept = results / line
+        kept.mkdir(parents=True, exist_ok=True)
         for change in changes:
             if line in change.kernels and any(fnmatch(change.name, pattern) for pattern in asked.only):
                 try:
-                    told = judged(change, tree, base, results, more, again=asked.again)
+                    told = judged(change, tree, base, kept, more, again=asked.again)
                 except PlantingError as error:
                     told = str(error)
                 print(f"{change.name}: {told}", flush=True)
-    print("\n".join(table(outcomes(changes, results))))
+    lines = [path for path in results.glob("*.*") if _RELEASE.fullmatch(path.name) and path.is_dir()]
+    print("\n".join(table({path.name: outcomes(changes, path) for path in lines})))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,11 @@ from pathlib import Path
 from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.history.trials import TRIALS_FILE
 from pdrgate.results.model import RunResult
+from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNDECIDED
 
 _PDRGATE = Path(sys.executable).parent / "pdrgate"
 _RELEASE = re.compile(r"\d+\.\d+(?:\.\d+)?")
-_FINISHED = (0, 1, 3)
+_FINISHED = (EXIT_PASS, EXIT_FAIL, EXIT_UNDECIDED)
 """Exit codes of a gate that judged the candidate, or came to no decision."""
 _MEASURED = "measured"
 """A file that a run's folder has once its gate has ended by itself: an interrupted one leaves a result as well."""

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
+from pdrgate.builds.architecture import ARCHITECTURES, Architecture, this_machines
 from pdrgate.builds.handed_over import BuildError, content
 
 _LARGEST = 4 << 20
-_FOREIGN = re.compile(r"^CONFIG_(ARM64|ARM|RISCV|PPC64|S390|LOONGARCH|MIPS|SPARC64|X86_32)=y$", re.MULTILINE)
+_FOREIGN = re.compile(r"^CONFIG_(ARM|RISCV|PPC64|S390|LOONGARCH|MIPS|SPARC64|X86_32)=y$", re.MULTILINE)
 _FILES = {
     "SYSTEM_TRUSTED_KEYS": "", "SYSTEM_REVOCATION_KEYS": "", "SYSTEM_BLACKLIST_HASH_LIST": "",
     "MODULE_SIG_KEY": "certs/signing_key.pem", "INITRAMFS_SOURCE": "", "EXTRA_FIRMWARE": "",
@@ -46,6 +47,7 @@ class KernelConfiguration:
     text: str
     whole: bool
     """Whether it is a whole .config, of which only new options are decided; else each other option has its default."""
+    architecture: Architecture
 
     @property
     def target(self) -> str:
@@ -92,21 +94,31 @@ class KernelConfiguration:
         )
 
 
-def kernel_configuration(file: Path | None) -> KernelConfiguration:
-    """The configuration in a file; without one, `guest.config` beside this module.
+def kernel_configuration(file: Path | None, asked: Architecture | None = None) -> KernelConfiguration:
+    """The configuration in a file; without one, `guest.config` beside this module and that of the architecture.
+
+    Args:
+        asked: the architecture; None: that of the file, else this machine's.
 
     Raises:
         BuildError: the file cannot be read, is no .config, or is one of another architecture.
     """
     if file is None:
-        text = resources.files(__package__).joinpath("guest.config").read_text()
-        return KernelConfiguration(text, whole=False)
+        one = asked or this_machines()
+        parts = (resources.files(__package__).joinpath(name) for name in ("guest.config", f"guest-{one.name}.config"))
+        return KernelConfiguration("".join(part.read_text() for part in parts), whole=False, architecture=one)
     text = content(file, file.resolve(), _LARGEST).decode(errors="replace")
     if not re.search(r"^CONFIG_\w+=", text, re.MULTILINE):
         raise BuildError(f"{file}: is no .config (no line CONFIG_…=); name one, or leave config= out")
     if (foreign := _FOREIGN.search(text)) is not None:
-        raise BuildError(f"{file}: is a .config of another architecture ({foreign[0]}); trees are compiled for x86-64")
-    return KernelConfiguration(text, whole=True)
+        known = " and ".join(one.name for one in ARCHITECTURES)
+        raise BuildError(f"{file}: is a .config of another architecture ({foreign[0]}); trees are compiled for {known}")
+    on = _values(text)
+    found = next((one for one in ARCHITECTURES if on.get(one.config) == "y"), None)
+    if None not in (found, asked) and found != asked:
+        assert found is not None and asked is not None
+        raise BuildError(f"{file}: is a .config for {found.name}, and {asked.name} was asked for; name one of the two")
+    return KernelConfiguration(text, whole=True, architecture=asked or found or this_machines())
 
 
 def _values(text: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from pdrgate.builds.architecture import Architecture
 from pdrgate.builds.git_tree.configuration import KernelConfiguration
 from pdrgate.builds.handed_over import BuildError, content, files_below, opened_build_file
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT, Sandbox, User, confines, nobody
@@ -47,12 +48,12 @@ class KindOfFile:
     def check(self, path: Path, begin: bytes) -> None:
         """Raise BuildError where a file that begins so is another thing."""
         if begin[self.at : self.at + len(self.mark)] != self.mark or (not self.mark and b"\0" in begin):
-            raise BuildError(f"{path.name}: is no file of its kind; does the tree's Makefile make a kernel for x86-64?")
+            raise BuildError(f"{path.name}: is no file of its kind; does the tree's Makefile make a kernel?")
 
 
 TEXT = KindOfFile(64 * _MIB)
 ELF = KindOfFile(4096 * _MIB, 0, b"\x7fELF")
-BZIMAGE = KindOfFile(1024 * _MIB, 0x202, b"HdrS")
+LARGEST_IMAGE_FILE = 1024 * _MIB
 _INSTALLED = {"modules.order": TEXT, "modules.builtin": TEXT, "modules.builtin.modinfo": KindOfFile(64 * _MIB)}
 
 
@@ -71,6 +72,7 @@ class Making:
         user: whom the programs run as.
         confined: whether they run in a sandbox.
         lock: descriptor of the lock on ``folder``, which stays locked until all of them are dead.
+        architecture: what the kernel is compiled for.
     """
 
     folder: Path
@@ -80,10 +82,13 @@ class Making:
     user: User | None
     confined: bool
     lock: int
+    architecture: Architecture
 
     @classmethod
     @contextmanager
-    def begun(cls, folder: Path, source: Path, lock: int, left: Path | None) -> Iterator[Self]:
+    def begun(
+        cls, folder: Path, source: Path, lock: int, left: Path | None, architecture: Architecture
+    ) -> Iterator[Self]:  # fmt: skip
         """New folders for a build, the objects with what an ancestor left; they are gone afterwards.
 
         Raises:
@@ -103,7 +108,7 @@ class Making:
                 path.mkdir(mode=0o755)
                 if user is not None:
                     os.chown(path, user.uid, user.gid)
-            begun = cls(folder, source, objects, installed, user, confined, lock)
+            begun = cls(folder, source, objects, installed, user, confined, lock, architecture)
             for file in (begun.log, begun._asked):
                 file.write_bytes(b"")
             if left is not None:
@@ -146,8 +151,9 @@ class Making:
     def strip_vmlinux(self, report: Report) -> Path:
         """The kernel as an ELF file without debug information: it is for addresses, by its table of symbols."""
         whole = self.objects / "vmlinux"
+        objcopy = f"{self.architecture.cross}objcopy"
         with suppress(MakeError):
-            self._run(report, "objcopy", "--strip-debug", self._seen(whole), f"{self._seen(self.installed)}/vmlinux")
+            self._run(report, objcopy, "--strip-debug", self._seen(whole), f"{self._seen(self.installed)}/vmlinux")
             return self.installed / "vmlinux"
         return whole
 
@@ -202,11 +208,12 @@ class Making:
 
     def _make(self, *words: str) -> tuple[str, ...]:
         # A sandbox has no ccache: what one change compiles is not handed to another one.
-        compiler = "ccache gcc" if not self.confined and shutil.which("ccache") else "gcc"
+        before = "ccache " if not self.confined and shutil.which("ccache") else ""
+        cross = self.architecture.cross
         return (
-            "make", "-C", self._seen(self.source), f"O={self._seen(self.objects)}", "ARCH=x86_64", "LOCALVERSION=",
-            f"CC={compiler}", "KBUILD_BUILD_USER=pdrgate", "KBUILD_BUILD_HOST=pdrgate", "KBUILD_BUILD_VERSION=1",
-            *words,
+            "make", "-C", self._seen(self.source), f"O={self._seen(self.objects)}", f"ARCH={self.architecture.name}",
+            f"CROSS_COMPILE={cross}", "LOCALVERSION=", f"CC={before}{cross}gcc", "KBUILD_BUILD_USER=pdrgate",
+            "KBUILD_BUILD_HOST=pdrgate", "KBUILD_BUILD_VERSION=1", *words,
         )  # fmt: skip
 
     def _run(self, report: Report, *command: str, readable: dict[str, Path] | None = None) -> None:

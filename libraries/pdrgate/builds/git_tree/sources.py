@@ -108,8 +108,8 @@ class Sources:
         options = [word for one in _SETTINGS for word in ("-c", one)]
         command = (*DIES_WITH_PARENT, "git", *options, f"--git-dir={self._repository}", *words)
         return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False, pass_fds=held,
-            env=child_environment() | CLEAN_GIT | {**variables},
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+            pass_fds=held, env=child_environment() | CLEAN_GIT | {**variables},
         )  # fmt: skip
 
 

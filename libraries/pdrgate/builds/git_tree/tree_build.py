@@ -16,14 +16,15 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pdrgate.builds.architecture import Architecture
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.git_tree.configuration import KernelConfiguration, kernel_configuration
 from pdrgate.builds.git_tree.leftovers import Leftovers
-from pdrgate.builds.git_tree.making import BZIMAGE, ELF, TEXT, MakeError, Making, Report
+from pdrgate.builds.git_tree.making import ELF, LARGEST_IMAGE_FILE, TEXT, KindOfFile, MakeError, Making, Report
 from pdrgate.builds.git_tree.revision import Revision, uncommitted
 from pdrgate.builds.git_tree.sources import Sources
 from pdrgate.builds.handed_over import BuildError
@@ -51,20 +52,20 @@ _FIRST_ERROR = re.compile(
 _LAST_RESORT = re.compile(r"^.*\berror\b.*", re.M | re.I)
 _STEP = re.compile(r"  [A-Z][\w+ ]{0,14} |make\S*: |.*\bwarning: ")
 """What make says of a step that it begins, or of itself; and warnings."""
-_PARTS = {
-    "vmlinuz": ("arch/x86/boot/bzImage", BZIMAGE), "System.map": ("System.map", TEXT), "config": (".config", TEXT),
-}  # fmt: skip
-"""Files kept as boot/NAME-RELEASE, with their places in a build."""
+_PARTS: Mapping[str, tuple[str, KindOfFile]] = {"System.map": ("System.map", TEXT), "config": (".config", TEXT)}
+"""Files kept as boot/NAME-RELEASE beside the image, with their places in a build."""
 
 
 def built(
-    revision: Revision, config: Path | None = None, cache: Path | None = None, report: Report | None = None
-) -> Path:
+    revision: Revision, config: Path | None = None, cache: Path | None = None, report: Report | None = None,
+    architecture: Architecture | None = None,
+) -> Path:  # fmt: skip
     """The folder with the build of a revision, as packages have it; it is made if it is not there yet.
 
     Args:
         config: a .config of one's own; else one with all that guests and data paths need, built in.
         report: gets sentences of how far it is.
+        architecture: what it is compiled for; None: that of the .config, else this machine's.
 
     Raises:
         DoesNotCompileError: it does not compile.
@@ -72,7 +73,7 @@ def built(
         MissingToolError: what compiles it is not installed.
         StorageError: the cache cannot be written.
     """
-    configuration = kernel_configuration(config)
+    configuration = kernel_configuration(config, architecture)
     confined = confines(f"{revision.tree}: to compile a kernel")
     _check_tools(revision, configuration)
     top = _own_folder(cache or cache_folder(), confined)
@@ -120,7 +121,9 @@ class _TreeBuild:
     ) -> None:
         self._revision, self._configuration, self._report = revision, configuration, report
         self._place, self._lock = place, lock
-        self._sources, self._leftovers = Sources(place, lock), Leftovers(place / "left")
+        one = configuration.architecture
+        self._sources = Sources(place, lock)
+        self._leftovers = Leftovers(place / ("left" if one.is_this_machines else f"left-{one.name}"))
 
     def make(self, kept: Path) -> None:
         """Compile it, and leave it as the folder ``kept``, which appears only when it is complete."""
@@ -134,7 +137,8 @@ class _TreeBuild:
             )
         os.utime(self._place)
         self._sources.check_out(self._revision)
-        with Making.begun(self._place, self._sources.checked_out, self._lock, left) as making:
+        one = self._configuration.architecture
+        with Making.begun(self._place, self._sources.checked_out, self._lock, left, one) as making:
             try:
                 self._make(making, kept)
             except MakeError:
@@ -152,14 +156,16 @@ class _TreeBuild:
         making.configure(configuration, self._report, stamp)
         modules = "CONFIG_MODULES=y" in making.text(".config")
         jobs = ("-j", str(len(os.sched_getaffinity(0))))
-        making.make(self._report, *jobs, stamp, "bzImage", *(("modules",) if modules else ()))
+        image = Path(making.architecture.tree_image)
+        making.make(self._report, *jobs, stamp, image.name, *(("modules",) if modules else ()))
         if modules:
             making.install_modules(self._report, stamp, "INSTALL_MOD_STRIP=1")
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix="part-", ignore_cleanup_errors=True) as part:
             made = Path(part) / "build"
             (made / "boot").mkdir(parents=True)
             release = making.release()
-            for name, (where, kind) in _PARTS.items():
+            kind_of_image = KindOfFile(LARGEST_IMAGE_FILE, *making.architecture.image_mark)
+            for name, (where, kind) in {"vmlinuz": (str(image), kind_of_image), **_PARTS}.items():
                 making.take_out(making.objects / where, kind, made / "boot" / f"{name}-{release}")
             making.take_out(making.strip_vmlinux(self._report), ELF, made / "vmlinux")
             if modules:
@@ -198,20 +204,25 @@ def _line(revision: Revision) -> str:
 
 def _key(revision: Revision, configuration: KernelConfiguration) -> str:
     """The name of a build: two of one name are made of the same sources, options and compiler."""
-    tools = (("gcc", "--version"), ("ld", "--version"))
+    cross = configuration.architecture.cross
+    tools = ((f"{cross}gcc", "--version"), (f"{cross}ld", "--version"))
     versions = [subprocess.run(one, capture_output=True, check=False, env=child_environment()).stdout for one in tools]
     ingredients = b"\0".join((configuration.target.encode(), configuration.text.encode(), *versions))
     return f"{revision.commit}-{hashlib.sha256(ingredients).hexdigest()}"
 
 
 def _check_tools(revision: Revision, configuration: KernelConfiguration) -> None:
+    one = configuration.architecture
     tools = _TOOLS | configuration.packages
+    if one.cross:
+        tools |= {one.compiler: one.compiler_package}
     lacking = [package for tool, package in tools.items() if shutil.which(tool) is None]
     lacking += [package for header, package in _HEADERS.items() if not Path("/usr/include", header).exists()]
+    option = f" --arch {one.debian}" if one.cross else ""
     if lacking:
         raise MissingToolError(
             f"{revision.tree}: to compile a kernel, install what is missing: "
-            f"{'./ci/bootstrap --compile, or: ' if FROM_CHECKOUT else ''}apt-get install {' '.join(lacking)}"
+            f"{f'./ci/bootstrap --compile{option}, or: ' if FROM_CHECKOUT else ''}apt-get install {' '.join(lacking)}"
             f"{' (in older releases pahole is in dwarves)' if 'pahole' in lacking else ''}"
         )
 

@@ -17,6 +17,7 @@ from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
 from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBoots, ComparedTrials
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.foreseen import PairAlone
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_loop import PairsLoop
 from pdrgate.gate.comparisons.pairs.pairs_noise import remember_boots, tells_of_noise
@@ -32,7 +33,7 @@ from pdrgate.gate.verdicts.change_verdict import check_tolerance, summarised
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.gate.verdicts.interference import interference
 from pdrgate.gate.verdicts.program_remarks import program_remarks
-from pdrgate.measurands import DESCRIPTIONS
+from pdrgate.measurands import DESCRIPTIONS, Cost
 from pdrgate.measurands.counted.program_run import ran_none
 from pdrgate.measurands.self_described import Values
 from pdrgate.record.trial import Trial
@@ -66,7 +67,7 @@ class PairsComparison:
         self.task = task
         self.parts = parts
         self._compared = ComparedTrials(task, parts.by)
-        self.loop = PairsLoop(task, self._compared, parts.made)
+        self.loop = PairsLoop(task, self._compared, parts.made, self._alone())
         self.context = PairsContext(sides=self.loop.replication.sides)
         """What a verdict rests on beside the samples, as of the last one."""
         self.comparison: ComparisonResult | None = None
@@ -253,7 +254,7 @@ class PairsComparison:
             self.context, sides=sides, failure=self._failure(),
             values=self._values(), asked=self.loop.accepts(tolerance),
             programs=program_remarks(programs, sides, self.loop.found.trials), planted=self._is_planted,
-            remedy=self.loop.replication.facts.remedy,
+            remedy=self.loop.replication.facts.remedy, alone=self.loop.is_alone,
             differing_configs_allowed=self.session.options.allow_config_differences,
         )  # fmt: skip
         return judged_pairs(self.loop.samples(tolerance), self.context)
@@ -267,6 +268,15 @@ class PairsComparison:
         found = self.loop.found
         names = [one.name for one in DESCRIPTIONS]
         return {side: {name: found.values_or_none(name, side) for name in names} for side in SIDES}
+
+    def _alone(self) -> PairAlone | None:
+        """What may vouch for a single pair; None where that ends no comparison: all are asked for, or it is no count
+        of packets whose pairs deviate by a known amount."""
+        by, plan = self.parts.by, self.plan
+        first = by.compared[0].name
+        if not self.parts.stay_up or plan.whole or self._is_planted or by.replacements or first != Cost.name:
+            return None
+        return PairAlone(self.task, by.pairs_deviate[first]) if first in by.pairs_deviate else None
 
     def _failure(self) -> Judgement | None:
         """Why no verdict rests on the pairs, whatever they show; the machine, where it explains that."""

@@ -14,6 +14,17 @@ from pdrgate.trend import Move, Point, Series
 CostAt = Callable[[Series, Point], CostResult | None]
 """What a packet cost at a point of a series, by function; None where it was not counted."""
 
+FunctionsBetween = Callable[[Series, Point, Point], str]
+"""The functions that surely changed most between two points of a series, in words."""
+_MOST = 3
+
+
+def functions_between(series: Series, before: Point, after: Point, cost_at: CostAt) -> str:
+    """``virtqueue_add_outbuf +216, fib_lookup -12``: those that surely changed most; empty where nobody counted."""
+    changes = function_changes(cost_at(series, before), cost_at(series, after))
+    sure = sorted((one for one in changes if one.sure), key=lambda one: -abs(one.change))
+    return ", ".join(f"{one.function} {one.change:+z.0f}" for one in sure[:_MOST])
+
 
 def with_functions(found: Iterable[Move], cost_at: CostAt) -> tuple[Move, ...]:
     """The moves, and to those that functions have a part in the ones that changed between the two points around it."""

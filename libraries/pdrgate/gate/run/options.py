@@ -318,6 +318,17 @@ class RunOptions(Options):
             commands=True,
         ),
     ] = ""
+    arch: Annotated[
+        str,
+        Said(
+            "measure on each of these architectures, such as `amd64,arm64`, with one report of all. A revision of a "
+            "git tree is compiled for each; in any other name of a build `{arch}` stands for the architecture: "
+            "[one change on several architectures](architectures.md#one-change-on-several-architectures)",
+            By.COMMAND | By.PIPELINE,
+            "NAMES",
+            "as the builds are, or this machine's for a git tree",
+        ),
+    ] = ""
     measure: Annotated[
         MeasureName | None,
         Said(

@@ -182,14 +182,17 @@ class RunRecord:
         self._scenarios.append(scenario)
         self.write()
 
-    def fail(self, reason: str, *, held: bool = False) -> None:
+    def fail(self, reason: str, *, path: str | None = None, held: bool = False) -> None:
         """Note that something failed before a scenario could be measured: the run is an ERROR, or worse.
 
         Args:
+            path: the name of the test that was not measured for it; None where it is no single test.
             held: whether it was that others had what the run needs.
         """
         self._failures.append(reason)
         self._held |= held
+        if path is not None:
+            self._left_out.append(LeftOutPath(path=path, reason=reason, is_fault=True))
         self.write()
 
     def leave_out(self, path: str, reason: str) -> None:

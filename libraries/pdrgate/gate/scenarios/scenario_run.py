@@ -290,7 +290,7 @@ class ScenarioRun(OneSutRun):
         if lossy is None:
             self.session.observer.said("no load lost packets while it was measured: there are no drops to trace")
             return
-        file = traced_file(self.session.record.folder, self._tracer, self.scenario.name)
+        file = traced_file(self.session.record.folder, self._tracer, self.scenario.title)
         self.drops = look(self.sut, self._tracer, *lossy, self.session.profile.trial_duration, file)
         self.session.observer.said(self.drops.sentence())
 

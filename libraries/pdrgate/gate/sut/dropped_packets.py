@@ -18,7 +18,7 @@ from pdrgate.observers.watching import watching
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.drops import DropsResult
-from pdrgate.results.file_name import file_name
+from pdrgate.results.file_name import distinct_names
 from pdrgate.testbeds import Testbed
 from pdrgate.values.errors import TestbedError
 
@@ -46,8 +46,8 @@ def lossy_load(trials: Sequence[Trial], loss_ratio: float) -> tuple[float, float
 
 
 def traced_file(folder: Path, tracer: DropTracer, scenario: str) -> Path:
-    """File for the trace of a scenario, which is not there yet: a run may look at a scenario again."""
-    stem = f"{tracer.name}-{file_name(scenario)}"
+    """File for the trace of a scenario, by its title, which is not there yet: a run may look at a scenario again."""
+    stem = f"{tracer.name}-{distinct_names([scenario])[0]}"
     names = itertools.chain((stem,), (f"{stem}-{number}" for number in itertools.count(2)))
     return next(path for name in names if not (path := folder / f"{name}.data").exists())
 

@@ -13,7 +13,7 @@ _BORING_WORDS = frozenset({
     "BOOT_IMAGE", "initrd", "root", "rootfstype", "rootflags", "rootwait", "rootdelay", "ro", "rw", "init", "rdinit",
     "resume", "resume_offset", "noresume", "quiet", "splash", "loglevel", "ignore_loglevel", "log_buf_len", "console",
     "earlycon", "earlyprintk", "panic", "oops", "reboot", "crashkernel", "net.ifnames", "biosdevname", "ip", "nfsroot",
-    "BOOTIF", "hostname", "video", "nomodeset", "fbcon", "vga", "cryptdevice",
+    "BOOTIF", "hostname", "video", "nomodeset", "fbcon", "vga", "cryptdevice", "no_timer_check",
 })  # fmt: skip
 """Words of a kernel's command line that say how to start, where to print and what disk to take. All others are taken to
 matter: a comparison that is refused says why, and one that is wrong says nothing."""

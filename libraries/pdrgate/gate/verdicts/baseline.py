@@ -193,7 +193,7 @@ class HistoryBaselines:
         if self.name == LATEST_GREEN:
             return None, f"no comparable result in the history has passed yet ({asked})"
         if not same:
-            names = ", ".join(sorted({one.fingerprint.get("scenario", "") for one in self._found})) or "none"
+            names = "; ".join(sorted({one.title for one in self._found})) or "none"
             raise DataError(
                 f"the baseline cannot serve: {asked} has no stable result of this scenario (but of: {names}); "
                 "measure it there first, or name another baseline"
@@ -231,8 +231,8 @@ def _in_result(
     name = fingerprint.get("scenario")
     entries = [entry for entry in result.scenarios if entry.name == name]
     if not entries:
-        names = ", ".join(entry.name for entry in result.scenarios) or "none"
-        return None, (1000, f"{source} has no scenario {name} (it has: {names})")
+        names = "; ".join(dict.fromkeys(entry.label for entry in result.scenarios)) or "none"
+        return None, (1000, f"{source} has no result of this scenario (it has: {names})")
     # What a run measured twice, as the suite of TCP does with its window curve, serves by the last that can.
     tried = [_in_entry(source, entry, fingerprint, accepted) for entry in reversed(entries)]
     return next((one for one in tried if one[0] is not None), tried[0])

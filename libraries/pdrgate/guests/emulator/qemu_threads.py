@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from pdrgate.hosts.scheduling import Closing, go_first, stay_awake, take_short_slices, take_turns
@@ -27,6 +28,16 @@ class QemuThreads:
         self._vcpus: tuple[int, ...] = ()
         """Threads that `go_first` is about."""
         self._awake: Closing | None = None
+
+    def waits(self) -> Mapping[str, float]:
+        """Seconds that each thread has waited for a CPU of this machine so far, by its id (schedstat); empty when QEMU
+        has ended."""
+        found = {}
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{self._pid}/task").iterdir():
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    found[task.name] = int((task / "schedstat").read_text().split()[1]) / 1e9
+        return found
 
     def hurry(self) -> None:
         """Let QEMU go before other processes from now on, if it is isolated."""

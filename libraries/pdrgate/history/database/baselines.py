@@ -55,6 +55,8 @@ class Measured:
     build: str
     label: str
     series: str
+    title: str
+    """The scenario's label."""
     fingerprint: Mapping[str, str]
     green: bool
     measurands: tuple[MeasurandResult, ...]
@@ -150,7 +152,7 @@ def measured(connection: Connection, name: str) -> list[Measured]:
     asked = (
         select(
             SideRow.id, SideRow.build, build_label().label("label"), SideRow.series, SideRow.side, ResultRow.verdict,
-            RunRow.name, RunRow.source, FingerprintRow.entries,
+            ResultRow.title, RunRow.name, RunRow.source, FingerprintRow.entries,
         )
         .join(ResultRow, ResultRow.id == SideRow.result_id)
         .join(RunRow, RunRow.id == ResultRow.run_id)
@@ -168,7 +170,7 @@ def measured(connection: Connection, name: str) -> list[Measured]:
     return [
         Measured(
             run=row.name, source=row.source, build=row.build, label=row.label, series=row.series,
-            fingerprint=row.entries, side=row.id,
+            title=row.title, fingerprint=row.entries, side=row.id,
             green=Verdict(row.verdict).passes and row.side != "baseline",
             measurands=tuple(_measurand(one) for one in measurands.get(row.id, ())),
             boots=tuple(one["values"] for one in boots.get(row.id, ()) if one["pair"] and not one["failure"]),

@@ -41,9 +41,10 @@ def flat(connection: Connection, what: What, wanted: Wanted) -> Iterable[Row]:
     found = (
         select(
             RunRow.name.label("run"), RunRow.started, RunRow.pdrgate, RunRow.profile, RunRow.testbed,
-            ResultRow.scenario, ResultRow.verdict, ResultRow.reason, SideRow.side, build_label().label("build"),
-            SideRow.kernel, SideRow.series, SideRow.fingerprint, MeasurandRow.name.label("measurand"),
-            MeasurandRow.unit, MeasurandRow.value, MeasurandRow.lower, MeasurandRow.upper,
+            ResultRow.scenario, ResultRow.title, ResultRow.verdict, ResultRow.reason, SideRow.side,
+            build_label().label("build"), SideRow.kernel, SideRow.series, SideRow.fingerprint,
+            MeasurandRow.name.label("measurand"), MeasurandRow.unit, MeasurandRow.value,
+            MeasurandRow.lower, MeasurandRow.upper,
             ChangeRow.change, ChangeRow.lower.label("change_lower"), ChangeRow.upper.label("change_upper"),
             ChangeRow.confidence, ChangeRow.tolerance, ChangeRow.pairs, ChangeRow.deviation, ChangeRow.resolves,
         )

@@ -25,6 +25,7 @@ class Wanted:
     """The results that a query asks for. What is empty or None asks for all. Texts may have ``*`` for anything."""
 
     scenario: str = ""
+    """Its label, or the name that results have."""
     build: str = ""
     """What a person called a build, or a kernel's release."""
     verdict: Verdict | None = None
@@ -47,6 +48,8 @@ class ListedScenario:
     started: float
     testbed: str
     scenario: str
+    title: str
+    """The scenario's label: what a person calls it."""
     build: str
     """What a person called it; else the kernel's release."""
     verdict: Verdict | None
@@ -85,7 +88,7 @@ def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedS
     asked = (
         select(
             RunRow.name.label("run"), RunRow.source, ResultRow.started, RunRow.testbed, ResultRow.scenario,
-            build_label().label("build"), ResultRow.verdict, ResultRow.reason, ResultRow.trials,
+            ResultRow.title, build_label().label("build"), ResultRow.verdict, ResultRow.reason, ResultRow.trials,
             case((MeasurandRow.name == PDR, MeasurandRow.value)).label("pdr"),
             case((MeasurandRow.name == TCP, MeasurandRow.value)).label("throughput"),
             MeasurandRow.lower, MeasurandRow.upper, change.change,
@@ -198,7 +201,7 @@ def matching(wanted: Wanted) -> list[ColumnElement[bool]]:
     """The conditions of a query on results and their sides."""
     conditions: list[ColumnElement[bool]] = []
     if wanted.scenario:
-        conditions.append(_like(ResultRow.scenario, wanted.scenario))
+        conditions.append(or_(_like(ResultRow.scenario, wanted.scenario), _like(ResultRow.title, wanted.scenario)))
     if wanted.build:
         conditions.append(or_(_like(SideRow.kernel, wanted.build), _like(SideRow.label, wanted.build)))
     if wanted.verdict is not None:
@@ -209,8 +212,8 @@ def matching(wanted: Wanted) -> list[ColumnElement[bool]]:
 
 
 def _like(column: InstrumentedAttribute[str], pattern: str) -> ColumnElement[bool]:
-    """Equal, or where there are stars, like it."""
+    """Equal, or where there are stars, like it, whatever the case: a label has capitals."""
     if "*" not in pattern:
         return column == pattern
     escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
-    return column.like(escaped, escape="\\")
+    return column.ilike(escaped, escape="\\")

@@ -137,7 +137,8 @@ class Cost(SelfDescribed):
         if replicate <= REPORT_ONLY_IN and sum(trial.occasion.phase == Phase.COST for trial in trials) < self.count:
             return Ask(self.lossless, self.duration, Phase.COST)
         if self.paths and replicate <= 1 and not any(trial.occasion.phase == Phase.PATH for trial in trials):
-            return Ask(max(one.intended_load for one in at_saturation), self.duration, Phase.PATH)
+            highest = max(at_saturation, key=lambda one: one.intended_load)
+            return Ask(highest.intended_load, highest.intended_duration, Phase.PATH)
         return None
 
     def _in_doubt(self, trials: Sequence[Trial]) -> bool:

@@ -18,7 +18,7 @@ class BuildFigures:
     """What was measured of one build of a scenario."""
 
     scenario: str
-    """The scenario's name, see `named`."""
+    """The scenario's label, see `named`."""
     side: str
     """``baseline`` or ``candidate``; ``candidate`` for the only one."""
     name: str
@@ -27,11 +27,11 @@ class BuildFigures:
 
 
 def named(result: RunResult) -> Iterator[tuple[str, ScenarioResult]]:
-    """Each scenario by its name; the second of the same name in a run has a number."""
+    """Each scenario by its label; the second of the same label in a run has a number."""
     seen: Counter[str] = Counter()
     for scenario in result.scenarios:
-        seen[scenario.name] += 1
-        yield f"{scenario.name}-{seen[scenario.name]}" if seen[scenario.name] > 1 else scenario.name, scenario
+        seen[scenario.label] += 1
+        yield f"{scenario.label}-{seen[scenario.label]}" if seen[scenario.label] > 1 else scenario.label, scenario
 
 
 def says_more(result: RunResult) -> bool:

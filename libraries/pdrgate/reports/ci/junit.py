@@ -32,17 +32,19 @@ def junit(result: RunResult) -> bytes:
     """The file's content of a run whose output.xml is not there any more: a test case per scenario."""
     suite = ElementTree.Element("testsuite", name="pdrgate")
     cases: list[tuple[str, Verdict, str, ScenarioResult | None]] = [
-        (one.origin.test or one.name, one.verdict, one.reason, one) for one in result.scenarios
+        (one.origin.test or one.label, one.verdict, one.reason, one) for one in result.scenarios
     ]
+    cases += [(one.path, Verdict.ERROR, one.reason, None) for one in result.left_out if one.is_fault]
+    unable = [one for one in result.left_out if not one.is_fault]
     for name, verdict, reason, scenario in cases or [(result.run, result.verdict, result.reason, None)]:
         case = ElementTree.SubElement(suite, "testcase", classname="pdrgate", name=_xml(name))
         if verdict.exit_code != EXIT_PASS:
             ElementTree.SubElement(case, "failure", message=_xml(f"{verdict}: {reason}"))
         _tell(case, scenario)
-    for left in result.left_out:
+    for left in unable:
         case = ElementTree.SubElement(suite, "testcase", classname="pdrgate", name=_xml(left.path))
         ElementTree.SubElement(case, "skipped", message=_xml(left.reason))
-    suite.set("skipped", str(len(result.left_out)))
+    suite.set("skipped", str(len(unable)))
     _count(suite)
     return _written(suite, result)
 
@@ -121,7 +123,7 @@ def _numbers(scenario: ScenarioResult) -> Iterator[tuple[str, str]]:
     yield "verdict", str(scenario.verdict)
     if fault := scenario_fault(scenario):
         yield "fault", fault
-    yield "scenario", scenario.name
+    yield "scenario", scenario.label
     yield from [(str(side.side), side.build) for side in scenario.builds.sides] or [
         ("kernel", kernel_release(scenario))
     ]

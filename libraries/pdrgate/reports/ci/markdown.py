@@ -17,6 +17,7 @@ from pdrgate.reports.markup.gfm import (
     table_markdown,
 )
 from pdrgate.reports.tree import Block, ReportPart, Table
+from pdrgate.reports.words.architecture_words import architectures_table
 from pdrgate.reports.words.build_words import build_lines
 from pdrgate.reports.words.costs import changes_table, total_change
 from pdrgate.reports.words.headline import headline, left_out, lines_below, scenario_headline
@@ -48,6 +49,8 @@ def run_markdown(result: RunResult, address: str = "") -> str:
         "\n".join(map(markdown_text, lines_below(result))),
         _builds(result),
     ]
+    if (by_architecture := architectures_table(result)) is not None:
+        blocks.append(table_markdown(by_architecture))
     if (touched := selection_table(result)) is not None:
         blocks.append(folded(touched.caption, table_markdown(touched)))
     blocks += [_paths(result)] if is_portfolio(result) else [_table(one, result) for one in result.scenarios]

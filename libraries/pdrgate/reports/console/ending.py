@@ -11,6 +11,7 @@ from rich.text import Text
 from pdrgate.reports.console.screen import Screen, verdict_text
 from pdrgate.reports.markup.columns import reasons_lines, table_lines
 from pdrgate.reports.tree import ReportPart, Table
+from pdrgate.reports.words.architecture_words import architectures_table
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.headline import headline, left_out, lines_below, rests_on_a_change, scenario_headline
 from pdrgate.reports.words.measurand_tables import measurands_table
@@ -35,9 +36,10 @@ def show_verdict(result: RunResult, screen: Screen) -> None:
     more = () if result.scenarios or _left_nothing(result) else left_out(told, result.reason)
     for sentence in (*lines_below(result), *more):
         screen.line(f"  {sentence}")
-    if (touched := selection_table(result)) is not None:
-        screen.line("")
-        _show_table(touched, screen)
+    for table in (architectures_table(result), selection_table(result)):
+        if table is not None:
+            screen.line("")
+            _show_table(table, screen)
     shown = result.scenarios
     if is_portfolio(result):
         _show_paths(result, screen)

@@ -38,24 +38,26 @@ class _Frame:
 def icicle(way: Way) -> str:
     """HTML of a figure that stands well in Robot's log as in a page."""
     root, compared = way.root, way.is_compared
-    frames = list(_drawn(root, 0.0, 0, _WIDTH / (root.width or 1.0), compared))
+    frames = list(_drawn(root, 0.0, 0, _WIDTH / (root.width or 1.0), way))
     height = _ROW + max((one.y for one in frames), default=0)
     return rendered(
-        "icicle.html.j2", frames=frames, width=_WIDTH, height=height, row=_ROW, compared=compared
+        "icicle.html.j2", frames=frames, width=_WIDTH, height=height, row=_ROW, compared=compared,
+        measurand=way.measurand,
     ).replace("\n", "")  # fmt: skip
 
 
-def _drawn(caller: WayNode, x: float, depth: int, scale: float, compared: bool) -> Iterator[_Frame]:
+def _drawn(caller: WayNode, x: float, depth: int, scale: float, way: Way) -> Iterator[_Frame]:
     for one in caller.widest_first:
         width = one.width * scale
         if width >= _NARROW:
-            told = _change(one) if compared else ""
+            compared = way.is_compared
+            told, tone = (_change(one), _tone(one)) if compared and not way.measurand else _marked(one, way)
             letters = int(width / _LETTER) - 1
             yield _Frame(
                 round(x, 1), depth * _ROW, round(width, 1), _clipped(one.function, told, letters),
-                _sentence(one, compared), _tone(one) if compared else "same", compared and not one.after,
+                _sentence(one, way), tone, compared and not one.after,
             )  # fmt: skip
-            yield from _drawn(one, x, depth + 1, scale, compared)
+            yield from _drawn(one, x, depth + 1, scale, way)
         x += width
 
 
@@ -66,6 +68,12 @@ def _change(one: WayNode) -> str:
     if not one.after:
         return "gone"
     return f"{one.after - one.before:+z.0f}" if one.has_changed else ""
+
+
+def _marked(one: WayNode, way: Way) -> tuple[str, _Tone]:
+    """The change of a measurand without stacks, in each frame of the function that it is in."""
+    change = way.changes.get(one.function.rpartition(" -> ")[2], 0.0)
+    return (f"{change:+z.3g}", "much-more" if change > 0 else "much-less") if change else ("", "same")
 
 
 def _tone(one: WayNode) -> _Tone:
@@ -86,12 +94,14 @@ def _clipped(function: str, change: str, letters: int) -> str:
     return f"{name} {change}".strip() if len(change) <= letters else ""
 
 
-def _sentence(one: WayNode, compared: bool) -> str:
+def _sentence(one: WayNode, way: Way) -> str:
     now = (
         f"{one.function}: {one.after:.1f} instructions per packet with all that it calls, {one.own_after:.1f} itself, "
         f"called {one.calls_after:.3g} times a packet"
     )
-    if not compared:
+    if not way.is_compared:
         return now
+    if change := _marked(one, way)[0]:
+        now = f"{one.function}: {change} {way.measurand} per packet, wherever it is called; {now}"
     before = f"before {one.before:.1f}, {one.own_before:.1f} and {one.calls_before:.3g}"
     return f"{now}; {before}; {one.after - one.before:+z.1f}"

@@ -87,7 +87,7 @@ def _numbers(result: RunResult) -> Iterator[str]:
     """A table of measurands for each scenario, its name above it where there are several."""
     for scenario in result.scenarios:
         if len(result.scenarios) > 1:
-            yield f"{bold(scenario.title)}: {robot_text(scenario_headline(scenario))}"
+            yield f"{bold(scenario.label)}: {robot_text(scenario_headline(scenario))}"
         yield from captioned_table(replace(measurands_table(scenario), caption=""))
 
 

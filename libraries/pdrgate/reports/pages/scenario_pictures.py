@@ -13,7 +13,7 @@ from pdrgate.reports.words.assessment_words import assessed_builds
 from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.latencies import latency_by_build
 from pdrgate.reports.words.loss_words import by_build
-from pdrgate.results.file_name import file_name
+from pdrgate.results.file_name import distinct_names
 from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.results.verdict import STABLE, Verdict
 
@@ -51,13 +51,12 @@ class _Part:
         return f" of the {self.label}" if self.label else ""
 
     def title(self, scenario: ScenarioResult) -> str:
-        return f"{scenario.title}: {self.label}" if self.label else scenario.title
+        return f"{scenario.label}: {self.label}" if self.label else scenario.label
 
 
 def stem(scenario: ScenarioResult, earlier: Sequence[ScenarioResult] = ()) -> str:
-    """What the names of a scenario's pictures begin with: its name, numbered where ``earlier`` ones have it too."""
-    same = sum(other.name == scenario.name for other in earlier)
-    return file_name(scenario.name) + (f"-{same + 1}" if same else "")
+    """What the names of a scenario's pictures begin with: its label, numbered where ``earlier`` ones have it too."""
+    return distinct_names(one.label for one in (*earlier, scenario))[-1]
 
 
 def pictures(
@@ -77,7 +76,7 @@ def pictures(
     begin = stem(scenario, earlier)
     labels = [(side.side, side.build, side.findings.measurands) for side in scenario.builds.sides]
     shown = (
-        scenario.title,
+        scenario.label,
         scenario.verdict,
         labels,
         scenario.builds.boots,
@@ -86,10 +85,10 @@ def pictures(
     )
     drawn = _once(plots.pairs, scenario, told_by=shown)
     yield from _picture(f"{begin}-pairs", "Pairs of boots", drawn)
-    drawn = _once(plots.functions, scenario, told_by=(scenario.title, scenario.comparison, scenario.findings.cost))
+    drawn = _once(plots.functions, scenario, told_by=(scenario.label, scenario.comparison, scenario.findings.cost))
     yield from _picture(f"{begin}-functions", "Instructions per packet by function", drawn)
     drawn = _once(
-        plots.latency_plot, scenario, told_by=(scenario.title, scenario.verdict, tuple(latency_by_build(scenario)))
+        plots.latency_plot, scenario, told_by=(scenario.label, scenario.verdict, tuple(latency_by_build(scenario)))
     )
     yield from _picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
     parts = list(_parts(scenario, trials, begin))
@@ -104,9 +103,9 @@ def pictures(
             curve = _once(plots.load_loss, found, **words, judged=judged)
             yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{part.of}", curve)
             yield Picture(f"{part.stem}-rates", f"Rates{part.of}", _once(plots.rates, found, **words, judged=stable))
-    drawn = _once(plots.transfers, scenario, told_by=(scenario.title, scenario.verdict, scenario.details.transfers))
+    drawn = _once(plots.transfers, scenario, told_by=(scenario.label, scenario.verdict, scenario.details.transfers))
     yield from _picture(f"{begin}-transfers", "Transfers", drawn)
-    drawn = _once(plots.lost_packets_plot, scenario, told_by=(scenario.title, tuple(by_build(scenario))))
+    drawn = _once(plots.lost_packets_plot, scenario, told_by=(scenario.label, tuple(by_build(scenario))))
     yield from _picture(f"{begin}-losses", "Where packets were lost", drawn)
     yield from search_pictures(scenario, trials, earlier)
     for part in parts:

@@ -6,8 +6,6 @@ The paths of a portfolio have a page each.
 from __future__ import annotations
 
 import base64
-import itertools
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +17,18 @@ from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.blocks import block_html, further_html, measurands_html, whole_html
 from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
+from pdrgate.reports.tree import Figure
+from pdrgate.reports.words.architecture_words import architectures_table
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.reports.words.builds import kernel_release
 from pdrgate.reports.words.headline import builds_compared, headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import evidence_tables
+from pdrgate.reports.words.packet_way import folded_stacks
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines, paths_table
 from pdrgate.reports.words.scenario_tree import else_seen, facts_table, facts_tables, scenario_parts
 from pdrgate.reports.words.selection_words import selection_table
+from pdrgate.results.file_name import distinct_names
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import by_gravity
 from pdrgate.values.printable import printable
@@ -37,8 +39,6 @@ PATHS_FOLDER, PLOTS_FOLDER = "paths", "plots"
 _IN_FULL = 3
 """Paths of a portfolio whose evidence stands on the page itself: the worst ones."""
 _FILES = ("log.html", "report.html", "result.json", "trials.jsonl", "summary.md", "xunit.xml")
-_OTHERS = re.compile(r"[^a-z0-9]+")
-_LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,12 @@ class _Section:
     told: str
     """The headline, where there are several scenarios."""
     measurands: Markup
+    shown: Sequence[Markup]
+    """What the verdict rests on: the flame graph of what is worse, functions, tables."""
     details: Sequence[Markup]
+    """Checks, loads, search: folded."""
+    stacks: Sequence[tuple[str, str]]
+    """Files of call stacks: the build of each, and its address."""
     facts: Sequence[Markup]
     link: str
     """A link to the folder of its run, where runs were merged into the result."""
@@ -74,19 +79,21 @@ def summary_page(
     """The page; ``pictures`` by the number of their scenario, from 0, and ``charts`` of the trials of each, if any."""
     order = sorted(enumerate(result.scenarios), key=lambda one: by_gravity(one[1].verdict))
     pages = _pages(result)
+    names = distinct_names(one.label for one in result.scenarios)
     if pages:
         worst = [line.number for line in path_lines(result) if not line.verdict.passes][:_IN_FULL]
         sections = [_section(result.scenarios[number], None, (), page=pages[number]) for number in worst]
     else:
         sections = [
             _section(
-                scenario, charts[number] if charts else None,
+                scenario, charts[number] if charts and not is_path(scenario) else None,
                 [(one.title, _data(one.png)) for one in pictures.get(number, ())],
+                stacks=[(side, quote(address)) for side, address, _ in _stacks(scenario, names[number])],
             )
             for number, scenario in order
         ]  # fmt: skip
     environment = block_html(facts_table("", result.environment)) if result.environment else None
-    touched = selection_table(result)
+    above = [block_html(one) for one in (architectures_table(result), selection_table(result)) if one is not None]
     told_all = result.selection is not None and result.verdict.passes
     return rendered(
         "summary.html.j2",
@@ -94,7 +101,7 @@ def summary_page(
         tone=_tone(result.verdict.exit_code),
         headline=headline(result).removeprefix(f"{result.verdict}: "),
         below=[printable(line) for line in lines_below(result)],
-        touched=None if touched is None else block_html(touched),
+        above=above,
         left_out=() if result.scenarios or told_all else left_out(headline(result), result.reason),
         builds=" against ".join(builds_compared(result)),
         sections=sections,
@@ -119,43 +126,56 @@ def path_pages(
         charts: of the trials of each scenario, if any.
     """
     builds = " against ".join(builds_compared(result))
+    names = distinct_names(one.label for one in result.scenarios)
     for number, page in _pages(result).items():
         shown = [(one.title, quote(f"../{PLOTS_FOLDER}/{one.name}.png")) for one in pictures.get(number, ())]
         scenario = result.scenarios[number]
         # Packets of counted trials come at once: neither their loads nor their losses say anything.
         chart = charts[number] if charts and not is_path(scenario) else None
-        section = _section(scenario, chart, shown, above="../")
+        stacks = [(side, quote(f"../{address}")) for side, address, _ in _stacks(scenario, names[number])]
+        section = _section(scenario, chart, shown, above="../", stacks=stacks)
         yield page, rendered(
             "path.html.j2", run=result, section=section, sections=[section], builds=builds, shapes=shapes(),
             trial_head=HEAD, number=1,
         )  # fmt: skip
 
 
+def stack_files(result: RunResult) -> Iterator[tuple[str, str]]:
+    """Call stacks of each build on the paths that do not pass: the address from the run's folder, and the text."""
+    for number, name in enumerate(distinct_names(one.label for one in result.scenarios)):
+        for _, address, text in _stacks(result.scenarios[number], name):
+            yield address, text
+
+
+def _stacks(scenario: ScenarioResult, name: str) -> Iterator[tuple[str, str, str]]:
+    """Side, address and text of the stacks of each build; none of a path that passes."""
+    for side in () if scenario.verdict.passes else scenario.builds.sides:
+        cost = side.findings.cost
+        if cost is not None and (text := folded_stacks(cost)):
+            yield side.side, f"{PATHS_FOLDER}/{name}-{side.side}.folded", text
+
+
 def _pages(result: RunResult) -> dict[int, str]:
     """Addresses of the pages of paths by the number of their scenario; empty for a run that is no portfolio."""
     if not is_portfolio(result):
         return {}
-    addresses: dict[int, str] = {}
-    taken: set[str] = set()
-    for number, scenario in enumerate(result.scenarios):
-        name = _OTHERS.sub("-", scenario.label.lower()).strip("-")[:_LONGEST_NAME] or "path"
-        names = itertools.chain((name,), (f"{name}-{more}" for more in itertools.count(2)))
-        free = next(one for one in names if one not in taken)
-        taken.add(free)
-        addresses[number] = f"{PATHS_FOLDER}/{free}.html"
-    return addresses
+    names = distinct_names(one.label for one in result.scenarios)
+    return {number: f"{PATHS_FOLDER}/{name}.html" for number, name in enumerate(names)}
 
 
 def _section(
     scenario: ScenarioResult, chart: TrialChart | None, pictures: Sequence[tuple[str, str]], *, above: str = "./",
-    page: str = "",
+    page: str = "", stacks: Sequence[tuple[str, str]] = (),
 ) -> _Section:  # fmt: skip
     """All of a scenario; of one that has a page of its own, what its verdict rests on."""
     parts = list(scenario_parts(scenario))
     if page:
-        details = [block_html(block) for part in parts for block in part.brief]
+        blocks, details = [block for part in parts for block in part.brief], []
     else:
-        details = [*map(block_html, evidence_tables(scenario)), *whole_html(parts), *further_html(parts)]
+        blocks = [block for part in parts if not part.is_check for block in part.whole]
+        checks = whole_html(part for part in parts if part.is_check)
+        details = [*map(block_html, evidence_tables(scenario)), *checks, *further_html(parts)]
+    blocks.sort(key=lambda one: not isinstance(one, Figure))  # what is worse, as a picture, first
     return _Section(
         scenario=scenario,
         title=scenario.label,
@@ -165,7 +185,9 @@ def _section(
         beside=[printable(line) for line in lines_beside(scenario)],
         else_seen=[f"{one.text} {one.code}" if one.code else f"{one.text}." for one in else_seen(scenario)],
         measurands=measurands_html(scenario),
+        shown=[*map(block_html, blocks)],
         details=details,
+        stacks=stacks,
         facts=() if page else [*map(block_html, facts_tables(scenario))],
         link=quote(f"{above}{scenario.origin.run}"),
         pictures=pictures,

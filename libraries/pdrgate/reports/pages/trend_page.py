@@ -16,10 +16,11 @@ from typing import Literal
 import numpy as np
 from markupsafe import Markup
 
+from pdrgate.gate.judged_again.trend_costs import FunctionsBetween
 from pdrgate.reports.markup.gfm import cut
 from pdrgate.reports.markup.html import rendered, table_html
 from pdrgate.reports.pages.round_values import round_values
-from pdrgate.reports.pages.trend_matrix import series_of_matrix, trend_matrix
+from pdrgate.reports.pages.trend_matrix import path_of, series_of_matrix, trend_matrix
 from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.reports.words.measurands import value_in_words
 from pdrgate.reports.words.trend_lines import day, measuring_again, what_moved
@@ -179,12 +180,16 @@ def trend_page(
     runs: int,
     baselines: Mapping[str, str] | None = None,
     quiet: Sequence[Move] = (),
+    addresses: Mapping[tuple[float, str], str] | None = None,
+    functions: FunctionsBetween | None = None,
 ) -> str:
     """The page: what moved first, then a chart of each series.
 
     Args:
         runs: how many were read.
         baselines: by the digest of a build, the names that it is pinned by.
+        addresses: folders of runs, from where the page lies, by when they began and their names.
+        functions: the functions that changed between two points of a series, in words.
         quiet: what moved and somebody has acknowledged: it is drawn, and stands nowhere else.
     """
     pinned = baselines or {}
@@ -197,7 +202,7 @@ def trend_page(
     better = len(found) - worse
     seen = {point.verdict for one in all_series for point in one.points}
     ordered = sorted(all_series, key=lambda one: (one.scenario, one.title, one.testbed, one.fingerprint))
-    anchors = {key: f"path-{number}" for number, key in enumerate(dict.fromkeys(map(_path, ordered)), start=1)}
+    anchors = {key: f"path-{number}" for number, key in enumerate(dict.fromkeys(map(path_of, ordered)), start=1)}
     drawn = _drawn(ordered, found)
     sections = [
         _Section(title, list(_by_place(list(members), found, pinned, quiet, anchors)))
@@ -214,7 +219,9 @@ def trend_page(
         worse=worse or failing,
         told=f"{told}. Each point is a run, in the order in which they began."
         + " By a run's own comparison; a level has changed when enough runs stay there." * bool(failing and not worse),
-        matrix=trend_matrix(ordered, {key: f"#{anchor}" for key, anchor in anchors.items()}),
+        matrix=trend_matrix(
+            ordered, {key: f"#{anchor}" for key, anchor in anchors.items()}, addresses, functions
+        ),
         overview=Markup(_overview(found)) if found else None,
         shapes={str(verdict): shape for verdict, shape in _SHAPES.items() if verdict in seen},
         sections=sections,
@@ -230,13 +237,9 @@ def _failing(series: Series) -> int:
     return sum(1 for _ in itertools.takewhile(lambda one: one.verdict is Verdict.REGRESSION, reversed(counting)))
 
 
-def _path(series: Series) -> tuple[str, str, str]:
-    return series.scenario, series.testbed, series.fingerprint
-
-
 def _drawn(ordered: Sequence[Series], found: Sequence[Move]) -> Sequence[Series]:
     """The series that get a chart: all, or of many paths what the matrix shows, and what moved."""
-    if len(set(map(_path, ordered))) <= _MANY:
+    if len(set(map(path_of, ordered))) <= _MANY:
         return ordered
     moved = {id(move.series) for move in found}
     shown = {id(one) for one in series_of_matrix(ordered)}
@@ -255,7 +258,7 @@ def _by_place(
             moved,
             measuring_again(moved),
             [_chart(one, found, pinned, quiet) for one in own],
-            anchors[_path(own[0])],
+            anchors[path_of(own[0])],
         )
 
 

@@ -1,6 +1,9 @@
 """What was measured, as pictures: load-loss curve, rates, search, repeats, pairs of boots, functions,
 latency, places of loss, transfers; as PNG bytes."""
 
+from pdrgate.reports.plots import imported_elsewhere  # noqa: F401
+
+# isort: split
 from pdrgate.reports.plots.functions import functions
 from pdrgate.reports.plots.latency_shares import latency_plot
 from pdrgate.reports.plots.load_loss import load_loss

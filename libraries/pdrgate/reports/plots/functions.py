@@ -22,7 +22,7 @@ def functions(scenario: ScenarioResult) -> bytes | None:
 def _changes(scenario: ScenarioResult) -> Figure:
     assert scenario.comparison is not None
     rows = scenario.comparison.functions[:_MOST]
-    figure = page(scenario.title, _SUBTITLE)
+    figure = page(scenario.label, _SUBTITLE)
     axes = figure.subplots()
     at = range(len(rows))
     axes.barh([one - 0.2 for one in at], [row.before for row in rows], 0.38, color=ORANGE, label="before")
@@ -43,7 +43,7 @@ def _changes(scenario: ScenarioResult) -> Figure:
 def _largest(scenario: ScenarioResult) -> Figure:
     assert scenario.findings.cost is not None
     rows = scenario.findings.cost.functions[:_MOST]
-    figure = page(scenario.title, _SUBTITLE)
+    figure = page(scenario.label, _SUBTITLE)
     axes = figure.subplots()
     axes.barh(range(len(rows)), [row.instructions for row in rows], 0.7, color=BLUE)
     axes.set_yticks(range(len(rows)), [label(row.name) for row in rows])

@@ -24,7 +24,7 @@ def latency_plot(scenario: ScenarioResult) -> bytes | None:
 
 @styled
 def _lines(scenario: ScenarioResult, found: dict[str, Sequence[LatencyResult]]) -> Figure:
-    figure = page(scenario.title, "one-way latency of probes, medians over the trials", judged=Stamp(scenario.verdict))
+    figure = page(scenario.label, "one-way latency of probes, medians over the trials", judged=Stamp(scenario.verdict))
     axes = figure.subplots()
     for label, own in found.items():
         of = f"{label}, " if label else ""

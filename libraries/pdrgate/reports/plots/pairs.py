@@ -51,7 +51,7 @@ def pairs(scenario: ScenarioResult) -> bytes | None:
 def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = None) -> Figure:
     columns = _columns(scenario) if columns is None else columns
     labels = {side.side: label(f"{side.side}: {side.build}", _LABEL) for side in scenario.builds.sides}
-    figure = page(scenario.title, "pairs of boots, one of each build", judged=Stamp(scenario.verdict))
+    figure = page(scenario.label, "pairs of boots, one of each build", judged=Stamp(scenario.verdict))
     comparison = scenario.comparison
     told = {one.measurand: one for one in (comparison.changes if comparison else ())}
     knee = agree_at_the_knee(told.values())

@@ -27,7 +27,7 @@ def _figure(scenario: ScenarioResult, made: Sequence[TransferResult]) -> Figure:
     assert found is not None
     rest = f"; at rest {1e3 * found.rest_rtt:.3g} ms" if found.rest_rtt is not None else ""
     subtitle = f"throughput, and the senders' smoothed round trip time{rest}"
-    figure = page(scenario.title, subtitle, judged=Stamp(scenario.verdict))
+    figure = page(scenario.label, subtitle, judged=Stamp(scenario.verdict))
     curve = [one for one in made if one.phase == Phase.CURVE]
     repeats = [one for one in made if one.phase == Phase.REPEAT and one.rates]
     panels = [part for part in (curve, repeats) if part]

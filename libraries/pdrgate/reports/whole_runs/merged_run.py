@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pdrgate.builds.architecture import PEOPLES_NAMES
 from pdrgate.gate.run.options import OPTIONS_FILE
 from pdrgate.history.results import RESULT_FILE, read_result, write_result
 from pdrgate.history.whole_file import write_whole
@@ -16,7 +17,7 @@ from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, failed_besides, 
 from pdrgate.reports.whole_runs.remake import make_summaries, own_trials
 from pdrgate.results.consistency import contradictions
 from pdrgate.results.file_name import as_text
-from pdrgate.results.merging import LostPart, RunPart, merged
+from pdrgate.results.merging import LostPart, RunPart, merged, shards_nobody_measured
 from pdrgate.results.model import RunResult
 from pdrgate.this_process.no_follow import first_link, folder_no_follow, read_no_follow
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNDECIDED, DataError, StorageError
@@ -83,12 +84,17 @@ def merge(places: Sequence[Path], into: Path, expected: Expected | None = None) 
     """
     asked = expected or Expected()
     found = _once([told for place in places for told in _parts(place, into, asked)])
-    result = merged(as_text(into.resolve().name), [part for _, part in found])
+    runs = [part.result for _, part in found if isinstance(part, RunPart)]
+    if len(runs) == len(found):  # else who was to measure it is among those that left nothing
+        for shard in shards_nobody_measured(runs):
+            why = "no run measured this part of the paths, and other parts were measured; name its run, too"
+            found.append((into / shard, _lost(Path(f"--shard {shard}"), why)))
+    result = merged(as_text(into.resolve().name), [part for _, part in found], PEOPLES_NAMES)
     if result.verdict.passes and asked.gates not in ("", "success"):
         ended = " ".join(as_text(asked.gates).split())
         why = f"the CI says that measuring ended in {ended!r}, and all results pass: they are not of it; see its log"
         found.append((into / "of the CI", _lost(Path("the gates"), why)))
-        result = merged(as_text(into.resolve().name), [part for _, part in found])
+        result = merged(as_text(into.resolve().name), [part for _, part in found], PEOPLES_NAMES)
     try:
         with folder_no_follow(into, make=True):
             pass

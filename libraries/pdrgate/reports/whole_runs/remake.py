@@ -23,7 +23,7 @@ from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.pages.overview import STATISTICS, Overview, overview
 from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures
-from pdrgate.reports.pages.summary import PLOTS_FOLDER, SUMMARY_FILE, path_pages, summary_page
+from pdrgate.reports.pages.summary import PLOTS_FOLDER, SUMMARY_FILE, path_pages, stack_files, summary_page
 from pdrgate.reports.pages.trial_chart import trial_chart
 from pdrgate.reports.whole_runs.robots_output import disarm
 from pdrgate.results.model import RunResult
@@ -109,6 +109,8 @@ def make_summaries(
     charts = [trial_chart(one, trials.get(one.origin.run, ())) for one in result.scenarios]
     for name, page in path_pages(result, drawn, charts):
         yield write_whole(folder / name, page.encode(), durable=False)
+    for name, text in stack_files(result):
+        yield write_whole(folder / name, text.encode(), durable=False)
     yield write_whole(folder / SUMMARY_FILE, summary_page(result, drawn, charts).encode(), durable=False)
     yield write_whole(folder / MARKDOWN_FILE, run_markdown(result, pipeline().pages).encode(), durable=False)
     return drawn

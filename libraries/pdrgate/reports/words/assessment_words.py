@@ -24,6 +24,7 @@ def assessment_part(scenario: ScenarioResult) -> ReportPart:
     checks = [(label, one) for label, one, _ in found if one is not None]
     return ReportPart(
         title="Whether the curve can be trusted",
+        is_check=True,
         brief=[_failed(one, label) for label, one in checks if one.checks],
         whole=[checks_table(_caption(one, label), one.checks) for label, one in checks],
         further=[

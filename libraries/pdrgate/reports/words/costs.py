@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
 from pdrgate.measurands import Cost
 from pdrgate.reports.tree import Cell, Column, ReportPart, Table, begun
 from pdrgate.reports.words.builds import of_builds
+from pdrgate.reports.words.packet_way import callers_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, FunctionChange, ScenarioResult
 from pdrgate.values.units import Rate
 
@@ -17,6 +18,7 @@ _LARGEST = 5
 """Functions of a brief table."""
 _FUNCTIONS = 40
 """Functions of a page's table."""
+_CALLERS = 3
 _SCATTER = 2.0
 """Instructions per packet that the whole must differ by from the sum of its functions, to have a row of its own."""
 
@@ -60,7 +62,7 @@ def changes_part(scenario: ScenarioResult) -> ReportPart:
         title="Functions that changed",
         remarks=remarks,
         brief=[brief] if brief is not None else (),
-        whole=[_all_changes(comparison.functions, total)] if comparison.functions else (),
+        whole=[_all_changes(comparison.functions, total, _callers(scenario))] if comparison.functions else (),
         on_screen=True,
     )
 
@@ -81,12 +83,29 @@ def total_change(comparison: ComparisonResult) -> ChangeResult | None:
     return next((one for one in comparison.changes if one.measurand == Cost.name), None)
 
 
-def _all_changes(changes: Sequence[FunctionChange], total: ChangeResult | None) -> Table:
+def _callers(scenario: ScenarioResult) -> Mapping[str, tuple[str, ...]]:
+    return callers_of(scenario.findings.cost, *(side.findings.cost for side in scenario.builds.sides))
+
+
+def _all_changes(
+    changes: Sequence[FunctionChange], total: ChangeResult | None, callers: Mapping[str, tuple[str, ...]]
+) -> Table:
     shown = changes[:_FUNCTIONS]
     table = _changes(f"Instructions per packet by function: what changed ({INLINED})", shown, changes, total)
     doubts = ["" if one.sure or one.calls_changed else "within what trials differ by" for one in shown]
     rows = [[*row, Cell(doubt)] for row, doubt in zip_longest(table.rows, doubts, fillvalue="")]
-    return replace(table, columns=(*table.columns, Column("", wraps=True)), rows=rows)
+    table = replace(table, columns=(*table.columns, Column("", wraps=True)), rows=rows)
+    called = [_and_more(callers.get(one.function, ())) for one in shown]
+    if not any(called):
+        return table
+    rows = [[*row, Cell(by)] for row, by in zip_longest(table.rows, called, fillvalue="")]
+    return replace(table, columns=(*table.columns, Column("called by", wraps=True)), rows=rows)
+
+
+def _and_more(callers: Sequence[str]) -> str:
+    """Functions that call one most often, and how many others do."""
+    more = f" and {len(callers) - _CALLERS} more" if len(callers) > _CALLERS else ""
+    return f"{', '.join(callers[:_CALLERS])}{more}"
 
 
 def _changes(

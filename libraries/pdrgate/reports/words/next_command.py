@@ -37,7 +37,7 @@ def next_commands(result: RunResult) -> Iterator[str]:
 
 
 def _named(scenario: ScenarioResult) -> tuple[str, str]:
-    return "--scenario", scenario.name
+    return "--scenario", scenario.origin.test or scenario.name
 
 
 def _without_scenarios(words: list[str]) -> Iterator[str]:

@@ -61,7 +61,7 @@ def _by_sentence(said: Iterable[tuple[ScenarioResult, str]]) -> Iterator[tuple[s
     """Each sentence with the paths that it is said of; those of the most paths."""
     paths: dict[str, list[str]] = defaultdict(list)
     for scenario, sentence in said:
-        paths[sentence].append(scenario.origin.test or scenario.title)
+        paths[sentence].append(scenario.label)
     for sentence, names in sorted(paths.items(), key=lambda one: -len(one[1]))[:_TOLD]:
         yield sentence, _and_others(names)
 

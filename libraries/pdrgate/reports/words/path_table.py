@@ -110,7 +110,7 @@ def _line(number: int, scenario: ScenarioResult) -> PathLine:
         is_sure = change.lower * change.upper > 0
         if scenario.verdict is Verdict.PASS and is_sure:  # what would else contradict its mark
             told += f", tolerance {tolerance_told(change)}"
-    return PathLine(scenario.origin.test or scenario.title, base, candidate, told, scenario.verdict, number, is_sure)
+    return PathLine(scenario.label, base, candidate, told, scenario.verdict, number, is_sure)
 
 
 def _first_told(scenario: ScenarioResult) -> ChangeResult | None:

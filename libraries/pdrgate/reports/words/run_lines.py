@@ -27,8 +27,8 @@ def moment(seconds: float) -> str:
 
 def _cells(entry: ListedScenario) -> tuple[str, ...]:
     return (
-        moment(entry.started), entry.run, entry.scenario or "-", entry.build or "-", entry.verdict or "-",
-        _main(entry), "-" if entry.change is None else f"{entry.change:+z.1%}",
+        moment(entry.started), entry.run, entry.title or entry.scenario or "-", entry.build or "-",
+        entry.verdict or "-", _main(entry), "-" if entry.change is None else f"{entry.change:+z.1%}",
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ _COLUMNS = (Column("path", heads=True, wraps=True), Column("what its packets run
 
 
 def selection_headline(result: RunResult) -> str:
-    """``3 of 72 paths run code that changed, and none got slower; 69 run the same code``; empty of another run."""
+    """``3 of 72 paths run code that changed, and cost what they did; 69 run the same code``; empty of another run."""
     chosen = result.selection
     if chosen is None or result.verdict is not Verdict.PASS or not chosen.because("same"):
         return ""
@@ -27,7 +27,9 @@ def selection_headline(result: RunResult) -> str:
     unknown = len(chosen.because("unknown"))
     more = f", {unknown} may" if unknown else ""
     told = f"{changed or 'none'} of {len(chosen.paths)} paths {_run(changed)} code that changed{more}"
-    return f"{told}{', and none got slower' if changed or unknown else ''}; {same} {_run(same)} the same code"
+    measured = changed + unknown
+    cost = ", and costs what it did" if measured == 1 else ", and cost what they did" if measured else ""
+    return f"{told}{cost}; {same} {_run(same)} the same code"
 
 
 def selection_lines(result: RunResult) -> Iterator[str]:

@@ -14,6 +14,7 @@ def transfers_part(scenario: ScenarioResult) -> ReportPart:
         return ReportPart()
     return ReportPart(
         title="Transfers",
+        is_check=True,
         whole=[checks_table("The throughput of the repeats", found.checks)] if found.checks else (),
         further=[_table(found)] if found.transfers else (),
     )

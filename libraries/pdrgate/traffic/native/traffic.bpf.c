@@ -372,18 +372,24 @@ static __always_inline int identify(struct control *c, void *data, void *end, vo
 	return kind < KINDS ? kind : -1;
 }
 
-/* Keep a frame whole, for a look at what the SUT has made of it. A function of its own, which the verifier follows once
- * and not for each way that leads to it. */
+/* Keep a frame whole, for a look at what the SUT has made of it. Of more than SAMPLES each is kept with the same chance
+ * (reservoir sampling), so that no part of a trial is known to be safe from a look. A function of its own, which the
+ * verifier follows once and not for each way that leads to it. */
 __attribute__((noinline)) int keep(struct xdp_md *ctx, __u32 kind, __u32 returned)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), at, rest;
+	__u32 cpu = bpf_get_smp_processor_id(), place, at, rest;
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct samples *s = bpf_map_lookup_elem(&samples, &cpu);
 	struct sample *one;
 
-	if (!s || s->taken >= SAMPLES)
+	if (!s)
 		return 0;
-	one = &s->of[s->taken & (SAMPLES - 1)];
+	place = s->taken++;
+	if (place >= SAMPLES)
+		place = bpf_get_prandom_u32() % s->taken;
+	if (place >= SAMPLES)
+		return 0;
+	one = &s->of[place & (SAMPLES - 1)];
 	one->kind = kind;
 	one->returned = returned;
 	one->length = end - data;
@@ -397,7 +403,6 @@ __attribute__((noinline)) int keep(struct xdp_md *ctx, __u32 kind, __u32 returne
 			break;
 		one->frame[at] = *(__u8 *)(data + at);
 	}
-	s->taken++;
 	return 0;
 }
 
@@ -450,7 +455,7 @@ int count(struct xdp_md *ctx)
 	/* Of a generator with one port all comes back there. */
 	returned = c->ifindex[1] && ctx->ingress_ifindex == c->ifindex[kind & DIRECTION ? 1 : 0];
 	if (!--n->until_sample) {
-		n->until_sample = c->asked.sample_every;
+		n->until_sample = 1 + bpf_get_prandom_u32() % (2 * c->asked.sample_every - 1);
 		keep(ctx, kind, returned);
 	}
 	if (c->ifindex[1] && returned != c->asked.returns) {

@@ -67,7 +67,7 @@ struct request {
 	__u32 plain_len, probe_len;	/* bytes without FCS */
 	__u32 cookie;			/* last word of every destination address; of chosen frames all of the mark's */
 	__u32 tag;			/* UDP destination port of this trial, or the mark's; see DIRECTION and PROBE */
-	__u32 sample_every;		/* every n-th own packet of a CPU is kept whole, up to SAMPLES; 0: none */
+	__u32 sample_every;		/* of so many own packets of a CPU, one drawn is looked at; 0: none */
 	__u32 marked;			/* each payload begins with `mark` and the packet's number; no probes then */
 	__u32 mark;
 	__u32 returns;			/* 1: packets are to come back on the port that they were sent from */
@@ -138,7 +138,7 @@ struct counts {
 
 /* Frames of a trial that one CPU has kept whole. Elements of a third mmapped map. */
 struct samples {
-	__u32 taken;
+	__u32 taken;			/* frames that were looked at: of these, the first SAMPLES or as many drawn are here */
 	__u32 pad;
 	struct sample {
 		__u32 kind;		/* of KINDS */

@@ -29,6 +29,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -556,6 +557,18 @@ static void report(struct counts back, uint64_t refused, uint64_t draining, uint
 	fflush(stdout);
 }
 
+/* Packets until the first one is kept whole, drawn: `every` of them on average. */
+static uint64_t until_sample(uint64_t every)
+{
+	uint32_t drawn = 0;
+
+	if (!every)
+		return 0;
+	while (getrandom(&drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
+		;
+	return 1 + drawn % (2 * every - 1);
+}
+
 static void trial(const struct request *asked)
 {
 	struct counts before, after;
@@ -569,7 +582,7 @@ static void trial(const struct request *asked)
 	memset(control->latency, 0, sizeof(control->latency));
 	for (uint32_t i = 0; i < control->cpus; i++) {
 		per_cpu[i].longest = 0;
-		per_cpu[i].until_sample = asked->sample_every ? 1 + (i + asked->count) % asked->sample_every : 0;
+		per_cpu[i].until_sample = until_sample(asked->sample_every);
 		kept[i].taken = 0;
 	}
 	if (asked->chosen)

@@ -71,6 +71,8 @@ class WorkerObservation:
     sendings: Mapping[int, Sending]
     histograms: tuple[Mapping[int, int], ...]
     """Probes by the lower end of their latency's bucket, microseconds; one per direction."""
+    copies: int
+    """Probes that came right after one of the same number, all directions together."""
     arrivals: tuple[FlowStatistics, ...]
     """While packets were sent, and to the end of the drain."""
     stopped: bool
@@ -124,6 +126,8 @@ def trial(
     if observation.stopped:  # what came after the stop is counted by the ports alone
         late = min(stray, max(0, offered - rx))
         rx, drained, stray = rx + late, drained + late, stray - late
+    twice = min(observation.copies, sum(one.probes for one in directions))
+    rx, drained = rx - twice, max(0, drained - twice)
     left, under_way = 0, _under_way(directions, offered)
     if counted == "taken":
         left, rx, drained, under_way = rx + returned, offered, 0, ()
@@ -134,7 +138,7 @@ def trial(
         unsent=requested - offered,
         forwarded=rx,
         drained=drained,
-        aside=Aside(stray=stray, returned=returned, left=left),
+        aside=Aside(stray=stray, returned=returned, left=left, twice=twice),
         sending_time=max(one.seconds for one in directions),
         under_way=under_way,
         seen=Seen(

@@ -49,12 +49,18 @@ class BootError(Exception):
         self.boot_id = boot_id
         self.kernel = kernel
 
+    @property
+    def sut_failed(self) -> bool:
+        """Whether the SUT failed, and not a tool or this machine, which had no CPU for it."""
+        starved = isinstance(self.error, GuestError) and self.error.starved
+        return isinstance(self.error, SutError) and not starved
+
     def result(self, pair: int) -> BootResult:
         """The boot as result.json has it."""
         crash = self.error.crash if isinstance(self.error, GuestError) else None
         return BootResult(
             side=self.side, pair=pair, boot=self.boot_id, kernel=self.kernel, failure=str(self.error),
-            sut_failed=isinstance(self.error, SutError), refused=isinstance(self.error, BpfRefusedError),
+            sut_failed=self.sut_failed, refused=isinstance(self.error, BpfRefusedError),
             crash=_crash_result(crash) if crash else None,
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
+from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts
 from pdrgate.gate.comparisons.living_boots.overload_step import (
     CARRIED,
     LIGHT_FOR,
@@ -33,11 +33,14 @@ from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.record.fate import INSIDE
 from pdrgate.record.phase import Phase
+from pdrgate.record.stretch import MemorySeen
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.values.units import Rate
 
+_MAY_DIFFER = 0.005
+"""Part of a packet's cost from which on a change is looked at: counts of equal builds repeat to 0.3 %."""
 _MEMORY_TRIALS, _MEMORY_PACKETS = 1, 4 * 192
 """Memory trials of a living boot, and packets of each: four bursts, of which the first fills the model."""
 
@@ -54,11 +57,15 @@ class CountedPackets:
         self._suts = suts
         self._in_doubt: set[str] = set()
         """Boots that are asked what they do with memory though they are not of the first pair."""
+        self._memory: dict[Side, MemorySeen] = {}
+        """What the first pair does with memory."""
+        self._followed: set[str] = set()
+        """Boots whose calls are followed in a trial, because a packet's cost may have changed."""
 
     def count(self, sut: PreparedSut) -> None:
         """Measure all trials of a boot. What its kernel does by itself is taken from its first scenario."""
         known = self._suts.resting.get(sut.boot_id)
-        if known is not None:
+        if known is not None and not any(one.occasion.phase == Phase.IDLE for one in sut.trials):
             sut.take(known)
         while (ask := next(self._asks(sut), None)) is not None:
             trial = sut.measure(ask)
@@ -66,12 +73,23 @@ class CountedPackets:
                 self._suts.resting[sut.boot_id] = trial
 
     def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
-        """All others, where what the first pair does with memory leaves doubt that it is the same."""
-        seen = {sut.identity.side: memory_of(sut.trials) for sut in suts if sut.identity.pair == FIRST}
-        before, after = (seen.get(side, []) for side in SIDES)
-        if not before or not after or not memory_may_have_changed(before[-1], after[-1]):
+        """SUTs of the first pair, to follow calls, where a packet's cost may have changed; and all others, where what
+        the first pair does with memory leaves doubt that it is the same."""
+        first = [sut for sut in suts if sut.identity.pair == FIRST and sut.follows_calls]
+        costs = [cost for sut in first if (cost := self._cost(sut).value(sut.trials))]
+        may_differ = len(costs) == len(SIDES) and max(costs) >= (1.0 + _MAY_DIFFER) * min(costs)
+        followed = first if may_differ else []
+        self._followed.update(sut.boot_id for sut in followed)
+        return [*followed, *self._with_memory_in_doubt(suts)]
+
+    def _with_memory_in_doubt(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
+        for sut in suts:
+            if sut.identity.pair == FIRST and sut.identity.side and (seen := memory_of(sut.trials)):
+                self._memory[sut.identity.side] = seen[-1]
+        before, after = (self._memory.get(side) for side in SIDES)
+        if before is None or after is None or not memory_may_have_changed(before, after):
             return ()
-        others = [sut for sut in suts if sut.identity.pair != FIRST]
+        others = [sut for sut in suts if FIRST < sut.identity.pair <= AT_ONCE]
         self._in_doubt.update(sut.boot_id for sut in others)
         return others
 
@@ -80,7 +98,7 @@ class CountedPackets:
         memory: tuple[Measurand, ...] = tuple(kind() for kind in OF_MEMORY)
         thunks: tuple[Measurand, ...] = tuple(kind(self._loss_ratio) for kind in OF_THUNKS)
         measurands: tuple[Measurand, ...] = (
-            self._cost, Calls(self._loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
+            self._cost(), Calls(self._loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
             *thunks, *memory, *loads,
         )  # fmt: skip
         values = {each.name: each.value(trials) for each in measurands}
@@ -95,7 +113,7 @@ class CountedPackets:
         return judged_with(self.frames, seen, self._session.observer.said)
 
     def _asks(self, sut: PreparedSut) -> Iterator[Ask]:
-        steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, self._overload), self._cost]
+        steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, self._overload), self._cost(sut)]
         wanted = sut.identity.pair == FIRST or sut.boot_id in self._in_doubt
         if wanted and sut.sees_memory and self._scenario.counts not in INSIDE:
             steps.append(MemoryTrials(_MEMORY_PACKETS, _MEMORY_TRIALS))
@@ -109,6 +127,7 @@ class CountedPackets:
     def _loss_ratio(self) -> float:
         return goals_of(self._session.profile, self._scenario)[-1].loss_ratio
 
-    @property
-    def _cost(self) -> Cost:
-        return Cost(LIGHT_LOAD, LIGHT_FOR, self._loss_ratio)
+    def _cost(self, sut: PreparedSut | None = None) -> Cost:
+        return Cost(
+            LIGHT_LOAD, LIGHT_FOR, self._loss_ratio, paths=sut is not None and sut.boot_id in self._followed
+        )  # fmt: skip

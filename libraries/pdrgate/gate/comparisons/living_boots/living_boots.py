@@ -23,7 +23,7 @@ from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
-from pdrgate.values.errors import PdrGateError, SutError, TestbedError, ToolError
+from pdrgate.values.errors import PdrGateError, TestbedError, ToolError
 
 
 class LivingBoots(KnownBuilds):
@@ -64,7 +64,9 @@ class LivingBoots(KnownBuilds):
     def next(self, number: int, *, wanted: Callable[[int], bool]) -> Replicates:
         suts: dict[OfPair, PreparedSut] = {}
         try:
-            testbeds = self._suts.pairs(range(number, number + AT_ONCE))
+            # Of two pairs the first may be enough. Then the second comes alone, and two at once after it.
+            others = range(number + 1, number + AT_ONCE) if number % AT_ONCE else ()
+            testbeds = self._suts.pairs((number, *filter(wanted, others)))
             suts |= {one: self._sut(one, testbed) for one, testbed in testbeds.items()}
             self._set_up(suts)
             if self.failure is None:
@@ -203,7 +205,7 @@ def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgemen
         BootError: the first of them, where it is otherwise, or where a guest has died of it or a command did not end:
             that may be a busy machine's fault.
     """
-    own = [one for one in failed if one.side == "candidate" and isinstance(one.error, SutError)]
+    own = [one for one in failed if one.side == "candidate" and one.sut_failed]
     silent = any(isinstance(one.error, HostError) for one in own)
     if len(own) < sides.count("candidate") or len(failed) > len(own) or silent:
         raise failed[0]

@@ -43,8 +43,8 @@ class PathCodes:
         self._digests = digests
         self._every: frozenset[str] | None = None
         """What the baseline's kernel runs on every path."""
-        self._set_up: dict[tuple[str, Side], frozenset[str]] = {}
-        """What was run to set up a scenario, by side."""
+        self._set_up: dict[Side, tuple[str, frozenset[str]]] = {}
+        """The scenario that was set up last, and what was run for that, by side."""
 
     def set_up(self, sut: PreparedSut) -> None:
         """Set a SUT up, and see what its kernel runs for that. Raises TestbedError."""
@@ -60,7 +60,7 @@ class PathCodes:
             self._every = _on_every_path(sut.testbed, counting)
         counting.begin_naming()
         sut.set_up()
-        self._set_up[sut.scenario.name, side] = counting.named()
+        self._set_up[side] = sut.scenario.name, counting.named()
 
     def boot_differences(self, suts: Mapping[tuple[Side, int], Testbed]) -> Mapping[str, tuple[str, ...]]:
         """The variables that packets touch and that both kernels leave with other values after boot, by scenario.
@@ -98,13 +98,16 @@ class PathCodes:
         every, seen = self._every, dict[Side, PathCode]()
         for sut in suts:
             side = sut.identity.side
-            if side is None or (set_up := self._set_up.pop((sut.scenario.name, side), None)) is None:
+            if side is None or sut.identity.pair != FIRST:
+                continue
+            scenario = sut.scenario.name
+            set_up_for, set_up = self._set_up.pop(side, ("", frozenset[str]()))
+            if set_up_for != scenario:
                 continue
             found = _of_packets(sut.trials)
             if every is not None and found is not None:
                 packets, variables = found
                 seen[side] = PathCode(packets, set_up - every - packets, variables)
-                scenario = sut.scenario.name
         if (baseline := seen.get("baseline")) is not None:
             self._keep("baseline", scenario, baseline)
             if (candidate := seen.get("candidate")) is not None:

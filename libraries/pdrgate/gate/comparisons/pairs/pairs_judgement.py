@@ -74,6 +74,8 @@ class PairsContext:
     spike_in: SpikeInResult | None = None
     """Whether the comparison could have failed, where that was tried."""
     differing_configs_allowed: bool = False
+    alone: bool = False
+    """Whether one pair was enough, see `pdrgate.gate.comparisons.pairs.foreseen`."""
     programs: Sequence[str] = ()
     """What ran of two eBPF programs, and what became of packets, in clauses."""
 
@@ -104,7 +106,7 @@ class PairsContext:
 
     def remarks(self, verdict: Verdict) -> list[str]:
         """What a reader should know of a change that is accepted."""
-        remarks = [self.disturbance.remark()]
+        remarks = [self.disturbance.remark(), "one pair of boots, which shows what was foretold" if self.alone else ""]
         for side in SIDES:
             found = self.shape.assessments.get(side) if self.shape is not None else None
             if found is not None and found.verdict is not Stability.STABLE:

@@ -11,6 +11,7 @@ from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.compared_trials import BuildsBoots, ComparedTrials
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
+from pdrgate.gate.comparisons.pairs.foreseen import PairAlone
 from pdrgate.gate.comparisons.pairs.measured_pairs import MeasuredPairs
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsSamples
 from pdrgate.gate.comparisons.pairs.pairs_noise import tell_resolvable
@@ -20,11 +21,13 @@ from pdrgate.gate.comparisons.pairs.tries import Earlier, Tries
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.verdicts.change_verdict import shown_value, tolerances_asked
-from pdrgate.measurands import Description, TolerancesAsked
+from pdrgate.measurands import Cost, Description, TolerancesAsked
+from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
+from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.record.trial import Trial
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.replication.replicates import Replicates, replicate
-from pdrgate.results.verdict import Judgement
+from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.values.units import change_in_words
 
 
@@ -36,6 +39,7 @@ class PairsLoop:
         task: ComparisonTask,
         compared: ComparedTrials,
         boots: Callable[[Callable[[Trial, bool], None], Callable[[Mapping[str, str]], None]], BuildsBoots],
+        alone: PairAlone | None = None,
     ) -> None:
         session = task.session
         self.replication = boots(self._on_trial, self._begin_on)
@@ -46,6 +50,9 @@ class PairsLoop:
         )  # fmt: skip
         self._task = task
         self._compared = compared
+        self._alone = alone
+        self._vouched: frozenset[Verdict] | None = None
+        """Verdicts that the first pair may end it with; None before it was measured."""
         self._clock = PairsClock(task.plan)
         self._reporting = threading.Lock()
         """Held while a trial is reported: several SUTs may be measured at once."""
@@ -148,8 +155,34 @@ class PairsLoop:
     def _rule(self) -> PairsRule:
         plan = self._task.plan
         affordable = self._clock.affordable(self.found.pairs, self.replication.facts.steady)
-        rule = PairsRule(most=plan.pairs, comparisons=plan.comparisons, affordable=affordable)
+        rule = PairsRule(
+            most=plan.pairs, comparisons=plan.comparisons, affordable=affordable, alone=self._ends_alone
+        )  # fmt: skip
         return replace(rule, fewest=rule.most, fewest_scattered=rule.most) if plan.whole else rule
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one pair is enough, for what it shows was known before."""
+        return self.found.pairs == 1 and bool(self._ends_alone) and self.samples().standing().verdict is not None
+
+    @property
+    def _ends_alone(self) -> frozenset[Verdict]:
+        """The verdicts that one pair may end it with."""
+        if self._alone is None or self.found.pairs > 1:
+            return frozenset()
+        if not self.found.pairs:
+            return self._alone.hoped
+        if self._vouched is None:
+            sides = {side: self._compared.accounted(self.replication.sides[side], self.found.trials) for side in SIDES}
+            before, after = (sides[side].findings for side in SIDES)
+            seen = [memory_of([one for one in self.found.trials if one.belonging.side == side]) for side in SIDES]
+            doubt = all(seen) and memory_may_have_changed(seen[0][-1], seen[1][-1])
+            values = [self.found.values(Cost.name, side) for side in SIDES]
+            self._vouched = (
+                frozenset() if doubt or not all(values)
+                else self._alone.vouched((before.cost, after.cost), (values[0][0], values[1][0]), before.fingerprint)
+            )  # fmt: skip
+        return self._vouched
 
     def accepts(self, tolerance: float | None = None) -> TolerancesAsked:
         asked = self._task.plan.tolerance if tolerance is None else tolerance

@@ -98,11 +98,11 @@ def _tell(test: dict[str, Any], result: RunResult, scenario: ScenarioResult, att
     told, job = f"{scenario.verdict}: {scenario.reason}", pipeline()
     told_links = job_links(result, job)
     baseline, candidate = (scenario.builds.side(one) for one in ("baseline", "candidate"))
-    lasting = {"testbed": result.testbed.name, "profile": result.profile, "scenario": scenario.name}
+    lasting = {"testbed": result.testbed.name, "profile": result.profile, "scenario": scenario.label}
     lasting |= {"baseline": baseline.build} if baseline else {}
     passing = {"kernel": kernel_release(scenario)} | ({"candidate": candidate.build} if candidate else {})
     # A build is another one each time: it must not make another history, and another testbed must.
-    identity = "\n".join([str(test.get("fullName")), *lasting.values()])
+    identity = "\n".join([str(test.get("fullName")), *(lasting | {"scenario": scenario.name}).values()])
     test["historyId"] = hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest()
     test["parameters"] = [
         {"name": name, "value": printable(value), "excluded": name in passing}

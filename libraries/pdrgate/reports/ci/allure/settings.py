@@ -73,7 +73,7 @@ def numbers(result: RunResult) -> Iterator[Number]:
     """Measurands and changes of each scenario, of a comparison the candidate's."""
     for name, scenario in named(result):
         end = f"{slug(result.testbed.name)}.{slug(name)}"[:_LONGEST_KEY]
-        where = printable(f"{scenario.title}, {result.testbed.name}")
+        where = printable(f"{scenario.label}, {result.testbed.name}")
         for one in scenario.findings.measurands:
             title = f"{printable(one.name)}: {where}"
             value = float(f"{one.value:.6g}")

@@ -70,8 +70,8 @@ def _tests(result: RunResult, build: str) -> Iterator[dict[str, Any]]:
     for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
         yield {
             "id": f"{_ORIGIN}:{run}-{number}", "build_id": build, "origin": _ORIGIN,
-            "path": f"pdrgate.{slug(one.path, '_')}", "status": "SKIP", "start_time": begun,
-            "comment": printable(one.reason),
+            "path": f"pdrgate.{slug(one.path, '_')}", "status": "ERROR" if one.is_fault else "SKIP",
+            "start_time": begun, "comment": printable(one.reason),
         }  # fmt: skip
     if says_more(result):
         yield {

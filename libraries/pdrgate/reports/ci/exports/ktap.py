@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from pdrgate.reports.ci.export_figures import says_more
 from pdrgate.reports.words.headline import headline, scenario_headline
 from pdrgate.results.model import RunResult
+from pdrgate.results.verdict import Verdict
 from pdrgate.values.printable import printable
 
 
 def ktap(result: RunResult) -> str:
     """The run as KTAP: its headline as a diagnostic, then a line for each scenario with its verdict as a diagnostic.
 
-    A scenario that passes is ``ok``. A path that was left out is ``ok`` with the directive SKIP and its reason. A run
-    that does not pass, while its scenarios do, has a line of its own.
+    A scenario that passes is ``ok``. A path that was left out is ``ok`` with the directive SKIP and its reason. One
+    that a fault kept from being measured is ``not ok``. A run that does not pass, while its scenarios do, has a line of
+    its own.
     """
     lines = list(_results(result))
     if says_more(result):
@@ -32,7 +34,11 @@ def _results(result: RunResult) -> Iterator[str]:
         yield f"# {_plain(scenario_headline(scenario))}"
         yield f"{'ok' if scenario.verdict.passes else 'not ok'} {number} {_plain(scenario.label)}"
     for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
-        yield f"ok {number} {_plain(one.path)} # SKIP {_plain(one.reason)}"
+        if one.is_fault:
+            yield f"# {Verdict.ERROR}: {_plain(one.reason)}"
+            yield f"not ok {number} {_plain(one.path)}"
+        else:
+            yield f"ok {number} {_plain(one.path)} # SKIP {_plain(one.reason)}"
 
 
 def _plain(text: str) -> str:

@@ -117,7 +117,8 @@ class WorkerSession:
             "groups_after": groups_after,
             "arrivals": self._arrivals,
             "sendings": {port: {"started": starts[port], "ended": ends[port]} for port in senders},
-            "histograms": [latency.get("histogram") or {} for latency in latencies],
+            "histograms": [(latency.get("lat") or {}).get("histogram") or {} for latency in latencies],
+            "copies": sum(int((latency.get("er") or {}).get("dup") or 0) for latency in latencies),
             "stopped": stopped,
         }
 
@@ -246,7 +247,7 @@ class WorkerSession:
         counters.update(self._client.server_counters())
         answer = self._client.request("get_pgid_stats", pgids=groups)
         latencies = answer.get("latency") or {}
-        return counters, _flows(answer), [(latencies.get(str(group)) or {}).get("lat") or {} for group in probes]
+        return counters, _flows(answer), [latencies.get(str(group)) or {} for group in probes]
 
     def _arrived(self, groups: list[int]) -> dict[int, Any]:
         asked = time.monotonic()
