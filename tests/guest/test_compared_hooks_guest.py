@@ -16,8 +16,6 @@ from pdrgate.results.verdict import Verdict
 
 CHECKOUT = Path(__file__).parents[2]
 SLOWED = ("READS=40",)
-IN_EACH_RUN = ("lwt_xmit", "sk_msg")
-"""Kinds that the usual tests compare, too."""
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_left_by_runs")]
 
@@ -40,9 +38,8 @@ def compared(folder: Path, kind: str, defines: Sequence[str]) -> Verdict:
     return read_result(found[0].parent).verdict
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(one, marks=() if one in IN_EACH_RUN else pytest.mark.long) for one in SOURCES]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", SOURCES)
 def test_slowed_program_is_a_regression_and_its_equal_one_passes(kind: str, tmp_path: Path) -> None:
     assert compared(tmp_path / "slowed", kind, SLOWED) is Verdict.REGRESSION
     assert compared(tmp_path / "equal", kind, ("READS=1",)) is Verdict.PASS

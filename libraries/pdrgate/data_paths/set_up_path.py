@@ -90,6 +90,7 @@ class SetUpPath:
         networks: what the hosts have without the scenario, which they outlive; None: what steps made goes with them.
         base: keeps the data path beneath set up for the next scenario; None: it is taken away.
         report: gets lines of what commands printed, of the first hop.
+        build: the object that steps load by its name ``$BPF``; None where they load none.
     """
 
     def __init__(
