@@ -37,7 +37,7 @@ _PLACE = np.dtype(
     + [("by_program", "<u8"), ("regions", "<u8"), ("lines_of", "<u4", len(LineKind))]
 )
 _CODE = np.dtype([("size", "u1"), ("bytes", "u1", 15)])
-STEPS, STEP_SHIFT = 1 << 21, 18
+TRACED_STEPS, STEP_SHIFT = 1 << 21, 18
 """The most steps of a trace; above this bit of `what` is what happened at a place, and below it is the place."""
 _STEP = np.dtype([("address", "<u8"), ("what", "<u8")])
 BLOCK = 2
@@ -103,7 +103,7 @@ class MemoryMeter(TrialMemory):
     head: ClassVar[np.dtype[np.void]] = _HEAD
 
     def __init__(self) -> None:
-        size = _TRACED + PLACES * _CODE.itemsize + STEPS * _STEP.itemsize
+        size = _TRACED + PLACES * _CODE.itemsize + TRACED_STEPS * _STEP.itemsize
         super().__init__("pdrgate-memory-meter", size, _MAGIC)
         self._put("listed_kinds", sum(1 << kind for kind in NAMED_KINDS))
 
@@ -126,10 +126,10 @@ class MemoryMeter(TrialMemory):
 
     def trace(self, steps: int) -> None:
         """Have trials to come make a trace of so many steps at most."""
-        self._put("steps_wanted", min(steps, STEPS))
+        self._put("steps_wanted", min(steps, TRACED_STEPS))
 
     def traced(self) -> Traced:
         """The trial's trace, once its end is `heeded`."""
         code = self._table(_TRACED, _CODE, min(self._get("places"), PLACES))
-        steps = self._table(_TRACED + PLACES * _CODE.itemsize, _STEP, min(self._get("steps"), STEPS))
+        steps = self._table(_TRACED + PLACES * _CODE.itemsize, _STEP, min(self._get("steps"), TRACED_STEPS))
         return Traced(code, steps)
