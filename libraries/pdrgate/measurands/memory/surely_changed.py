@@ -141,7 +141,8 @@ def _change(kind: type[ByFunction], pair: _Pair) -> ChangeResult:
     # Chance decides how many pages are cleared, but not that nobody clears one: the rest may be more in place of that.
     still = sum(sum(one.after.values[name]) for one in pair.functions if one.fills_pages)
     cleared = 0.0 if still else sum(one.part.baseline for one in found if not one.is_judged)
-    worse = min(more - cleared, median(now) - median(earlier) + room) / whole > allowed
+    # A packet that touches fewer lines in all is not dearer, whatever became of the pages that are cleared.
+    worse = by > 0.0 and min(more - cleared, median(now) - median(earlier) + room) / whole > allowed
     return ChangeResult(
         measurand=name, change=by / whole, lower=sum(one.least for one in found) / whole,
         upper=sum(one.most for one in found) / whole, confidence=1.0, tolerance=allowed, baseline=base,
