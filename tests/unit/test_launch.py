@@ -190,7 +190,11 @@ def test_the_resource_brings_what_the_options_are_by_themselves() -> None:
         ),
     ],
 )
-def test_the_command_that_a_result_tells_asks_for_the_same_again(asked: RunOptions, tmp_path: Path) -> None:
+def test_the_command_that_a_result_tells_asks_for_the_same_again(
+    asked: RunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.robot").write_text("*** Test Cases ***\nMine\n    [Tags]    mine\n    No Operation\n")
     asked.keep(tmp_path)
     front, *words = shlex.split(origin_of_run(tmp_path)[0])
     context = cli.commands["gate"].make_context("gate", words)
