@@ -96,7 +96,10 @@ def gate_options() -> Iterator[str]:
 
 def gate_help() -> Iterator[str]:
     """The help of the gate, for a clone in which nothing is installed yet."""
-    context = click.Context(gate, info_name="pdrgate gate", terminal_width=80, max_content_width=80)
+    names = ["-h", "--help"]
+    context = click.Context(
+        gate, info_name="pdrgate gate", terminal_width=80, max_content_width=80, help_option_names=names
+    )
     yield from gate.get_help(context).splitlines()
 
 

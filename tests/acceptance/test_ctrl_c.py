@@ -35,6 +35,7 @@ def begun(place: Path) -> Started:
     suite.write_text(SUITE)
     options = (
         "gate",
+        "--verbose",  # trials have a line each
         "--output",
         str(place / "results"),
         "--profile",

@@ -28,6 +28,7 @@ PLANTED = {
     "suites": (Path("robot/gate"), Path("evil.robot")),
     "testbed": Path("evil.yaml"),
     "scenario_file": Path("evil.yaml"),
+    "project": Path("evil.yaml"),
     "maps": Path("evil.yaml"),
     "rodata": ("evil.yaml",),
     "history": Address.parse("/etc/evil.db"),

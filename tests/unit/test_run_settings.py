@@ -110,7 +110,7 @@ def test_what_is_measured_does_not_depend_on_a_testbeds_key(name: str, builds: d
 
 
 EVERYWHERE = By.COMMAND | By.TESTBED | By.PATH
-_CHOOSES = {"testbed", "kernel", "bpf", "against", "measure", "scenarios", "paths", "shard", "project"}
+_CHOOSES = {"testbed", "kernel", "bpf", "against", "arch", "measure", "scenarios", "paths", "shard", "project"}
 """Options of pipelines that say what is compared, on which paths, by what: and say so in their names. What a project's
 file says is these options again."""
 _VALUES = {

@@ -321,12 +321,12 @@ class RunOptions(Options):
     arch: Annotated[
         str,
         Said(
-            "measure on each of these architectures, such as `amd64,arm64`, with one report of all. A revision of a "
+            "measure on each, such as `amd64,arm64`. One report is made of all. A revision of a "
             "git tree is compiled for each; in any other name of a build `{arch}` stands for the architecture: "
             "[one change on several architectures](architectures.md#one-change-on-several-architectures)",
             By.COMMAND | By.PIPELINE,
             "NAMES",
-            "as the builds are, or this machine's for a git tree",
+            "that of the builds",
         ),
     ] = ""
     measure: Annotated[
@@ -367,8 +367,7 @@ class RunOptions(Options):
     shard: Annotated[
         str,
         Said(
-            "measure one of several parts of the paths, such as `2/4`. [Several jobs](ci.md#several-jobs) measure them "
-            "together",
+            "one part of the paths, such as `2/4` of four. [Several jobs](ci.md#several-jobs) measure them together",
             EVERYBODY,
             "K/N",
         ),
@@ -376,8 +375,8 @@ class RunOptions(Options):
     project: Annotated[
         Path | None,
         Said(
-            "the [project's file](ci.md#the-projects-file), pdrgate.yaml: usual options, and changes that are "
-            "acknowledged",
+            "the [project's file](ci.md#the-projects-file), pdrgate.yaml. It has usual options, and "
+            "changes that are acknowledged",
             By.COMMAND | By.PIPELINE,
             commands=True,
         ),
