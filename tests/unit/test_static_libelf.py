@@ -10,7 +10,6 @@ import pytest
 
 from pdrgate.traffic import native
 
-SOURCE = Path(native.__file__).parent / "bpf_load.c"
 NAMES_THEM = """\
 void eu_search_tree_init(void *tree);
 void eu_search_tree_fini(void *tree, void (*leave)(void *));
@@ -31,7 +30,7 @@ __attribute__((constructor)) static void as_libelf_does(void)
 def test_two_functions_that_are_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "libelf.c").write_text(NAMES_THEM)
     program = tmp_path / "bpf-load"
-    link = ("gcc", "-static", "-o", program, SOURCE, tmp_path / "libelf.c", *native._libbpf("gcc", ()))
+    link = (*native._static("gcc", "bpf_load"), "-o", program, tmp_path / "libelf.c", *native._libbpf("gcc", ()))
     done = subprocess.run(link, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert subprocess.run((program,), capture_output=True, check=False).returncode == 64
