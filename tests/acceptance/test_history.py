@@ -48,7 +48,8 @@ def test_a_run_puts_itself_into_the_history(simulated_gate, tmp_path: Path, caps
     ended = simulated_gate(*SMOKE, "--history", str(history))
     assert (ended.code, ended.stderr) == (0, "")
     (line,) = listed(history, capsys)
-    assert line.split()[2:6] == [ended.folder.name, "ipv6-routing-1cpu-4096-64B", "6.1.0-simulated", "NO_BASELINE"]
+    title = ended.result["scenarios"][0]["title"]
+    assert " ".join(line.split()[2:]).startswith(f"{ended.folder.name} {title} 6.1.0-simulated NO_BASELINE"), line
     with sqlite3.connect(history) as connection:
         assert connection.execute("SELECT count(*) FROM noise").fetchall() == [(1,)]
     assert main(["history", "import", str(ended.folder), "--history", str(history)]) == 0

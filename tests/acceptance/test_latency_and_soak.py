@@ -148,7 +148,8 @@ def test_each_look_of_a_run_keeps_its_events(simulated_gate, collector, tmp_path
     scenarios = ended.result["scenarios"]
     assert [one["name"] for one in scenarios] == ["ipv6-routing-1cpu-4096-64B"] * 2, ended.stdout
     files = [one["drops"]["file"] for one in scenarios]
-    assert files == ["retis-ipv6-routing-1cpu-4096-64B.data", "retis-ipv6-routing-1cpu-4096-64B-2.data"]
+    name = "retis-ipv6-routing-1-cpu-buffer-4096-packets-64-byte-frames"
+    assert files == [f"{name}.data", f"{name}-2.data"]
     assert [(ended.folder / file).read_bytes() for file in files] == [collector.read_bytes()] * 2
 
 

@@ -76,7 +76,7 @@ def test_a_run_that_is_resumed_tells_tests_of_one_name_apart(simulated_gate, tmp
     suites = [word for name in ("one", "two") for word in ("--suite", str(tmp_path / f"{name}.robot"))]
     died = simulated_gate("--profile", "smoke", "--scenario", "all", *suites, fails_at=2)
     assert died.code == 2
-    resumed = simulated_gate("--resume", str(died.folder))
+    resumed = simulated_gate("--resume", str(died.folder), "--verbose")
     assert resumed.code == 0, resumed.stdout + resumed.stderr
     assert resumed.stdout.count("from the resumed run") == 1
     trials = [json.loads(line) for line in (died.folder / "trials.jsonl").read_text().splitlines()]

@@ -49,13 +49,7 @@ def test_a_result_without_it_has_no_word_of_it() -> None:
 
 
 def test_of_several_paths_that_pass_it_is_said_once_with_their_names() -> None:
-    paths = [
-        replace(one, origin=replace(one.origin, test=name))
-        for one, name in (
-            (lost(made_results.compared("PASS"), LOST), "NAT"),
-            (made_results.compared("PASS"), "A Bridge"),
-        )
-    ]
+    paths = [lost(path_result("NAT", Verdict.PASS, 0.002), LOST), path_result("A Bridge", Verdict.PASS, 0.002)]
     twice = [*paths, replace(paths[0], origin=replace(paths[0].origin, test="IPv4 Routing"))]
     assert unmeasured(made_results.result(*paths)) == [f"on NAT, which passes: {LOST}"]
     assert unmeasured(made_results.result(*twice)) == [f"on NAT, and on 1 other path that passes: {LOST}"]
