@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import pytest
 from portfolio_paths import scenario_of_path
@@ -27,7 +28,7 @@ LOOPS = 4
 """Endless ones for each CPU of this machine."""
 ALIKE = 0.01
 """Relative: what a path costs beside them, and without. It is within 0.5 % in the median of many boots, and here are
-four."""
+four, or two where other paths have foretold the rest."""
 
 
 @contextmanager
@@ -66,7 +67,7 @@ def test_equal_kernels_cost_the_same_beside_busy_processes_and_without(cloud: Ke
                     assert made.judgement.verdict is Verdict.PASS, made.judgement
                     costs[path, busy] = [cost for side in SIDES for cost in made.samples("cost", side)]
             for path in PATHS:
-                quiet, loaded = (sorted(costs[path, busy]) for busy in (False, True))
-                assert sum(loaded[1:3]) == pytest.approx(sum(quiet[1:3]), rel=ALIKE), (path, costs)
+                quiet, loaded = (median(costs[path, busy]) for busy in (False, True))
+                assert loaded == pytest.approx(quiet, rel=ALIKE), (path, costs)
         finally:
             suts.close()
