@@ -98,9 +98,6 @@ def check(options: RunOptions, report: Callable[[str], None] | None = None) -> N
                 f"eBPF objects are measured on one kernel; name it with --kernel, or as sut.kernel in "
                 f"{config.source}, such as linux-image-amd64"
             )
-    for suite in options.suites:
-        if not found(suite).exists():
-            raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
     tests = listed(options.suites, options.patterns)
     check_paths(options.measure, tests)
     if options.changes:
@@ -164,8 +161,12 @@ def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Lis
     """The tests of these suites that the patterns choose, in order.
 
     Raises:
-        UsageError: a suite cannot be read, or a pattern chooses none, which Robot would pass over in silence.
+        UsageError: a suite is not there or cannot be read, or a pattern chooses none, which Robot would pass over in
+            silence.
     """
+    for suite in suites:
+        if not found(suite).exists():
+            raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
     from robot.api import TestSuite
     from robot.errors import DataError as NoSuite  # type: ignore[import-untyped]
 
