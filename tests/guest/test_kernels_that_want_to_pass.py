@@ -53,6 +53,10 @@ def test_packets_that_cost_more_are_not_hidden_by_a_kernel_that_is_busy_without_
     cost = made.result().findings.cost
     assert cost is not None
     assert any(one.name == "watched_hash" and one.calls >= 3 for one in cost.functions)
+    # Calls were followed in the first pair, because the cost differs.
+    ways = [side.findings.cost.path for side in made.result().builds.sides if side.findings.cost is not None]
+    assert [any(one.function == "watched_hash" for one in way) for way in ways] == [False, True]
+    assert all(any(one.caller is not None for one in way) for way in ways)
 
 
 def test_a_packet_that_is_sent_twice_does_not_stand_in_for_one_that_is_dropped(

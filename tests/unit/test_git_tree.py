@@ -263,8 +263,9 @@ def test_a_configuration_of_one_s_own_is_filled_in_and_has_modules(tree: Tree, t
         named_build(f"{tree.folder}@v1,modules={tmp_path}")
     with pytest.raises(BuildError, match="is built already; config=FILE goes with a revision"):
         named_build(f"{build.image},config={own}")
-    with pytest.raises(BuildError, match="is built already; arch=NAME goes with a revision"):
+    with pytest.raises(BuildError, match="is built already, for x86_64; leave arch= out, or name another"):
         named_build(f"{build.image},arch=arm64")
+    assert named_build(f"{build.image},arch=x86").architecture == X86_64
 
 
 @pytest.mark.usefixtures("tools")
@@ -289,10 +290,17 @@ def test_a_revision_is_compiled_for_the_architecture_that_is_named_or_that_its_c
 
 def test_a_name_for_several_architectures_is_that_of_a_tree_or_says_where_it_differs(tree: Tree) -> None:
     named = f"{tree.folder}@main,config=x"
-    assert for_architecture(named, ARM64) == f"{tree.folder}@main,arch=arm64,config=x"
-    assert for_architecture("trixie/linux-image-cloud-{arch}", X86_64) == "trixie/linux-image-cloud-amd64"
+    for alone in (False, True):
+        assert for_architecture(named, ARM64, alone=alone) == f"{tree.folder}@main,arch=arm64,config=x"
+        place = "trixie/linux-image-cloud-{arch}"
+        assert for_architecture(place, X86_64, alone=alone) == "trixie/linux-image-cloud-amd64"
     with pytest.raises(BuildError, match=r"is one build for each architecture; .* or write \{arch\} where"):
-        for_architecture("linux-image-amd64", X86_64)
+        for_architecture("linux-image-amd64", X86_64, alone=False)
+
+
+def test_a_build_that_is_there_is_for_the_only_architecture_that_is_asked_for() -> None:
+    """A CI of kernels has ARCH in its environment, for make."""
+    assert for_architecture("builds/new,vmlinux=x", X86_64, alone=True) == "builds/new,arch=amd64,vmlinux=x"
 
 
 def test_a_configuration_that_is_none_is_told(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from mail_server import Mails, mail_server
 from pdrgate.cli import main
 from pdrgate.news.standing import StandingChange, news_of
 from pdrgate.results.acknowledgement import Acknowledgement
-from pdrgate.results.model import FunctionChange, RunResult, ScenarioResult
+from pdrgate.results.model import FunctionChange, LeftOutPath, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
 
 
@@ -33,12 +33,12 @@ def slower(by: float = 0.04, function: str = "nft_do_chain", word: str = "REGRES
     )  # fmt: skip
     of = FunctionChange(function=function, before=100.0, after=100.0 + 5000.0 * by, change=5000.0 * by, sure=True)
     whole = dataclasses.replace(found.comparison, changes=(change,), functions=(of,))
-    return changed(found, name="nat-1cpu", test="NAT", comparison=whole)
+    return changed(found, name="nat-1cpu", test="NAT", comparison=whole, pdr=None)
 
 
 def passing() -> ScenarioResult:
     """NAT as it was."""
-    return changed(compared("PASS"), name="nat-1cpu", test="NAT")
+    return changed(compared("PASS"), name="nat-1cpu", test="NAT", pdr=None)
 
 
 def heard(*runs: RunResult) -> list[list[tuple[str, str]]]:
@@ -77,6 +77,16 @@ def test_a_night_without_an_answer_neither_ends_nor_repeats_a_change(word: str) 
 def test_a_fault_of_the_testbed_is_news_of_its_own() -> None:
     days = [result(one) for one in (passing(), compared("DISTURBED"), compared("DISTURBED"), passing())]
     assert heard(*days) == [[], [("new", "the testbed local-netns")], [], [("gone", "the testbed local-netns")]]
+
+
+def test_a_path_that_a_tool_kept_from_being_measured_is_a_fault_of_the_testbed() -> None:
+    left = (LeftOutPath(path="VXLAN", reason="apt-get download failed", is_fault=True),)
+    red = dataclasses.replace(result(slower()), left_out=left)
+    assert heard(result(slower()), red, red, result(slower())) == [
+        [("new", "NAT")], [("new", "the testbed local-netns")], [], [("gone", "the testbed local-netns")]
+    ]  # fmt: skip
+    (item,) = news_of(red, {"nat-1cpu": news_of(result(slower()), {}).standing["nat-1cpu"]}).items
+    assert item.sentence == "VXLAN was not measured: apt-get download failed"
 
 
 def test_a_change_that_is_acknowledged_goes() -> None:
@@ -212,6 +222,17 @@ def test_a_mail_that_is_refused_is_sent_by_the_next_run(
     mails.refuses = False
     assert notified(tmp_path, 2, slower(), "--mail", "net@example.org") == 0
     assert len(mails.got) == 1
+
+
+def test_no_password_goes_to_a_mail_server_in_clear_text(
+    mails: Mails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PDRGATE_SMTP", mails.address.replace("smtp://", "smtp://ci:hunter2@"))
+    assert notified(tmp_path, 1, slower(), "--mail", "net@example.org") == 64
+    told = capsys.readouterr().err
+    assert "has no TLS, and no password is sent without it; use smtps" in told
+    assert "hunter2" not in told
+    assert mails.got == []
 
 
 def test_sendmail_is_asked_where_no_server_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

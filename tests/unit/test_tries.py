@@ -327,7 +327,7 @@ def test_other_builds_and_other_fingerprints_are_no_tries_of_these(
     ("fault", "said"),
     [
         ("BEGIN IMMEDIATE", "database is locked; another program is writing to it"),
-        (f"UPDATE {SCHEMA_TABLE} SET schema = 3", " is of schema 3, and this pdrgate reads schema 2"),
+        (f"UPDATE {SCHEMA_TABLE} SET schema = 4", " is of schema 4, and this pdrgate reads schema 3"),
         ("DROP TABLE tries", "no such table: tries"),
     ],
 )

@@ -174,8 +174,9 @@ def this_machines() -> Architecture:
 
 
 def named_architecture(name: str) -> Architecture | None:
-    """The architecture of a name that people use, such as arm64 or aarch64; None of any other."""
-    return next((one for one in ARCHITECTURES if name in (one.name, one.debian, one.machine)), None)
+    """The architecture of a name that people use, such as arm64, aarch64 or a tree's x86; None of any other."""
+    names = ((one, (one.name, one.debian, one.machine, one.tree_image.split("/")[1])) for one in ARCHITECTURES)
+    return next((one for one, known in names if name in known), None)
 
 
 def of_package(name: str) -> Architecture:

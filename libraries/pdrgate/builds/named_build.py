@@ -33,7 +33,8 @@ def named_build(text: str, cache: Path | None = None, report: Report | None = No
     """The build that a person names.
 
     The name is ``SOURCE[,PACKAGE…][,modules=FOLDER][,vmlinux=FILE]``, see `kernel_build`;
-    ``TREE@REV[,config=FILE][,arch=NAME]``, which is compiled if that was not done yet; or ``running``.
+    ``TREE@REV[,config=FILE]``, which is compiled if that was not done yet; or ``running``. ``,arch=NAME`` says for
+    which architecture it is compiled, or that it is for no other one.
 
     Args:
         report: gets sentences of how far a build is that is compiled.
@@ -47,11 +48,14 @@ def named_build(text: str, cache: Path | None = None, report: Report | None = No
     parts = named.parts
     if named_revision(named.source) is not None:
         return _compiled(text, revision(named.source), named, cache, report)
-    for part in ["config=FILE"] * ("config" in parts) + ["arch=NAME"] * (named.architecture is not None):
-        raise BuildError(f"{text}: is built already; {part} goes with a revision of a git tree, as in ~/linux@main")
-    return kernel_build(
+    if "config" in parts:
+        raise BuildError(f"{text}: is built already; config=FILE goes with a revision of a tree, as in ~/linux@main")
+    found = kernel_build(
         named.source, modules=parts.get("modules"), vmlinux=parts.get("vmlinux"), cache=cache, further=named.further
     )
+    if named.architecture not in (None, found.architecture):
+        raise BuildError(f"{text}: is built already, for {found.architecture.name}; leave arch= out, or name another")
+    return found
 
 
 def _compiled(
@@ -118,16 +122,19 @@ ARCHITECTURE_PLACE = "{arch}"
 """What stands for Debian's name of an architecture in the name of a build."""
 
 
-def for_architecture(text: str, architecture: Architecture) -> str:
-    """The name of a build for one of several architectures.
+def for_architecture(text: str, architecture: Architecture, *, alone: bool) -> str:
+    """The name of a build for an architecture.
 
     A revision of a git tree is compiled for it. Any other name has `ARCHITECTURE_PLACE` where the builds differ.
+
+    Args:
+        alone: whether no other architecture is asked for. A build that is there is then one for this architecture.
 
     Raises:
         BuildError: it names the same build for each architecture.
     """
     source, comma, rest = text.partition(",")
-    if named_revision(source) is not None:
+    if ARCHITECTURE_PLACE not in text and text != RUNNING and (alone or named_revision(source) is not None):
         return f"{source},arch={architecture.debian}{comma}{rest}"
     if ARCHITECTURE_PLACE not in text:
         raise BuildError(

@@ -22,6 +22,7 @@ from pdrgate.cli.parameters import (
 from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import SCENARIO_FILES, RunOptions
 from pdrgate.history.address import Address
+from pdrgate.this_process.interruption import was_interrupted
 from pdrgate.this_process.own_files import beside_own
 from pdrgate.this_process.streams import standard_output_to
 from pdrgate.values.errors import EXIT_PASS, UsageError
@@ -106,7 +107,9 @@ def gate(
     into, out = folders[-1].with_name(f"{folders[-1].name}-merged"), sys.stdout
     with standard_output_to(sys.stderr if form == "json" else out):
         for (options, why), folder in zip(runs, folders, strict=True):
-            run_gate(options, folder, why, output=OutputForm("text", quiet, verbose))
+            code = run_gate(options, folder, why, output=OutputForm("text", quiet, verbose))
+            if was_interrupted(code):
+                return code
         code = merge_runs(folders, into)
     if form == "json":
         out.write((into / MERGED_FILE).read_text(encoding="utf-8"))
@@ -125,8 +128,8 @@ def _by_architecture(asked: dict[str, Any]) -> list[dict[str, Any]]:
     if len(names) > 1 and "bisect" in asked:
         raise UsageError("--bisect asks one question; name one architecture with --arch")
     kernels = ["kernel"] if asked.get("bpf") else [name for name in ("kernel", "against") if asked.get(name)]
-    found = dict.fromkeys(known_architecture(name) for name in names)
-    return [asked | {name: for_architecture(asked[name], one) for name in kernels} for one in found]
+    found, alone = dict.fromkeys(known_architecture(name) for name in names), len(names) == 1
+    return [asked | {name: for_architecture(asked[name], one, alone=alone) for name in kernels} for one in found]
 
 
 def _new_run(asked: dict[str, Any], given: dict[str, str], project: ProjectFile | None) -> tuple[RunOptions, str]:

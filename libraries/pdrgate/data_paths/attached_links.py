@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 
 from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.builds.program_hooks import Hook, hook_of
-from pdrgate.data_paths.attached_programs import Sent, sut_names
+from pdrgate.data_paths.attached_programs import LastingStep, Sent, sut_names
 from pdrgate.data_paths.contract import Hop
 from pdrgate.data_paths.cpu_groups import cgroup_root
-from pdrgate.values.errors import TestbedError, UsageError
+from pdrgate.values.errors import UsageError
 
 _FAMILIES = (2, 10)
 """Numbers of both IP versions for netfilter (NFPROTO_IPV4, NFPROTO_IPV6): a path may carry either."""
@@ -19,7 +18,7 @@ _NETFILTER_HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
 """Hooks of netfilter in the order of their numbers (enum nf_inet_hooks)."""
 
 
-class AttachedLinks:
+class AttachedLinks(LastingStep):
     """Links have a program of a build on a hop.
 
     Args:
@@ -37,13 +36,13 @@ class AttachedLinks:
         links: Callable[[], Sequence[str]],
         attached: Callable[[LoadedProgram], None] = lambda program: None,
     ) -> None:
+        super().__init__()
         self._hop = hop
         self._build = build
         self._load_as = load_as
         self._sent = sent
         self._links = links
         self._attached = attached
-        self._undo = ExitStack()
 
     def apply(self) -> None:
         host, names = self._hop.host, sut_names(self._hop)
@@ -52,16 +51,6 @@ class AttachedLinks:
         self._undo.callback(program.leave)
         self._attached(program)
         self._sent.add(program)
-
-    def read_back(self) -> None:
-        """The loader has done so."""
-
-    def undo(self) -> Sequence[str]:
-        try:
-            self._undo.close()
-        except TestbedError as error:
-            return (str(error),)
-        return ()
 
 
 def attached_to_hook(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:

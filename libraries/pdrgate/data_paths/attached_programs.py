@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome, packet_outcome
@@ -30,6 +31,23 @@ _IS_COUNTERS = ("percpu_array", 4, 8)
 THROUGH: tuple[Fate, ...] = ("forwarded", "delivered")
 """Fates of packets that must get through the programs at all ports, or through a path beneath them."""
 WantedMode = Literal["auto", "native", "generic"]
+
+
+class LastingStep:
+    """A step whose program and routes last until it is undone; what ends them is noted in `_undo`."""
+
+    def __init__(self) -> None:
+        self._undo = ExitStack()
+
+    def read_back(self) -> None:
+        """The kernel and the loader refuse what they do not take."""
+
+    def undo(self) -> Sequence[str]:
+        try:
+            self._undo.close()
+        except TestbedError as error:
+            return (str(error),)
+        return ()
 
 
 class Sent:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Literal
 
 from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.data_paths.attached_programs import Sent, sut_names
+from pdrgate.data_paths.attached_programs import LastingStep, Sent, sut_names
 from pdrgate.data_paths.contract import NETWORKS, Hop, segment
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.hosts.host import CommandError
@@ -17,7 +16,7 @@ from pdrgate.values.errors import TestbedError
 _SEGMENTS = "seg6local"
 
 
-class AttachedRoutes:
+class AttachedRoutes(LastingStep):
     """The routes that a hop's packets take call a build's program.
 
     Args:
@@ -26,6 +25,7 @@ class AttachedRoutes:
     """
 
     def __init__(self, hop: Hop, number: int, build: BpfBuild, family: Literal[4, 6], sent: Sent) -> None:
+        super().__init__()
         self._hop = hop
         self._number = number
         self._build = build
@@ -33,7 +33,6 @@ class AttachedRoutes:
         self._sent = sent
         self._at = build.section.removeprefix("?").removeprefix("lwt_")
         """When a route calls it: in, out, xmit, or seg6local."""
-        self._undo = ExitStack()
 
     def apply(self) -> None:
         host = self._hop.host
@@ -50,16 +49,6 @@ class AttachedRoutes:
                         f"{error}; has its kernel CONFIG_LWTUNNEL_BPF, and for segments CONFIG_IPV6_SEG6_BPF?"
                     ) from error
             self._sent.add(program)
-
-    def read_back(self) -> None:
-        """The kernel refuses what it does not take."""
-
-    def undo(self) -> Sequence[str]:
-        try:
-            self._undo.close()
-        except TestbedError as error:
-            return (str(error),)
-        return ()
 
     def _replace(self, route: Sequence[str]) -> None:
         self._hop.host.run("ip", f"-{self._family}", "route", "replace", *route)

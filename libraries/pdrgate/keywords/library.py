@@ -35,9 +35,8 @@ from pdrgate.values.units import Duration, Rate, Ratio
 _LINE = 100
 """Characters of what a path came to, in its line."""
 
+
 # In the example below Robot takes the outer asterisks of five for bold, and shows three.
-
-
 class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
     """Decides whether a kernel's packet data path is still as fast as it was, and whether that can be trusted.
 
@@ -150,6 +149,8 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             if result.failed and self._state.record is not None:
                 reason = _one_line(result.message.removeprefix(f"{Verdict.ERROR}: "))
                 self._state.record.fail(reason, path=test.name)
+                if self._state.brief:
+                    self._line_of_path(test.name, Verdict.ERROR, reason)
                 show_run(self._state.record.result(), result.parent)
             return
         try:
@@ -176,18 +177,23 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
         """Say what a test came to, as far as the gate does not when all has ended."""
         screen, ended = self._state.screen, len(self._state.record.scenarios if self._state.record else ())
         if self._state.brief and self._state.record is not None:
-            done = ended + len(self._state.record.result().left_out)
-            took = time.monotonic() - (self._state.began or 0.0)
-            left = time_left(took, done, self._state.to_measure)
-            line = scenario_headline(self._state.record.scenarios[-1], _LINE).removeprefix(str(judgement.verdict))
-            parts = (f"  {done} of {self._state.to_measure}, {test}: ", verdict_text(judgement.verdict), line)
-            screen.line(Text.assemble(*parts, f"; {left}" if left else ""))
+            line = scenario_headline(self._state.record.scenarios[-1], _LINE)
+            self._line_of_path(test, judgement.verdict, line.removeprefix(f"{judgement.verdict}: "))
             return
         if not self._state.by_gate:
             screen.line(f"  {title}")
             screen.line(f"  {judgement}")
         elif ended < self._state.to_measure:
             screen.line(Text.assemble(f"  {ended} of {self._state.to_measure}: ", verdict_text(judgement.verdict)))
+
+    def _line_of_path(self, test: str, verdict: Verdict, sentence: str) -> None:
+        """Print what one of several paths came to, and how long the others will take."""
+        record, number = self._state.record, self._state.to_measure
+        done = len(record.scenarios) + len(record.result().left_out) if record is not None else 0
+        left = time_left(time.monotonic() - (self._state.began or 0.0), done, number)
+        said = f": {sentence}" if len(sentence) <= _LINE else f": {sentence[:_LINE]}…"
+        parts = (f"  {done} of {number}, {test}: ", verdict_text(verdict), said, f"; {left}" if left else "")
+        self._state.screen.line(Text.assemble(*parts))
 
     def start_suite(self, data: Any, result: Any) -> None:
         """Testbeds are opened by suites, and a run has as many chances to err as tests."""

@@ -61,8 +61,11 @@ def _by_server(mail: EmailMessage, address: str) -> None:
     server = smtplib.SMTP_SSL if kind == "smtps" else smtplib.SMTP
     with server(host, port, timeout=_PATIENCE) as connection:
         connection.ehlo()
-        if kind == "smtp" and connection.has_extn("starttls"):
+        encrypted = kind == "smtps" or connection.has_extn("starttls")
+        if kind == "smtp" and encrypted:
             connection.starttls(context=ssl.create_default_context())
+        if parts.username and not encrypted:
+            raise UsageError(f"the server of {SMTP_VARIABLE} has no TLS, and no password is sent without it; use smtps")
         if parts.username:
             connection.login(unquote(parts.username), unquote(parts.password or ""))
         connection.send_message(mail)

@@ -109,7 +109,7 @@ def _standing(scenario: ScenarioResult, since: float) -> StandingChange | None:
     change = _change(scenario)
     return StandingChange(
         scenario=scenario.name,
-        path=scenario.origin.test or scenario.title,
+        path=scenario.label,
         verdict=verdict,
         reason=_reason(scenario, change),
         size=change.change if change is not None else 0.0,
@@ -120,14 +120,17 @@ def _standing(scenario: ScenarioResult, since: float) -> StandingChange | None:
 
 
 def _fault(result: RunResult) -> StandingChange | None:
-    """A fault of testbed or tool, where there is one; of several the gravest."""
+    """A fault of testbed or tool, where there is one: that of the run, else the first of its paths."""
     if result.verdict.exit_code == EXIT_FAULT:
         verdict, sentence = result.verdict, headline(result)
     else:
-        faulty = [one for one in result.scenarios if one.verdict.exit_code == EXIT_FAULT]
+        scenarios = (one for one in result.scenarios if one.verdict.exit_code == EXIT_FAULT)
+        paths = (one for one in result.left_out if one.is_fault)
+        faulty = [(one.verdict, scenario_headline(one)) for one in scenarios]
+        faulty += [(Verdict.ERROR, f"{one.path} was not measured: {one.reason}") for one in paths]
         if not faulty:
             return None
-        verdict, sentence = faulty[0].verdict, scenario_headline(faulty[0])
+        verdict, sentence = faulty[0]
     path = f"the testbed {result.testbed.name}".strip()
     return StandingChange(scenario=FAULTY_TESTBED, path=path, verdict=verdict, sentence=sentence, since=result.started)
 

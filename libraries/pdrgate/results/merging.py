@@ -165,7 +165,7 @@ def _by_architecture(scenarios: Sequence[ScenarioResult], architectures: Mapping
     verdicts: dict[str, list[Verdict]] = {}
     for one in scenarios:
         if name := architectures.get(architecture_of(one)):
-            verdicts.setdefault(name, []).append(one.verdict)
+            verdicts.setdefault(name, []).append(one.counts_as)
     return ", ".join(f"{gravest_verdict(found)} on {name}" for name, found in verdicts.items())
 
 

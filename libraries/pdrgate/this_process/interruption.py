@@ -28,6 +28,11 @@ def interrupted_code(number: int = signal.SIGINT) -> int:
     return 128 + number
 
 
+def was_interrupted(code: int) -> bool:
+    """Whether a command with this exit code was ended by a signal."""
+    return code > 128
+
+
 class Heard:
     """The signals that have come so far."""
 

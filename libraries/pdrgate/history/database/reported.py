@@ -16,7 +16,6 @@ def reported(connection: Connection, channel: str, of: str) -> dict[str, str]:
         channel: by which way people heard of it.
         of: the name of the series of runs.
     """
-    _make(connection)
     table = ReportedRow.__table__
     rows = connection.execute(
         select(table.c.scenario, table.c.change).where(table.c.channel == channel, table.c.series == of)
@@ -26,14 +25,8 @@ def reported(connection: Connection, channel: str, of: str) -> dict[str, str]:
 
 def report(connection: Connection, channel: str, of: str, standing: Mapping[str, str]) -> None:
     """Keep what stands now in place of what was reported before."""
-    _make(connection)
     table = ReportedRow.__table__
     connection.execute(delete(ReportedRow).where(table.c.channel == channel, table.c.series == of))
     rows = [{"channel": channel, "series": of, "scenario": name, "change": change} for name, change in standing.items()]
     if rows:
         connection.execute(insert(ReportedRow), rows)
-
-
-def _make(connection: Connection) -> None:
-    """Make the table in a history that is older than it: nothing else of the schema differs."""
-    ReportedRow.metadata.create_all(connection, tables=[ReportedRow.metadata.tables[ReportedRow.__tablename__]])

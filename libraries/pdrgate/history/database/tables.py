@@ -332,10 +332,7 @@ class NoiseRow(Base):
 
 
 class ReportedRow(Base):
-    """A change that was reported by one channel, and that stands: see `pdrgate.news.standing.StandingChange`.
-
-    Histories that are older than this table get it when somebody reports of them.
-    """
+    """A change that was reported by one channel, and that stands: see `pdrgate.news.standing.StandingChange`."""
 
     __tablename__ = "reported"
 

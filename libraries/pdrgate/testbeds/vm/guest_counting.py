@@ -70,10 +70,9 @@ class GuestCounting:
         return self
 
     def tracing(self) -> tuple[Observer, ...]:
-        """Observers that follow calls, by the names that `counting` has read; none of a guest that stays up, for calls
-        are followed where a build is searched, on boots of its own."""
+        """Observers that follow calls, by the names that `counting` has read."""
         meter = self._guest.meter
-        if meter is None or self._symbols is None or self._stays:
+        if meter is None or self._symbols is None:
             return ()
         return (CallsObserver(meter, self._symbols, observed_stacks),)
 
