@@ -29,6 +29,9 @@ _GIVES_WAY = 10
 _AUTOGROUP = Path("/proc/self/autogroup")
 """Where the kernel shares CPUs out to sessions first, nice values count within one: this is the session's own."""
 
+_WAITED_FOR_EVER = r"Timeout \(>"
+"""Begins what pytest-timeout says of a test."""
+
 _CLONE_NEWNS = 0x00020000
 
 _OF_A_PERSON = (
@@ -95,13 +98,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     that are only booted wait for nobody.
 
     What runs on real kernels, sockets and guests may ask the machine again, twice, and a moment later: others use it as
-    well. pytest's summary counts such reruns and names them, and a fault that stays fails. What computes is asked once.
+    well. pytest's summary counts such reruns and names them, and a fault that stays fails. What computes is asked once,
+    and so is what waited for as long as any test may.
     """
     for item in items:
         if item.get_closest_marker("long") and not item.config.getoption("all"):
             item.add_marker(pytest.mark.skip(reason="takes long; ci/test --all runs it"))
         if "unit" not in item.path.parts:
-            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
+            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1, rerun_except=[_WAITED_FOR_EVER]))
         held = any(name in _HOLD_THE_MACHINE for name in getattr(item, "fixturenames", ()))
         measures = item.get_closest_marker("datapath") or (item.get_closest_marker("guest") and held)
         aside = item.path.relative_to(item.config.rootpath).as_posix().startswith(_ARE_ASIDE)
