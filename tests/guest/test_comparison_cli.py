@@ -16,10 +16,12 @@ from machine_noise import MEASURED, UNDECIDED
 from tools_folder import tools_but
 
 from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.cli.command_line import main
 from pdrgate.history.results import read_result
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.safety.locks import Lease, whole_machine
+from pdrgate.values.errors import EXIT_PASS
 
 CHECKOUT = Path(__file__).parents[2]
 PDRGATE = [sys.executable, "-m", "pdrgate.cli"]
@@ -205,3 +207,22 @@ def test_a_part_of_the_paths_is_measured_by_itself(cloud: KernelBuild, tmp_path:
     (only,) = result_of(tmp_path).scenarios
     assert only.origin.test == "NAT"
     assert only.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE), done.stdout + done.stderr
+
+
+def test_workers_measure_all_paths_and_leave_one_report(
+    cloud: KernelBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On two CPUs workers have the same ones, and wait for each other."""
+    monkeypatch.setattr("pdrgate.launch.workers.shared_out", lambda workers: (os.sched_getaffinity(0),) * workers)
+    words = ["--kernel", cloud.source, "--against", cloud.source, "--scenario", "path-nat", "--scenario", "path-bridge"]
+    code = main(["gate", *words, "--workers", "2", "--wait", "900 s", "--output", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert code in (EXIT_PASS, Verdict.INCONCLUSIVE.exit_code), printed
+    runs = {path.parent: read_result(path.parent) for path in tmp_path.glob("*/result.json")}
+    parts = {one.options["shard"]: one.scenarios for folder, one in runs.items() if not folder.is_symlink()}
+    assert {part: [one.origin.test for one in some] for part, some in parts.items()} == {
+        "1/2": ["A Bridge"], "2/2": ["NAT"],
+    }  # fmt: skip
+    assert {line[:5] for line in printed.splitlines() if "pdrgate run" in line} == {"1/2  ", "2/2  "}
+    (page,) = tmp_path.glob("*-merged/summary.html")
+    assert all(f">{path}<" in page.read_text() for path in ("NAT", "A Bridge"))

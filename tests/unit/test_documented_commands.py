@@ -71,6 +71,7 @@ MEASURED = {
         "--scenario": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
         "--measure": "acceptance/test_data_paths.py::test_a_path_of_each_kind",
         "--shard": "guest/test_comparison_cli.py::test_a_part_of_the_paths_is_measured_by_itself",
+        "--workers": "guest/test_comparison_cli.py::test_workers_measure_all_paths_and_leave_one_report",
         "--paths": "guest/test_comparison_cli.py::test_builds_that_differ_in_nothing_pass_without_a_guest",
         "--baseline": "acceptance/test_verdicts.py::test_against_a_baseline",
         "--require-baseline": "acceptance/test_verdicts.py::test_a_required_baseline_that_there_is_not",
@@ -254,6 +255,7 @@ def test_the_command_line_takes_it(one: Documented, home: Path, monkeypatch: pyt
         given = dict(context.params)
     if one.command == "gate" and given["resume"] is None:
         given = said(context)
+        given.pop("workers", None)  # which this machine may have too few CPUs for
         given.setdefault("testbed", default_testbed("kernel" in given)[0])
         if "bpf" in given:
             given["scenarios"] = ("path-xdp-ipv4",)  # else the object, which is not there, says which

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Collection, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +48,13 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
 @declared_options(scenarios=_tags)
 @output_option
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(1, 999),
+    default=1,
+    help="Measure so many parts of the paths at once, each on its share of the CPUs.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence only.")
 @click.option("--verbose", "-v", is_flag=True, help="Print all that happens on each of several paths.")
 @click.option("--list-scenarios", is_flag=True, help="List the tests with their tags, and end.")
@@ -64,6 +72,7 @@ def gate(
     /,
     output: Path,
     resume: Path | None,
+    workers: int,
     quiet: bool,
     verbose: bool,
     form: Literal["text", "json"],
@@ -77,6 +86,7 @@ def gate(
     """
     from pdrgate.cli.merge import merge_runs
     from pdrgate.launch import OutputForm, check, followed, resumed_options, run_gate
+    from pdrgate.launch.workers import PathWorker, run_workers, shared_out
     from pdrgate.reports.whole_runs.merged_run import MERGED_FILE
 
     printing = OutputForm(form, quiet, verbose)
@@ -100,16 +110,23 @@ def gate(
     if "bisect" in asked:
         asked.setdefault("wait", PATIENT)
     asked.setdefault("history", Address.beside(output))
-    runs = [_new_run(one, given, project) for one in _by_architecture(asked)]
+    runs = [_new_run(one, given, project) for one in _by_worker(_by_architecture(asked), workers)]
+    cpus = shared_out(workers) if workers > 1 else ()  # refused before anything is made
     folders = [_kept_folder(options, output) for options, _ in runs]
     if len(runs) == 1:
         return run_gate(runs[0][0], folders[0], runs[0][1], output=printing)
     into, out = folders[-1].with_name(f"{folders[-1].name}-merged"), sys.stdout
     with standard_output_to(sys.stderr if form == "json" else out):
-        for (options, why), folder in zip(runs, folders, strict=True):
-            code = run_gate(options, folder, why, output=OutputForm("text", quiet, verbose))
+        if workers > 1:
+            parts = zip((one.shard for one, _ in runs), folders, cycle(cpus))
+            code = run_workers([PathWorker(*part) for part in parts], workers, quiet=quiet, verbose=verbose)
             if was_interrupted(code):
                 return code
+        else:
+            for (options, why), folder in zip(runs, folders, strict=True):
+                code = run_gate(options, folder, why, output=OutputForm("text", quiet, verbose))
+                if was_interrupted(code):
+                    return code
         code = merge_runs(folders, into)
     if form == "json":
         out.write((into / MERGED_FILE).read_text(encoding="utf-8"))
@@ -130,6 +147,16 @@ def _by_architecture(asked: dict[str, Any]) -> list[dict[str, Any]]:
     kernels = ["kernel"] if asked.get("bpf") else [name for name in ("kernel", "against") if asked.get(name)]
     found, alone = dict.fromkeys(known_architecture(name) for name in names), len(names) == 1
     return [asked | {name: for_architecture(asked[name], one, alone=alone) for name in kernels} for one in found]
+
+
+def _by_worker(asked: list[dict[str, Any]], workers: int) -> list[dict[str, Any]]:
+    """What is asked for, by the parts that workers measure of it. Raises UsageError."""
+    if workers == 1:
+        return asked
+    for name in ("shard", "bisect"):
+        if asked[0].get(name):
+            raise UsageError(f"--workers shares the paths out among runs of its own; leave out --{name}")
+    return [one | {"shard": f"{part}/{workers}"} for one in asked for part in range(1, workers + 1)]
 
 
 def _new_run(asked: dict[str, Any], given: dict[str, str], project: ProjectFile | None) -> tuple[RunOptions, str]:
