@@ -32,6 +32,8 @@ class Console:
     def said(self, sentence: str) -> None:
         print(f"    {sentence}", flush=True)
 
+    warned = said
+
     def measuring(self, upcoming: Upcoming) -> None:
         pass
 

@@ -52,6 +52,8 @@ class Told:
         if "CPUs share" in sentence:
             print(f"  {sentence}", flush=True)
 
+    warned = said
+
     def measuring(self, upcoming: Upcoming) -> None:
         """Print nothing."""
 

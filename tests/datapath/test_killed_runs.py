@@ -48,6 +48,8 @@ class Teller:
     def said(self, sentence):
         print("said", sentence, flush=True)
 
+    warned = said
+
     def measuring(self, upcoming):
         pass
 
@@ -86,6 +88,8 @@ class Watcher:
 
     def said(self, sentence: str) -> None:
         self.sentences.append(sentence)
+
+    warned = said
 
     def measuring(self, upcoming: Upcoming) -> None:
         pass

@@ -154,6 +154,8 @@ class Watcher:
     def said(self, sentence: str) -> None:
         self.sentences.append(sentence)
 
+    warned = said
+
     def measuring(self, upcoming: Upcoming) -> None:
         self.upcoming.append(upcoming)
 

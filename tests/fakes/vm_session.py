@@ -22,6 +22,8 @@ class _Printing:
     def said(self, sentence: str) -> None:
         print(sentence)
 
+    warned = said
+
     def measuring(self, upcoming: Upcoming) -> None:
         pass
 

@@ -79,6 +79,8 @@ class _Silent:
     def said(self, sentence: str) -> None:
         pass
 
+    warned = said
+
     def measuring(self, upcoming: Upcoming) -> None:
         pass
 

@@ -38,6 +38,8 @@ class _Heard:
     def said(self, sentence: str) -> None:
         self.lines.append(sentence)
 
+    warned = said
+
     def measuring(self, upcoming: Upcoming) -> None:
         pass
 

@@ -453,6 +453,8 @@ def test_a_killed_run_goes_on_where_it_stood(measure, tmp_path: Path, monkeypatc
             if sum(one.startswith("repeat,") for one in self.sentences) == 5:
                 raise Killed
 
+        warned = said
+
     loop = SimulatedLoop()
     with pytest.raises(Killed):
         measure(loop, watcher=Dying())

@@ -21,6 +21,8 @@ class Sentences:
     def said(self, sentence: str) -> None:
         click.echo(f"  {printable(sentence)}", err=self._to_stderr)
 
+    warned = said
+
     def measuring(self, upcoming: Upcoming) -> None:
         pass
 

@@ -44,6 +44,10 @@ class RobotObserver:
         else:
             self._screen.line(f"  {sentence}")
 
+    def warned(self, sentence: str) -> None:
+        logger.info(sentence)
+        self._screen.line(f"  {sentence}")
+
     def measuring(self, upcoming: Upcoming) -> None:
         self._screen.status(status_line(upcoming, self._left))
 

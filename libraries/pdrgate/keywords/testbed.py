@@ -99,7 +99,7 @@ class TestbedKeywords:
             )
             if self._state.record.put_aside is not None:
                 observer = RobotObserver(self._state.screen)
-                observer.said(f"what an earlier run left is kept as {self._state.record.put_aside.name}")
+                observer.warned(f"what an earlier run left is kept as {self._state.record.put_aside.name}")
         record = self._state.record
         session: Session | None = None
         try:
@@ -184,7 +184,7 @@ class TestbedKeywords:
                 one.session.close()
             except PdrGateError as error:
                 # Where the gate has the console Robot shows there nothing of what a suite's end raises.
-                observer.said(str(error))
+                observer.warned(str(error))
                 failures.append(error)
             # Only now: what was interrupted is closed when the process ends.
             self._state.testbeds.remove(one)

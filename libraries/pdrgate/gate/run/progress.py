@@ -57,7 +57,10 @@ class RunObserver(Protocol):
     """A watcher of a run: a console, or Robot's log."""
 
     def said(self, sentence: str) -> None:
-        """Something happened that a person wants to know."""
+        """Something happened that a person may want to know."""
+
+    def warned(self, sentence: str) -> None:
+        """Something happened that a person must see: the run waits, or something failed that is no test."""
 
     def measuring(self, upcoming: Upcoming) -> None:
         """A trial begins."""

@@ -82,10 +82,10 @@ class Session:
     def take(self) -> None:
         """Take what the testbed needs of this machine, and undo what earlier runs left."""
         self._introduce("")
-        self._lease = Lease.acquire(self.config.resources(), self._state, self.options.wait, self.observer.said)
+        self._lease = Lease.acquire(self.config.resources(), self._state, self.options.wait, self.observer.warned)
         with self._closed_on_error():
             for sentence in recover_stale(self._state, lease=self._lease):
-                self.observer.said(sentence)
+                self.observer.warned(sentence)
             if self._opener is None:
                 # For all of the session: between two boots of a comparison, too, the SUT is nobody else's.
                 self._claim = self._claims.enter_context(self.config.claimed())
@@ -141,7 +141,7 @@ class Session:
             if testbed is None and not isinstance(error, PdrGateError):
                 interrupted, self._journal = self._journal, Journal.begin(self._state, self._lease)
                 for failure in self._undone(interrupted):
-                    self.observer.said(str(failure))
+                    self.observer.warned(str(failure))
             raise
         return testbed
 
@@ -272,7 +272,7 @@ class Session:
 
     def _raised(self, failures: Sequence[PdrGateError]) -> None:
         for failure in failures[1:]:
-            self.observer.said(str(failure))
+            self.observer.warned(str(failure))
         if failures:
             raise failures[0]
 
@@ -286,7 +286,7 @@ class Session:
             yield
         except BaseException:
             for failure in self._closed():
-                self.observer.said(str(failure))
+                self.observer.warned(str(failure))
             raise
 
     def __enter__(self) -> Self:

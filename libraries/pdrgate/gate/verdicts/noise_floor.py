@@ -40,7 +40,7 @@ def noise_floor(
                 found.setdefault(msgspec.json.encode(seen.boots), seen)
         except PdrGateError as error:
             if observer is not None:
-                observer.said(f"what is known of this testbed's noise cannot be read: {error}")
+                observer.warned(f"what is known of this testbed's noise cannot be read: {error}")
     return NoiseFloor.seen(found.values(), time.time(), lower_is_better())
 
 
@@ -57,7 +57,7 @@ def remember(
     try:
         experience.add_observation(series(fingerprint), conditions(fingerprint), seen)
     except PdrGateError as error:
-        observer.said(f"what boots deviate by is not kept: {error}")
+        observer.warned(f"what boots deviate by is not kept: {error}")
 
 
 def as_observed(

@@ -272,7 +272,7 @@ class Boots(KnownBuilds, ABC):
             sut.release(ending=True)
         except PdrGateError as error:
             # The guest may be gone, and with it all that was to be put back.
-            self.session.observer.said(str(error))
+            self.session.observer.warned(str(error))
 
 
 def _unlike(started: Sequence[Boot]) -> bool:

@@ -183,7 +183,7 @@ class LivingBoots(KnownBuilds):
         try:
             sut.release()
         except PdrGateError as error:
-            self._session.observer.said(str(error))
+            self._session.observer.warned(str(error))
             self._suts.lost(side, number)
 
 

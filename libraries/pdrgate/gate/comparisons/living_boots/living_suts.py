@@ -151,7 +151,7 @@ class LivingSuts:
     def _give_up(self, sides: Iterable[Side]) -> None:
         for side in filter(self.given_up, sides):
             self.several_cpus.give_up()
-            self._session.observer.said(
+            self._session.observer.warned(
                 f"none of {len(self._failed[side])} boots of the {side} has come up: it is booted no more"
             )
 
@@ -164,7 +164,7 @@ class LivingSuts:
         try:
             self._session.leave([testbed])
         except PdrGateError as error:
-            self._session.observer.said(str(error))
+            self._session.observer.warned(str(error))
 
 
 def _standing(build: Build, journal: Journal) -> Testbed:

@@ -121,7 +121,7 @@ class PathCodes:
         try:
             return experience.path_codes(self._key("baseline"))
         except PdrGateError as error:
-            self._session.observer.said(f"what the kernel runs on each path is not known: {error}")
+            self._session.observer.warned(f"what the kernel runs on each path is not known: {error}")
             return {}
 
     def _keep(self, side: Side, scenario: str, code: PathCode) -> None:
@@ -131,7 +131,7 @@ class PathCodes:
         try:
             experience.add_path_codes(self._key(side), {scenario: code}, time.time())
         except PdrGateError as error:
-            self._session.observer.said(f"what the kernel runs on this path is not kept: {error}")
+            self._session.observer.warned(f"what the kernel runs on this path is not kept: {error}")
 
     def _key(self, side: Side) -> str:
         return code_key(self._digests[side], self._session.config)

@@ -246,7 +246,7 @@ class SeveralCpuSuts:
         try:
             sut.release()
         except PdrGateError as error:
-            self._session.observer.said(str(error))
+            self._session.observer.warned(str(error))
             self._lost(side)
 
     def _end(self) -> None:
@@ -269,7 +269,7 @@ class SeveralCpuSuts:
         try:
             self._session.leave([] if testbed is None else [testbed])
         except PdrGateError as error:
-            self._session.observer.said(str(error))
+            self._session.observer.warned(str(error))
 
     def _sut(self, side: Side, task: ComparisonTask) -> PreparedSut:
         build = self._builds[side]

@@ -84,7 +84,7 @@ class PairsLoop:
             return None
         number = self.found.pairs + 1
         if not self._in_time(number):
-            self._task.session.observer.said("the time is up: no further boots")
+            self._task.session.observer.warned("the time is up: no further boots")
             return None
         self.found.now.clear()
         return number

@@ -116,7 +116,7 @@ class Tries:
         try:
             found = counting(self._experience.tries(self._compared), time.time())
         except PdrGateError as error:
-            self._observer.said(f"earlier tries of these builds are not known: {error}")
+            self._observer.warned(f"earlier tries of these builds are not known: {error}")
             return
         self.earlier = Earlier(tuple(one for one in found if not (self._resumed and one.run == self._run)))
         if said := self.earlier.in_words():
@@ -133,4 +133,4 @@ class Tries:
         try:
             self._experience.add_try(self._compared, one)
         except PdrGateError as error:
-            self._observer.said(f"this try is not kept for a retry: {error}")
+            self._observer.warned(f"this try is not kept for a retry: {error}")
