@@ -34,7 +34,9 @@ class BootsNothing:
     up: list[object] = field(default_factory=list)
     begun: int = 0
     dying: str = ""
-    observer: Any = field(default_factory=lambda: SimpleNamespace(said=lambda sentence: None))
+    observer: Any = field(
+        default_factory=lambda: SimpleNamespace(said=lambda sentence: None, warned=lambda sentence: None)
+    )
 
     def begin(self, start: Any, *, kept: bool) -> object:
         self.begun += 1
@@ -99,7 +101,7 @@ def test_a_candidate_that_dies_as_it_boots_beside_a_baseline_that_does_not_is_a_
 
 def test_a_build_of_which_no_boot_comes_up_is_not_booted_for_each_scenario_anew() -> None:
     session, said = BootsNothing(dying="candidate"), list[str]()
-    session.observer = SimpleNamespace(said=said.append)
+    session.observer = SimpleNamespace(said=said.append, warned=said.append)
     suts = living(session)
     for scenario in range(74):
         boots = _boots(session, suts)

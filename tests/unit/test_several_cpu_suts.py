@@ -39,7 +39,7 @@ class _Session:
 
     @property
     def observer(self) -> Any:
-        return SimpleNamespace(said=self.said.append)
+        return SimpleNamespace(said=self.said.append, warned=self.said.append)
 
     @contextlib.contextmanager
     def on_several_cpus(self) -> Iterator[int]:
