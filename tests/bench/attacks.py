@@ -55,6 +55,8 @@ LONGEST = 900.0
 HTML = "<img src=x onerror=attack()>"
 VERDICT = re.compile(rf"({'|'.join(Verdict)}): ")
 PORTFOLIO = "portfolio"
+ON_SEVERAL_CPUS = "path-bridge"
+"""A path that is also measured on several CPUs."""
 
 Attack = Callable[[Path, Path], Sequence[str]]
 """Makes what is handed over in a folder, beside a file with a secret; the words of the command line."""
@@ -258,12 +260,12 @@ def boots(says: bytes, then: str, scenario: str = "path-ipv6-routing") -> Attack
     return made
 
 
-def drives(source: str, *words: str) -> Attack:
+def drives(source: str, *words: str, scenario: str = "path-ipv6-routing") -> Attack:
     """The baseline with a driver of an attacker's, on one path; see ``tests/fakes/hostile_drivers``."""
 
     def made(folder: Path, secret: Path) -> Sequence[str]:
         build = hostile_driver(folder, kernel_build(BASELINE), source)
-        return (*against(build), "--afresh", *words)
+        return (*against(build, scenario), "--afresh", *words)
 
     return made
 
@@ -272,7 +274,9 @@ DRIVERS: dict[str, Attack] = {
     "the kernel hides what packets cost as idle work": drives("busy_when_idle"),
     "the kernel sends packets twice for those it drops": drives("twice_and_never"),
     "the kernel moves the numbers of packets that it drops": drives("moves_numbers"),
-    "the kernel dies where it has several CPUs": drives("dies_on_several_cpus", "--profile", "quick"),
+    "the kernel dies where it has several CPUs": drives(
+        "dies_on_several_cpus", "--profile", "quick", scenario=ON_SEVERAL_CPUS
+    ),
     "the kernel is slow where there is no hypervisor": drives("slow_on_hardware"),
     "the kernel is slow when traffic is steady": drives("slow_when_steady"),
 }
