@@ -605,6 +605,23 @@ static int keeper(struct bpf_object *object, int needed)
 		pause();
 }
 
+/* Bytes of machine code of all programs that were loaded: those that tables call are the program's too. */
+static unsigned int machine_code(struct bpf_object *object)
+{
+	struct bpf_program *each;
+	unsigned int bytes = 0;
+
+	bpf_object__for_each_program(each, object) {
+		struct bpf_prog_info info = { 0 };
+		unsigned int size = sizeof(info);
+		int fd = bpf_program__fd(each);
+
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
+			bytes += info.jited_prog_len;
+	}
+	return bytes;
+}
+
 /* What ports run, and what loading the program cost. */
 static int report(struct bpf_object *object, int fd, unsigned int dispatcher)
 {
@@ -616,7 +633,7 @@ static int report(struct bpf_object *object, int fd, unsigned int dispatcher)
 		return 1;
 	}
 	printf("{\"program\":{\"id\":%u,\"name\":\"%s\",\"jited\":%u,\"processed\":%u,\"states\":%u},\"maps\":[",
-	       dispatcher ? dispatcher : program.id, program.name, program.jited_prog_len,
+	       dispatcher ? dispatcher : program.id, program.name, machine_code(object),
 	       processed ? processed : program.verified_insns, states);
 	tell_maps(ids, program.nr_map_ids < MOST_MAPS ? program.nr_map_ids : MOST_MAPS);
 	printf("],\"keeper\":%d}\n", keeper(object, dispatcher != 0));
