@@ -31,7 +31,8 @@ def compared(folder: Path, kind: str, defines: Sequence[str]) -> Verdict:
         [
             sys.executable, "-m", "pdrgate.cli", "gate", "--bpf", f"{candidate}:counting", "--against",
             f"{baseline}:counting", "--testbed", str(CHECKOUT / "resources/testbeds/steady-guest.yaml"),
-            *(("--kernel", LATER[kind]) if kind in LATER else ()), "--profile", "smoke", "--wait", "900 s", "--output", str(folder / "out"),
+            *(("--kernel", LATER[kind]) if kind in LATER else ()),
+            "--profile", "smoke", "--wait", "900 s", "--output", str(folder / "out"),
         ],
         env=os.environ | {"PYTHONPATH": str(CHECKOUT / "libraries")}, capture_output=True, text=True, timeout=3000,
         check=False,
