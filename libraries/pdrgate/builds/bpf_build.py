@@ -239,7 +239,8 @@ def bpf_build(
     if old_maps is not None and old_maps.size and not by_steps:
         raise BpfBuildError(
             f'{path}: has its maps in SEC("maps"), which libbpf has not taken since 1.0; define them in SEC(".maps"), '
-            "with aya by #[btf_map], or have its own loader load the file $BPF, a step of --scenario FILE.yaml"
+            "with aya by #[btf_map] (aya-ebpf 0.2), or have its own loader load the file $BPF, a step of --scenario "
+            "FILE.yaml"
         )
     digest = hashlib.sha256(read).hexdigest()
     if by_steps:
