@@ -74,6 +74,8 @@ SOURCES = {
     "lwt_xmit": PLAIN % ("lwt_xmit", "__sk_buff", 0),
     "lwt_seg6local": PLAIN % ("lwt_seg6local", "__sk_buff", 0),
     "struct_ops": CONGESTION,
+    "netkit": '#ifndef SIDE\n#define SIDE "netkit/primary"\n#endif\n'
+    "SEC(SIDE) int counting(struct __sk_buff *ctx) { hit(); return 0; }",
 }  # fmt: skip
 """Sources by kind. Each has a program `counting`."""
 

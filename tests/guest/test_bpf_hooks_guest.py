@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from hook_programs import hook_program
+from matrix_kernels import matrix_build
 
 from pdrgate.builds.bpf_build import bpf_build
+from pdrgate.builds.kernel_build import BuildError, KernelBuild
 from pdrgate.data_paths.catalogue import DATA_PATHS, Receivers, TcpStreams, data_path
 from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.data_paths.program_path import ProgramBefore
@@ -29,6 +31,14 @@ PATHS = {
 def hits(testbed: VmTestbed) -> int:
     (entry,) = testbed.guest.run_json("bpftool", "-j", "map", "dump", "name", "hits")
     return int.from_bytes(bytes(int(byte, 16) for byte in entry["value"]), "little")
+
+
+def later_kernel() -> KernelBuild:
+    """A kernel that has what came after 6.1."""
+    try:
+        return matrix_build("6.12")
+    except BuildError as error:
+        pytest.skip(str(error))
 
 
 def programs(testbed: VmTestbed) -> list[str]:
@@ -69,6 +79,40 @@ def test_program_at_its_hook_sees_each_packet(shared_testbed, cloud, tmp_path: P
     finally:
         assert path.restore() == []
     assert programs(testbed) == []
+
+
+@pytest.mark.parametrize("side", ["primary", "peer"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_program_at_a_netkit_device_sees_each_packet_that_is_routed_through_it(
+    shared_testbed, tmp_path: Path, side: str, family: int
+) -> None:
+    testbed = shared_testbed(later_kernel())
+    build = bpf_build(hook_program(tmp_path, "netkit", defines=(f'SIDE="netkit/{side}"',)))
+    path = data_path(f"ipv{family}-routing", build, stays=False)
+    try:
+        path.apply(testbed.hops)
+        assert path.mode.startswith(f"netkit/{side} before ")
+        generator = testbed.generator(path.family)
+        try:
+            trial = generator.trial(LOAD, DURATION, DATA_PATHS[f"ipv{family}-routing"].frames)
+        finally:
+            generator.close()
+        assert trial.forwarded == trial.offered > 0
+        assert hits(testbed) >= trial.offered
+    finally:
+        assert path.restore() == []
+    assert programs(testbed) == []
+    assert "pdrgate-nk" not in testbed.guest.run("ip", "link").stdout
+    assert "5476" not in testbed.guest.run("ip", f"-{family}", "rule").stdout
+
+
+def test_kernel_without_netkit_devices_is_refused(shared_testbed, cloud, tmp_path: Path) -> None:
+    path = data_path("ipv6-routing", bpf_build(hook_program(tmp_path, "netkit")), stays=False)
+    try:
+        with pytest.raises(TestbedError, match=r"has no netkit devices .* they need Linux 6\.7 with CONFIG_NETKIT"):
+            path.apply(shared_testbed(cloud).hops)
+    finally:
+        assert path.restore() == []
 
 
 # Of sk_skb, a connection is reset now and then on Linux 6.1.

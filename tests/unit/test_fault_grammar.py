@@ -349,7 +349,6 @@ def test_functions_of_a_data_path_tell() -> None:
         "warn_users",
         "nmi_handle_packets",
         "dev_watchdog",
-        "skb_panic",
         "do_softirq",
         "fib_table_lookup",
         "bpf_prog_run",
@@ -448,6 +447,63 @@ def test_a_stall_has_the_trace_of_the_cpu_that_was_asked() -> None:
         "[   60.000005][    C0] Call Trace:\n[   60.000006][    C0]  path_poll+0x1/0x2\n"
     )
     assert (stall.kind, stall.where) == ("lockup", ("path_rx", "path_poll"))
+
+
+TRACE_OF = "[   60.0]{0}CPU: 0 PID: 1 Comm: tool\n[   60.1]{0}{1}\n[   60.2]{0}Call Trace:\n[   60.3]{0} <TASK>\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "pc", "frames", "line", "where"),
+    [
+        (
+            "skbuff: skb_under_panic: text:ffffffff8178aed4 len:68 put:32 head:ff data:e0 tail:0x24 end:0xec0 dev:x\n"
+            "------------[ cut here ]------------\nkernel BUG at net/core/skbuff.c:111!\ninvalid opcode: 0000 [#1] SMP",
+            "RIP: 0010:skb_panic+0x48/0x4a", ("skb_push+0x4/0x40", "tunnel_header+0x10/0x80"),
+            "skbuff: skb_under_panic: ", ("tunnel_header",),
+        ),
+        (
+            "------------[ cut here ]------------\nCFI failure (target: example_xmit+0x0/0x10):\n"
+            "WARNING: CPU: 8 PID: 0 at kernel/cfi.c:29 __cfi_check_fail+0x2e/0x40",
+            "RIP: 0010:__cfi_check_fail+0x2e/0x40", ("__cfi_check+0x1/0x2", "dev_hard_start_xmit+0x1/0x2"),
+            "CFI failure (target: example_xmit+0x0/0x10):", ("example_xmit", "dev_hard_start_xmit"),
+        ),
+        (
+            "CFI failure at path_out+0x30/0x90 (target: bad_hook+0x0/0x10; expected type: 0xa540670c)\n"
+            "Oops: invalid opcode: 0000 [#1] SMP",
+            "RIP: 0010:path_out+0x30/0x90", ("path_out+0x30/0x90", "path_in+0x1/0x2"), "CFI failure at path_out",
+            ("path_out", "path_in"),
+        ),
+        (
+            "page:(____ptrval____) refcount:1 mapcount:0 mapping:0000000000000000 index:0x0 pfn:0x100200\n"
+            "page dumped because: VM_BUG_ON_PAGE(page_ref_count(page))\n------------[ cut here ]------------\n"
+            "kernel BUG at mm/internal.h:96!\ninvalid opcode: 0000 [#1] SMP PTI",
+            "RIP: 0010:path_pages+0x1/0x2", ("path_in+0x1/0x2",),
+            "page dumped because: VM_BUG_ON_PAGE(page_ref_count(page))", ("path_pages", "path_in"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_kernel_found_stands_before_the_trap_that_ends_it(
+    head: str, pc: str, frames: tuple[str, ...], line: str, where: tuple[str, ...]
+) -> None:
+    text = "".join(f"[   59.0] {one}\n" for one in head.split("\n"))
+    text += TRACE_OF.format(" ", pc) + "".join(f"[   60.4]  {one}\n" for one in frames)
+    (fault,) = find_crashes(text)
+    assert fault.line.startswith(line)
+    assert fault.where == where
+
+
+def test_a_device_that_is_held_has_the_trace_of_who_holds_it() -> None:
+    holders = "".join(
+        f"[   60.3]      {one}+0x10/0x40 net/core/dev.c:1\n"
+        for one in ("__netdev_tracker_alloc", "netdev_hold", "path_adds_queue", "path_registers")
+    )
+    waits = "[   60.0] unregister_netdevice: waiting for bridge0 to become free. Usage count = 2\n"
+    (fault,) = find_crashes(f"{waits}[   60.1] ref_tracker: netdev@ffff88807e1b05a0 has 1/1 users at\n{holders}")
+    assert fault.line == waits[10:].strip().removeprefix("] ")
+    assert fault.where == ("path_adds_queue", "path_registers")
+    (alone,) = find_crashes(f"[   60.1] ref_tracker: net notrefcnt@ffff8881 has 1/1 users at\n{holders}")
+    assert alone.where == fault.where
+    assert [one.where for one in find_crashes(waits * 2)] == [(), ()], "an older kernel does not say who"
 
 
 # --- As it is written -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ git, make and the compiler are real. The tree is no kernel: what it compiles is 
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 from pathlib import Path
@@ -310,6 +311,17 @@ def test_a_configuration_that_is_none_is_told(tmp_path: Path) -> None:
         kernel_configuration(file)
     file.write_text("CONFIG_RISCV=y\n")
     with pytest.raises(BuildError, match=r"of another architecture \(CONFIG_RISCV=y\)"):
+        kernel_configuration(file)
+
+
+def test_a_packed_configuration_is_unpacked(tmp_path: Path) -> None:
+    """As a running kernel has it: /proc/config.gz."""
+    text = "CONFIG_X86_64=y\nCONFIG_NET=y\n"
+    file = tmp_path / "config.gz"
+    file.write_bytes(gzip.compress(text.encode()))
+    assert kernel_configuration(file).text == text
+    file.write_bytes(gzip.compress(text.encode())[:-12])
+    with pytest.raises(BuildError, match=r"config\.gz: cannot be unpacked \(it ends too early\)"):
         kernel_configuration(file)
 
 

@@ -650,6 +650,11 @@ def test_elements_that_stand_in_other_lines_are_the_same_rules() -> None:
             "unloadable",
             r"has nftables rules that nft itself would not take again \(.*syntax error.*\); save",
         ),
+        (
+            "table inet firewalld { # progname firewalld\n\tflags owner,persist\n\n}",
+            r"own program may change \(flags owner: "
+            r"inet firewalld\); stop it",
+        ),
         ('table ip filter {\n chain c {\n xt match "comment" drop\n}\n}', r"has rules made by iptables-nft, which nft"),
     ],
 )

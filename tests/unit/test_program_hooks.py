@@ -27,6 +27,7 @@ needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="clang is
         ("sk_skb/stream_verdict", "sk_skb", "sockets", "path-tcp-requests"),
         ("lwt_xmit", "lwt", "route", "path-ipv6-routing"),
         ("lwt_seg6local", "lwt", "route", "path-srv6-end"),
+        ("netkit/peer", "netkit", "netkit", "path-ipv6-routing"),
         ("struct_ops.s/init", "struct_ops", "kernel", "path-tcp-requests"),
     ],
 )

@@ -7,10 +7,13 @@ from typing import Any
 
 import made_results
 import pytest
-from flat_values import flat_side
+from flat_values import flat_side, flat_trial
 
 from pdrgate.bpf.prog_run import PacketOutcome
+from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.program_run import program_run, ran_none
+from pdrgate.record.phase import Phase
+from pdrgate.record.trial import Trial
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, ScenarioResult, Side
 from pdrgate.traffic.chosen.headers import ethernet
@@ -21,15 +24,19 @@ def function(name: str, instructions: float) -> FunctionResult:
     return FunctionResult(name=name, instructions=instructions, calls=1.0)
 
 
-def side(name: Side, instructions: float, digest: str, answer: str = "XDP_PASS is returned for UDP") -> Any:
+def side(
+    name: Side, instructions: float, digest: str, answer: str = "XDP_PASS is returned for UDP", reached: float = 0.0
+) -> Any:
     cost = CostResult(
         instructions=1000.0, batch=None, trials=4,
         functions=(function("bpf:filter", instructions), function("virtnet_poll", 900.0)),
     )  # fmt: skip
     size = MeasurandResult(name="program size", unit="bytes", better="lower", value=1400.0)
+    share = MeasurandResult(name="code reached", unit="", better="higher", value=reached)
     return flat_side(
-        side=name, build=f"{name}.o", digest=digest, cost=cost, measurands=(size,), environment={"program": answer}
-    )
+        side=name, build=f"{name}.o", digest=digest, cost=cost, measurands=(size, share) if reached else (size,),
+        environment={"program": answer},
+    )  # fmt: skip
 
 
 def compared(*sides: Any) -> ScenarioResult:
@@ -56,6 +63,38 @@ def test_equal_programs_and_kernels_have_no_such_lines() -> None:
     assert lines_beside(compared(*same)) == ["both programs: XDP_PASS is returned for UDP"]
     kernels = [side(name, 300.0, name, answer="") for name in ("baseline", "candidate")]
     assert lines_beside(compared(*kernels)) == []
+
+
+def test_share_of_code_that_ran_stands_beside_the_verdict() -> None:
+    lines = lines_beside(
+        compared(side("baseline", 900.0, "a", reached=0.71), side("candidate", 900.0, "b", reached=0.5))
+    )
+    assert lines[1:] == ["packets reach 71% of the baseline's program, 50% of the candidate's program"]
+    little = lines_beside(
+        compared(side("baseline", 900.0, "a", reached=0.7), side("candidate", 900.0, "b", reached=0.09))
+    )
+    assert little[1].startswith(
+        "packets reach 9% of the candidate's program, which has 1400 bytes of machine code; send"
+    )
+
+
+def trial_with(gained: dict[str, int], phase: Phase = Phase.SATURATION) -> Trial:
+    return flat_trial(
+        1e4,
+        0.1,
+        1000,
+        1000,
+        phase=phase,
+        counters_before={"program": dict.fromkeys(gained, 0)},
+        counters_after={"program": gained},
+    )
+
+
+def test_code_reached_is_the_most_of_all_trials_that_packets_came_in() -> None:
+    trials = [trial_with({"jited": 400, "reached": 100}), trial_with({"jited": 400, "reached": 300})]
+    assert CodeReached().value([*trials, trial_with({"jited": 400, "reached": 390}, Phase.IDLE)]) == 0.75
+    assert CodeReached().value([trial_with({"jited": 400})]) is None
+    assert CodeReached().value([trial_with({"reached": 100})]) is None, "an interpreted program has no machine code"
 
 
 def test_share_of_code_is_bounded_by_what_a_packet_executes() -> None:

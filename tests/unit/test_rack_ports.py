@@ -52,3 +52,21 @@ def test_two_names_of_one_card_are_one_port() -> None:
     ports = (PortConfig(interface="enp1s0"), PortConfig(interface="enp1s0np0"))
     with pytest.raises(TestbedError, match=r"^sut\.ports: both are enp1s0np0; a router needs two$"):
         find_router(FakeLinks(), ports, FakeSource())  # type: ignore[arg-type]
+
+
+def test_the_other_end_that_ip_shows_behind_a_name_is_no_part_of_it() -> None:
+    """A link into another namespace is listed as ``enp1s0np0@if27``, which is often copied as a whole."""
+
+    class Linked(FakeLinks):
+        def run_json(self, *argv: str) -> Any:
+            if "@" in argv[-1]:
+                raise TestbedError(f'Cannot find device "{argv[-1]}"')
+            return super().run_json(*argv)
+
+        def run(self, *argv: str, **_: object) -> Completed:
+            return Completed(argv, 0, "enp1s0np0\nlo\n", "")
+
+    found = found_link(Linked(), PortConfig(interface="enp1s0np0@if27").interface, "sut.ports.0")  # type: ignore[arg-type]
+    assert found.interface == "enp1s0np0"
+    with pytest.raises(TestbedError, match="has no interface enp7s0@if27, but enp1s0np0"):
+        found_link(Linked(), "enp7s0@if27", "sut.ports.0")  # type: ignore[arg-type]

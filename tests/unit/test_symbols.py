@@ -68,6 +68,36 @@ def test_what_lies_far_behind_the_last_symbol_is_not_its():
     assert symbols.functions(executed((BASE, 5, 2), (MODULE, 4, 3))) == {"last": (10, 2), UNNAMED: (12, 0)}
 
 
+def test_bytes_of_a_program_that_ran_count_once_where_blocks_overlap() -> None:
+    program, other = MODULE, MODULE + 0x100
+    symbols = KernelSymbols(
+        [
+            KernelSymbol(BASE, "kernel"), KernelSymbol(program, "bpf_prog_0123456789abcdef_filter"),
+            KernelSymbol(other, "bpf_prog_fedcba9876543210_called"),
+        ]
+    )  # fmt: skip
+    address = np.array([BASE, program, program + 8, program + 40, program + 44, other], np.uint64)
+    ones, size = np.ones(6, np.uint64), np.array([99, 20, 12, 16, 4, 7], np.uint64)
+    blocks = Executed(address, ones, ones, np.zeros(6, np.uint64), size)
+    assert symbols.reached(blocks) == {"bpf:filter": 20 + 16, "bpf:called": 7}
+    assert symbols.reached(executed((program, 5, 1))) == {}, "nobody knows how long a block is"
+
+
+def test_the_observer_counts_the_code_of_programs_without_pdrgates_own_at_a_tracepoint() -> None:
+    symbols = KernelSymbols(
+        [
+            KernelSymbol(BASE, "bpf_prog_0123456789abcdef_filter"),
+            KernelSymbol(BASE + 0x40, "bpf_prog_0123456789abcdef_drop_reasons"),
+        ]
+    )
+    address, ones = np.array([BASE, BASE + 0x40], np.uint64), np.ones(2, np.uint64)
+    meter = Meter()
+    meter.tables = [executed(), Executed(address, ones, ones, ones, np.array([30, 50], np.uint64))]
+    observer = FunctionObserver(meter, lambda executed: symbols)  # type: ignore[arg-type]
+    observer.begin()
+    assert {str(one): value for one, value in observer.end().whole().after.items()} == {"program.reached": 30}
+
+
 def test_a_block_that_was_translated_in_two_lengths_is_called_by_both():
     symbols = KernelSymbols([KernelSymbol(BASE, "f")])
     assert symbols.functions(executed((BASE, 5, 10), (BASE, 7, 3))) == {"f": (71, 13)}

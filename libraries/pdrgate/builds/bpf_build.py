@@ -28,7 +28,7 @@ from pdrgate.values.errors import SutError, TestbedError
 ProgramKind = Literal[
     "xdp", "tc", "tp_btf", "socket", "cgroup_skb", "cgroup", "sock_ops", "sk_lookup", "flow_dissector", "lwt",
     "netfilter", "sk_reuseport", "sk_msg", "sk_skb", "struct_ops",
-    "any",
+    "netkit", "any",
 ]  # fmt: skip
 
 SOURCES = Path(__file__).parents[1] / "resources" / "bpf"
@@ -51,7 +51,7 @@ _RUN_ON_PACKETS: Mapping[str, ProgramKind] = {
 }  # fmt: skip
 """Kinds that no port takes and that BPF_PROG_RUN runs on a packet, by a section, or by its part before the slash."""
 
-_NOT_ON_PACKETS = ("tp_btf", "cgroup", "sock_ops", "sk_reuseport", "sk_msg", "sk_skb", "struct_ops")
+_NOT_ON_PACKETS = ("tp_btf", "cgroup", "sock_ops", "sk_reuseport", "sk_msg", "sk_skb", "struct_ops", "netkit")
 """Kinds that BPF_PROG_RUN runs on no packet."""
 _OLD_MAPS = "maps"
 """Section of maps without types."""
@@ -171,6 +171,8 @@ class BpfBuild:
         """Purpose to load it for, by libbpf's name; empty if its section has it."""
         if self.kind == "netfilter":
             return self.kind  # a section that older versions of libbpf do not know
+        if self.kind == "netkit":
+            return self.section.removeprefix("?")  # likewise
         chosen = next((one for one in self.programs if one.name == self.program), None)
         if chosen is not None and chosen.kind is not None:
             return ""
@@ -237,7 +239,8 @@ def bpf_build(
     if old_maps is not None and old_maps.size and not by_steps:
         raise BpfBuildError(
             f'{path}: has its maps in SEC("maps"), which libbpf has not taken since 1.0; define them in SEC(".maps"), '
-            "with aya by #[btf_map], or have its own loader load the file $BPF, a step of --scenario FILE.yaml"
+            "with aya by #[btf_map] (aya-ebpf 0.2), or have its own loader load the file $BPF, a step of --scenario "
+            "FILE.yaml"
         )
     digest = hashlib.sha256(read).hexdigest()
     if by_steps:

@@ -12,9 +12,9 @@ from typing import Literal
 
 HookKind = Literal[
     "cgroup_skb", "cgroup", "sock_ops", "sk_lookup", "flow_dissector", "netfilter", "sk_reuseport", "sk_msg", "sk_skb",
-    "lwt", "struct_ops",
+    "lwt", "struct_ops", "netkit",
 ]  # fmt: skip
-HookPlace = Literal["cgroup", "netns", "netfilter", "reuseport", "sockets", "route", "kernel"]
+HookPlace = Literal["cgroup", "netns", "netfilter", "reuseport", "sockets", "route", "kernel", "netkit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ _HOOKS: Mapping[str, Hook] = {
     "lwt_xmit": Hook("lwt", "route", _ROUTED),
     "lwt_seg6local": Hook("lwt", "route", "path-srv6-end"),
     "struct_ops": Hook("struct_ops", "kernel", _REQUESTS),
+    "netkit/primary": Hook("netkit", "netkit", _ROUTED),
+    "netkit/peer": Hook("netkit", "netkit", _ROUTED),
 }
 _SELDOM = Hook("cgroup", "cgroup")
 """Hooks of cgroups that a socket calls once, when it is made, bound or connected."""

@@ -47,7 +47,7 @@ _LOCK = re.compile(r"\s{0,8}(?:-> #\d{1,4} )?(?:[0-9a-f]{8,16} |\S{1,20} )?\((?P
 _PANICKED = re.compile(r"(?:\w{1,40}: )?panicked at .*:$")
 """A panic of Rust code, whose reason is in the next line."""
 _INSTANCE = re.compile(r"#\d{1,6}(?:/\d{1,4})?$|/\d{1,4}$")
-_TRACE_WITHOUT_HEAD = ("KMSAN", "KCSAN", "KFENCE")
+_TRACE_WITHOUT_HEAD = ("KMSAN", "KCSAN", "KFENCE", "ref_tracker", "unregister_netdevice")
 _HEX = re.compile(r"[0-9a-fx]+")
 
 

@@ -65,12 +65,16 @@ _CHECKS = re.compile(
     r"(?:[\w.-]{1,40} (?:[\w.:-]{1,40} )?)?(?:[\w.-]{1,40}: )?NETDEV WATCHDOG: |list_(?:add|del) corruption\b"
     r"|refcount_t: |(?:traps: )?Missing ENDBR: |usercopy: Kernel memory |ODEBUG: \S"
     r"|(?:\w{1,40}: )?detected (?:buffer overflow|field-spanning)|(?:\w{1,40}: )?panicked at \S"
+    r"|(?:cfi: )?CFI failure (?:at |\()|(?:\w{1,40}: )?skb_(?:over|under)_panic: |unregister_netdevice: waiting for "
+    r"|page dumped because: VM_(?:BUG|WARN)_ON"
 )
 _REPORTS = re.compile(
-    r"unregister_netdevice: waiting for |kmemleak: \d{1,9} new suspected |irq \d{1,6}: nobody cared"
+    r"kmemleak: \d{1,9} new suspected |irq \d{1,6}: nobody cared"
     r"|[^:]{1,40}: (?:page )?allocation failure|[^:]{1,40}: vmalloc error|.{1,100}?: hw csum failure$"
     r"|unchecked MSR access error: |sysfs: cannot create duplicate filename |genirq: Flags mismatch irq "
 )
+_HOLDERS = re.compile(r"ref_tracker: .{1,120}? has \d{1,9}/\d{1,9} users at")
+"""Head of a trace of who holds what a kernel waits for, as `unregister_netdevice` does."""
 _GRAVE = re.compile(
     r"unable to handle|[Kk]ernel NULL pointer|Bad page|Bad rss-counter|KASAN|KFENCE|scheduling while atomic"
     r"|.{0,40}stack guard page"
@@ -129,6 +133,8 @@ def _wordless(text: str) -> Head | None:
         return Head("oom", "report")
     if _KILLED.match(text):
         return Head("oom", "more")
+    if _HOLDERS.match(text):
+        return Head("taint-warning", "fault")
     if _CHECKS.match(text):
         named = FRAME.search(text)
         return Head("taint-warning", "check", named[0] if named else None)

@@ -116,6 +116,10 @@ _CHECK = (
     r"stack_chk_fail",
     r"debug_print_object",
     r"kobject_add_internal",
+    r"cfi_(?:check|slowpath)\w*",
+    r"skb_(?:(?:over_|under_)?panic|push|put)",
+    r"(?:netdev|netns|ref)_tracker_\w+",
+    r"(?:dev|netdev)_hold(?:_track)?",
 )
 _RUST = (
     r"rust_helper_(?:BUG|WARN)\w*",

@@ -14,6 +14,7 @@ from typing import Literal
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
 from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
+from pdrgate.data_paths.attached_netkit import AttachedNetkit
 from pdrgate.data_paths.attached_ops import AttachedOps
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
 from pdrgate.data_paths.attached_routes import AttachedRoutes
@@ -181,6 +182,8 @@ class ProgramBefore:
                 return attached_to_sockets(hop, self._build, self._sent)
             case "route":
                 return AttachedRoutes(hop, number, self._build, self.family, self._sent)
+            case "netkit":
+                return AttachedNetkit(hop, number, self._build, self.family, self._sent)
             case "kernel":
                 return AttachedOps(hop, self._build, self._sent)
             case _:

@@ -33,6 +33,12 @@ _BUILD = re.compile(r"\d+|last[A-Za-z]*Build")
 _PART = re.compile(r"[^=]+=.*|[^$]+\$.+|default")
 """A configuration of a matrix project, by its axes (``label=rack1,compiler=gcc``; ``default`` without axes), or a
 module of a Maven project (``GROUP$ARTIFACT``)."""
+_BLUE = re.compile(
+    r"(?P<root>.*/)blue/organizations/[^/]+/(?P<job>[^/]+)/(?:detail/(?P<leaf>[^/]+)/(?P<build>\d+)|activity|)"
+)
+"""An address of the interface Blue Ocean: the full name of a job as one part, and its own name or a branch as one."""
+_VIEWS = re.compile(r"(?P<root>.*?)(?:/(?:user/[^/]+|me)/my-views)?(?:/view/.*)?")
+"""The path before a job: the server's own, and views, which may be a person's."""
 _LARGEST = 64 << 20
 """Bytes of an answer. A result has a few megabytes at most; what is larger is none, and must not fill the memory."""
 _MOST_PATIENCE = 86400.0
@@ -69,11 +75,12 @@ class Job:
             raise UsageError(f"{redacted(url)!r} is no address of a Jenkins job; it looks like https://HOST/job/NAME/")
         if "@" in parts.netloc:
             raise UsageError(f"the address of a job must hold no password, for it is printed; set {USER} and {TOKEN}")
-        segments = [segment for segment in parts.path.split("/") if segment]
+        segments = [segment for segment in _classic(parts.path).split("/") if segment]
         if "job" not in segments:
             raise UsageError(f"{redacted(url)!r} names no job: its path has no /job/NAME/")
         first = segments.index("job")
-        root = segments[: segments.index("view")] if "view" in segments[:first] else segments[:first]
+        before = _VIEWS.fullmatch("".join(f"/{one}" for one in segments[:first]))
+        assert before is not None
         names, rest = [], segments[first:]
         while len(rest) > 1 and rest[0] in ("job", "view"):
             if rest[0] == "job":
@@ -87,7 +94,7 @@ class Job:
             rest.remove(part)
             names[-1] += f"/{part}"
         build = rest[0] if rest and _BUILD.fullmatch(rest[0]) else None
-        base = "/".join(["", *root, ""])
+        base = f"{before['root']}/"
         return cls(
             urlunsplit((parts.scheme, parts.netloc, base, "", "")), "".join(f"job/{name}/" for name in names), build
         )
@@ -101,6 +108,19 @@ class Job:
     def name(self) -> str:
         """``folder/name``, as Jenkins shows it."""
         return "/".join(unquote(name) for name in self.path.removeprefix("job/").rstrip("/").split("/job/"))
+
+
+def _classic(path: str) -> str:
+    """The path of a job's address as Jenkins' own pages have it, of one of Blue Ocean's; any other as it is.
+
+    A branch is a job of the pipeline's, whose name is quoted: quoted again in an address, ``feature%252Fx``.
+    """
+    if (blue := _BLUE.match(path)) is None:
+        return path
+    names = [quote(name, safe="") for name in unquote(blue["job"]).split("/")]
+    if (leaf := unquote(blue["leaf"] or "")) and quote(leaf, safe="") != names[-1]:
+        names.append(quote(quote(leaf, safe=""), safe=""))
+    return blue["root"] + "".join(f"job/{name}/" for name in names) + (blue["build"] or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,9 @@ _LEARNED = re.compile(r"(\b(?:set|map) \S+ \{[^{}]*\bflags [\w,]*dynamic[^{}]*?)
 _LEAVING = re.compile(r"(?<=[{,])\s*[^{},]*\bexpires \w+[^{},]*,?|\s+elements = \{\s*\}")
 """Elements that leave a set when their time is over, and what is left of a set of nothing else."""
 
+_OWNED = re.compile(r"^table (\w+ \S+) \{[^\n]*\n\s+flags [\w,]*\bowner\b", re.MULTILINE)
+"""A table that only the program may change that made it. To flush the ruleset leaves it there, without an error."""
+
 
 @dataclass(frozen=True, slots=True)
 class FirewallRules(SetKnob):
@@ -69,6 +72,11 @@ class FirewallRules(SetKnob):
     def _check(self, host: Host, rules: str) -> None:
         """Raise TestbedError when the rules that are there could not be put back; asked before they are removed."""
         remedy = "save and remove them by hand, or leave the firewall alone"
+        if owned := _OWNED.findall(rules):
+            raise TestbedError(
+                f"{host.name} has nftables rules that only their own program may change (flags owner: "
+                f"{', '.join(owned)}); stop it, or firewalld's NftablesTableOwner=no, or leave the firewall alone"
+            )
         if re.search(r"\bxt (match|target)\b", rules):
             raise TestbedError(f"{host.name} has rules made by iptables-nft, which nft could not put back; {remedy}")
         try:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pdrgate.measurands.counted.calls import Calls
+from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.cost import Cost
 from pdrgate.measurands.counted.cycles import Cycles
 from pdrgate.measurands.counted.idle_work import IdleWork
@@ -47,8 +48,8 @@ OF_TRIALS: Final[tuple[type[MeasuredIn[Setting]], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
     CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS, Scaling,
-    Calls, *OF_THUNKS, IdleWork, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, ReplacementTime,
-    ReplacementLoss, PacketsInOrder, PacketsTwice, PacketsNever,
+    Calls, *OF_THUNKS, IdleWork, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, CodeReached,
+    ReplacementTime, ReplacementLoss, PacketsInOrder, PacketsTwice, PacketsNever,
 )  # fmt: skip
 """Measurands of trials of an open loop, the one that a run is about first."""
 OF_TRANSFERS: Final[tuple[type[MeasuredIn[TransferSetting]], ...]] = (

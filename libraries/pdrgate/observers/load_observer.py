@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pdrgate.observers.reading import Counter, Place
 from pdrgate.observers.watching import Observation
 
-_PROGRAM = Place("program")
+PROGRAM_PLACE = Place("program")
+"""The place of what is counted of an eBPF program under test."""
+REACHED = "reached"
+"""Counter of the bytes of machine code of eBPF programs that ran in a trial."""
 
 
 class LoadObserver:
@@ -18,7 +21,7 @@ class LoadObserver:
     """
 
     def __init__(self, costs: Mapping[str, int]) -> None:
-        self._costs = {Counter(_PROGRAM, name): number for name, number in costs.items()}
+        self._costs = {Counter(PROGRAM_PLACE, name): number for name, number in costs.items()}
 
     def begin(self) -> None:
         """There is nothing to begin."""

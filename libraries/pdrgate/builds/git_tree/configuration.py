@@ -6,6 +6,7 @@ build and in what came of it.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from pdrgate.builds.architecture import ARCHITECTURES, Architecture, this_machines
+from pdrgate.builds.decompression import decompressed
 from pdrgate.builds.handed_over import BuildError, content
 
 _LARGEST = 4 << 20
@@ -107,7 +109,7 @@ def kernel_configuration(file: Path | None, asked: Architecture | None = None) -
         one = asked or this_machines()
         parts = (resources.files(__package__).joinpath(name) for name in ("guest.config", f"guest-{one.name}.config"))
         return KernelConfiguration("".join(part.read_text() for part in parts), whole=False, architecture=one)
-    text = content(file, file.resolve(), _LARGEST).decode(errors="replace")
+    text = _text_of(file)
     if not re.search(r"^CONFIG_\w+=", text, re.MULTILINE):
         raise BuildError(f"{file}: is no .config (no line CONFIG_…=); name one, or leave config= out")
     if (foreign := _FOREIGN.search(text)) is not None:
@@ -119,6 +121,16 @@ def kernel_configuration(file: Path | None, asked: Architecture | None = None) -
         assert found is not None and asked is not None
         raise BuildError(f"{file}: is a .config for {found.name}, and {asked.name} was asked for; name one of the two")
     return KernelConfiguration(text, whole=True, architecture=asked or found or this_machines())
+
+
+def _text_of(file: Path) -> str:
+    """The text of a .config, which may be packed, as /proc/config.gz is. Raises BuildError."""
+    try:
+        return b"".join(decompressed(io.BytesIO(content(file, file.resolve(), _LARGEST)), _LARGEST)).decode(
+            errors="replace"
+        )
+    except ValueError as error:
+        raise BuildError(f"{file}: cannot be unpacked ({error}); name a .config, packed or not") from error
 
 
 def _values(text: str) -> dict[str, str]:

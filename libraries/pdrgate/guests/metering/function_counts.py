@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from pdrgate.guests.metering.meter import Executed, VcpuMeter
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import CommandError, Host
-from pdrgate.observers.function_names import condensed, is_thunk
+from pdrgate.observers.function_names import PROGRAM, condensed, is_thunk
+from pdrgate.observers.load_observer import PROGRAM_PLACE, REACHED
+from pdrgate.observers.reading import Counter, Reading
 from pdrgate.observers.watching import Observation
 from pdrgate.record.stretch import Callers, Functions
 
@@ -22,6 +24,8 @@ LEAST_CALLER = 2e-4
 _FEW = 64
 """Instructions that keep a function in any trial: one that is called once for each replacement leads to a cause."""
 
+_AT_TRACEPOINT = f"{PROGRAM}drop_reasons"
+"""pdrgate's program that counts why packets are dropped, where it runs in the guest."""
 _SETTLED = 0.05
 """Seconds after a program was made to go on in which the kernel may still have work of that."""
 _START = """\
@@ -65,7 +69,8 @@ class FunctionObserver:
         named = self.symbols.functions(executed)
         whole = sum(instructions for instructions, _ in named.values())
         self.latest = functions = condensed(named, min(LEAST_FUNCTION, _FEW / max(whole, 1)))
-        return Observation(functions=functions, callers=self._callers(executed, self.symbols, whole))
+        before, after = _reached(self.symbols.reached(executed))
+        return Observation(before, after, functions, callers=self._callers(executed, self.symbols, whole))
 
     def _callers(self, executed: Executed, symbols: KernelSymbols, whole: int) -> Callers:
         """Callers of each function, among functions that a packet has some instructions of."""
@@ -77,6 +82,14 @@ class FunctionObserver:
             if name in known
         }
         return {name: own for name, own in found.items() if own}
+
+
+def _reached(programs: Mapping[str, int]) -> tuple[Reading, Reading]:
+    """What ran of all eBPF programs but pdrgate's own at a tracepoint, as readings before and after; none if none
+    did."""
+    size = sum(own for name, own in programs.items() if name != _AT_TRACEPOINT)
+    counter = Counter(PROGRAM_PLACE, REACHED)
+    return ({counter: 0}, {counter: size}) if size else ({}, {})
 
 
 class BusyProgram:

@@ -17,9 +17,9 @@ LATENESS_BOUND = 0.030
 A CPU makes up for them at the machine's full speed, so that more of them would show in a trial.
 """
 
-_MAGIC = 0x36726574656D7076
+_MAGIC = 0x37726574656D7076
 _CAPACITY, _CHAINS, _STEPS, _GAPS = 1 << 18, 1 << 16, 1 << 18, 1 << 8
-_BLOCK = np.dtype([("address", "<u8"), ("length", "<u8"), ("executions", "<u8"), ("goes_to", "<u8")])
+_BLOCK = np.dtype([("address", "<u8"), ("length", "<u4"), ("bytes", "<u4"), ("executions", "<u8"), ("goes_to", "<u8")])
 _CHAIN = np.dtype([("address", "<u8"), ("caller", "<u4"), ("from", "<u4")])
 _STEP = np.dtype([("chain", "<u4"), ("block", "<u4"), ("executions", "<u8")])
 _GAP = np.dtype([("begin", "<u8"), ("end", "<u8")])
@@ -87,14 +87,16 @@ class Executed:
     goes_to: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
     """Address that each block calls or jumps to at its end, 0 if its code does not show it; empty if nobody knows
     any."""
+    bytes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    """Bytes of each block's code; empty if nobody knows any."""
 
     def since(self, earlier: Executed) -> Executed:
         """Blocks executed after ``earlier``, and no others. Blocks are only ever added at the end."""
         executions = self.executions.copy()
         executions[: len(earlier.executions)] -= earlier.executions
         ran = executions > 0
-        goes_to = self.goes_to[ran] if len(self.goes_to) == len(ran) else self.goes_to[:0]
-        return Executed(self.address[ran], self.length[ran], executions[ran], goes_to)
+        known = (one[ran] if len(one) == len(ran) else one[:0] for one in (self.goes_to, self.bytes))
+        return Executed(self.address[ran], self.length[ran], executions[ran], *known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +207,15 @@ class VcpuMeter(PluginMemory):
         for one in of_each[1:]:
             executions += one.executions[:blocks]
         first = of_each[0]
-        return Executed(first.address[:blocks], first.length[:blocks], executions, first.goes_to[:blocks])
+        known = (one[:blocks] for one in (first.goes_to, first.bytes))
+        return Executed(first.address[:blocks], first.length[:blocks], executions, *known)
 
     def executed_by(self, cpu: int) -> Executed:
         """Executions of each block until now, by one CPU."""
         blocks = min(self._get("blocks"), _CAPACITY)  # QEMU wrote it, in which a guest may have got
         found = self._table_of(cpu, "block", _BLOCK, blocks)
-        return Executed(found["address"], found["length"], found["executions"], found["goes_to"])
+        length, size = (found[name].astype(np.uint64) for name in ("length", "bytes"))
+        return Executed(found["address"], length, found["executions"], found["goes_to"], size)
 
     def follow(self, calls: bool) -> None:
         """Follow calls and returns from now on, which begins anew, or no longer; it makes the CPUs slower."""

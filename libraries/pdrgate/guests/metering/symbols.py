@@ -204,6 +204,27 @@ class KernelSymbols:
             for number in np.flatnonzero(instructions)
         }
 
+    def reached(self, executed: Executed) -> dict[str, int]:
+        """Bytes of machine code that ran of each eBPF program, or part of one; each byte counts once."""
+        if len(executed.bytes) != len(executed.address):
+            return {}
+        numbers = self._numbers(executed.address)
+        found: dict[str, int] = {}
+        for number in np.unique(numbers).tolist():
+            if (name := self._names[number]).startswith(PROGRAM):
+                own = numbers == number
+                found[name] = _bytes_once(executed.address[own], executed.bytes[own])
+        return found
+
+
+def _bytes_once(begin: npt.NDArray[np.uint64], size: npt.NDArray[np.uint64]) -> int:
+    """Bytes in pieces of code of which some may overlap: a jump into a piece begins another one."""
+    order = np.argsort(begin, kind="stable")
+    begins, ends = begin[order], (begin + size)[order]
+    reached = np.maximum.accumulate(ends)
+    before = np.concatenate((begins[:1], reached[:-1]))
+    return int(np.sum(reached - np.maximum(begins, before)))
+
 
 def parsed(lines: Iterable[str]) -> Iterator[tuple[KernelSymbol, str]]:
     """Text symbols of /proc/kallsyms, each with its module; ``bpf`` is that of BPF programs, the kernel itself none."""

@@ -39,7 +39,7 @@ EXPORTED int qemu_plugin_version = PLUGIN_API;
 
 /* --- The shared memory --------------------------------------------------------------------------------------------- */
 
-#define MAGIC 0x36726574656d7076ULL /* "vpmeter6" */
+#define MAGIC 0x37726574656d7076ULL /* "vpmeter7" */
 #define CAPACITY (1u << 18)
 #define CHAINS (1u << 16)
 #define STEPS (1u << 18)
@@ -49,7 +49,8 @@ enum { OF_PROGRAMS = 0 };
 
 struct block {
 	uint64_t address; /* OF_PROGRAMS, or NOWHERE: of a kernel where programs are, or beyond the capacity */
-	uint64_t length; /* instructions, without string instructions: what these move is a block of length 1 */
+	uint32_t length; /* instructions, without string instructions: what these move is a block of length 1 */
+	uint32_t bytes; /* of its code, on the first CPU's list; 0 of the blocks without an address of their own */
 	uint64_t executions;
 	uint64_t goes_to; /* where it calls or jumps at its end, on the first CPU's list; 0: not to an address in the code */
 };
@@ -532,6 +533,7 @@ static void note_flow(struct qemu_plugin_tb *tb, struct block *block, size_t len
 	size_t size = code_of(insn, code), number = block - cpus->block;
 	flow_of[number].end = qemu_plugin_insn_vaddr(insn) + size;
 	flow_of[number].flow = flow_after(code, size);
+	block->bytes = flow_of[number].end - qemu_plugin_tb_vaddr(tb);
 	block->goes_to = goes_to(code, size, flow_of[number].end);
 	if (flow_of[number].flow == CALLS)
 		known_return_point(flow_of[number].end, 1);

@@ -186,7 +186,7 @@ def _remedy(error: Exception) -> tuple[type[StorageError | DataError], str]:
 
 _LOCAL = "does it lie on a network file system? take a file of a local disk, or a PostgreSQL server"
 _REMEDIES: tuple[tuple[str, type[StorageError | DataError], str], ...] = (
-    ("database is locked", StorageError, "another program is writing to it: try again when that has ended"),
+    ("database is locked", StorageError, f"another program is writing to it: try again when that has ended; {_LOCAL}"),
     ("lock timeout", StorageError, "another program is writing to it: try again when that has ended"),
     ("locking protocol", StorageError, _LOCAL),
     ("disk I/O error", StorageError, _LOCAL),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.load_cost import ProgramSize
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.results.model import Findings, FunctionResult
@@ -25,13 +26,17 @@ class ProgramRun:
     """Instructions for a packet."""
     size: float
     """Bytes of the program's machine code; 0 where the kernel does not report it."""
+    reached: float | None = None
+    """Share of that code that ran; None where nobody saw which of it did, as in results of earlier versions."""
 
     @property
     def most(self) -> float | None:
-        """The largest share of the code that a packet can have run, about; None where the size is not known.
+        """The share of the code that ran, or what it can be at most, about; None where the size is not known.
 
-        A loop executes an instruction several times, so the true share may be less.
+        A loop executes an instruction several times, so the true share may be less than what instructions show.
         """
+        if self.reached is not None:
+            return self.reached
         return min(1.0, self.instructions * _BYTES / self.size) if self.size else None
 
 
@@ -41,8 +46,10 @@ def program_run(findings: Findings) -> ProgramRun | None:
     own = () if cost is None else [one for one in cost.functions if one.name.startswith(PROGRAM)]
     if not own:
         return None
-    size = next((one.value for one in findings.measurands if one.name == ProgramSize.about.name), 0.0)
-    return ProgramRun(sum(one.instructions for one in own), size)
+    values = {one.name: one.value for one in findings.measurands}
+    return ProgramRun(
+        sum(one.instructions for one in own), values.get(ProgramSize.name, 0.0), values.get(CodeReached.name)
+    )
 
 
 def ran_none(functions: Sequence[FunctionResult]) -> bool:

@@ -156,6 +156,8 @@ def found_link(host: Host, interface: str, key: str) -> Link:
         known = host.run("ls", "/sys/class/net").stdout.split()
         if interface in known:
             raise
+        if (plain := interface.partition("@")[0]) != interface and plain in known:
+            return found_link(host, plain, key)  # ip shows a link's other end behind the name
         raise TestbedError(
             f"{key}: {host.name} has no interface {interface}, but {', '.join(known)}; name one of these"
         ) from error

@@ -21,6 +21,7 @@
  *   tcx DIRECTION IFINDEX		a link of tcx, ingress or egress, which FOLDER keeps as `tcx-IFINDEX`
  *   link PATH				a link to what PATH is, a cgroup or a network namespace, kept as `link-there`
  *   netfilter FAMILY HOOK		a link to a hook of netfilter by their numbers, kept as `link-FAMILY`
+ *   netkit SIDE IFINDEX			a link to a netkit device, to its primary or its peer side, kept as `link-netkit`
  *   reuseport PORT			the program chooses among sockets that share a port
  *   sockets CGROUP			the program is attached to the object's table of sockets, kept as `sockmap`, for the
  *					TCP connections of a cgroup; what is attached is kept as `sock-HOW`
@@ -55,6 +56,8 @@
 #define TCX_EGRESS 47
 #define NETFILTER 45	/* the same as of Linux 6.4 */
 #define NETFILTER_PROGRAM 32	/* enum bpf_prog_type */
+#define NETKIT_PRIMARY 54	/* the same as of Linux 6.7 */
+#define NETKIT_PEER 55
 #define MOST_AT_A_PORT 64
 
 /* The static libelf 0.192, Debian 13's, names two functions that it lacks (sourceware.org, bug 32293). Both are for a tree
@@ -381,6 +384,14 @@ static int linked_to_netfilter(int program, const char *folder, const char *fami
 	return kept(syscall(SYS_bpf, BPF_LINK_CREATE, &asked, sizeof(asked)), folder, family, "netfilter");
 }
 
+/* Attach the program to a netkit device, for which the headers may be too old. */
+static int linked_to_netkit(int program, const char *folder, const char *side, const char *port)
+{
+	enum bpf_attach_type hook = strcmp(side, "peer") ? NETKIT_PRIMARY : NETKIT_PEER;
+
+	return kept(bpf_link_create(program, atoi(port), hook, NULL), folder, "netkit", side);
+}
+
 static int attached(struct bpf_object *object, struct bpf_program *own, int program, const char *folder, FILE *orders)
 {
 	enum bpf_attach_type type = bpf_program__expected_attach_type(own);
@@ -397,6 +408,10 @@ static int attached(struct bpf_object *object, struct bpf_program *own, int prog
 	from_start(orders);
 	while (ordered(orders, "netfilter", words, 8) == 3)
 		if (linked_to_netfilter(program, folder, words[1], words[2]))
+			return -1;
+	from_start(orders);
+	while (ordered(orders, "netkit", words, 8) == 3)
+		if (linked_to_netkit(program, folder, words[1], words[2]))
 			return -1;
 	from_start(orders);
 	while (ordered(orders, "reuseport", words, 8) == 2)
@@ -419,6 +434,9 @@ static int made(struct bpf_program *program, const char *kind)
 	if (!strcmp(kind, "netfilter")) {	/* libbpf knows it from 1.2 on */
 		type = NETFILTER_PROGRAM;
 		attach = NETFILTER;
+	} else if (!strncmp(kind, "netkit/", 7)) {	/* and this from 1.3 on */
+		type = BPF_PROG_TYPE_SCHED_CLS;
+		attach = strcmp(kind, "netkit/peer") ? NETKIT_PRIMARY : NETKIT_PEER;
 	} else if (libbpf_prog_type_by_name(kind, &type, &attach)) {
 		return wrong("kind of program", kind, "libbpf does not know it");
 	}
@@ -605,6 +623,23 @@ static int keeper(struct bpf_object *object, int needed)
 		pause();
 }
 
+/* Bytes of machine code of all programs that were loaded: those that tables call are the program's too. */
+static unsigned int machine_code(struct bpf_object *object)
+{
+	struct bpf_program *each;
+	unsigned int bytes = 0;
+
+	bpf_object__for_each_program(each, object) {
+		struct bpf_prog_info info = { 0 };
+		unsigned int size = sizeof(info);
+		int fd = bpf_program__fd(each);
+
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
+			bytes += info.jited_prog_len;
+	}
+	return bytes;
+}
+
 /* What ports run, and what loading the program cost. */
 static int report(struct bpf_object *object, int fd, unsigned int dispatcher)
 {
@@ -616,7 +651,7 @@ static int report(struct bpf_object *object, int fd, unsigned int dispatcher)
 		return 1;
 	}
 	printf("{\"program\":{\"id\":%u,\"name\":\"%s\",\"jited\":%u,\"processed\":%u,\"states\":%u},\"maps\":[",
-	       dispatcher ? dispatcher : program.id, program.name, program.jited_prog_len,
+	       dispatcher ? dispatcher : program.id, program.name, machine_code(object),
 	       processed ? processed : program.verified_insns, states);
 	tell_maps(ids, program.nr_map_ids < MOST_MAPS ? program.nr_map_ids : MOST_MAPS);
 	printf("],\"keeper\":%d}\n", keeper(object, dispatcher != 0));

@@ -12,6 +12,7 @@ from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBy
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.measurands import Cost, Description
 from pdrgate.measurands.counted.calls import Calls
+from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.thunks import OF_THUNKS
@@ -45,7 +46,7 @@ _COUNTED: Final = _deviating(
     (Cost.about, 0.004),
     also_told=(
         *(one.about for one in OF_MEMORY), Calls.about, IdleWork.about,
-        *(one.about for one in (*OF_THUNKS, *LOAD_COSTS)),
+        *(one.about for one in (*OF_THUNKS, *LOAD_COSTS)), CodeReached.about,
     ),
 )  # fmt: skip
 """Packets that come back, at saturation and at a light load."""

@@ -22,6 +22,7 @@ from pdrgate.gate.sut.load_search import goals_of
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep
 from pdrgate.measurands.counted.calls import Calls
+from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.thunks import OF_THUNKS
@@ -99,7 +100,7 @@ class CountedPackets:
         thunks: tuple[Measurand, ...] = tuple(kind(self._loss_ratio) for kind in OF_THUNKS)
         measurands: tuple[Measurand, ...] = (
             self._cost(), Calls(self._loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
-            *thunks, *memory, *loads,
+            *thunks, *memory, *loads, CodeReached(),
         )  # fmt: skip
         values = {each.name: each.value(trials) for each in measurands}
         return {name: value for name, value in values.items() if value is not None}
