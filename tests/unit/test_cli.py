@@ -471,7 +471,7 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
         (["--bisect", "--nonsense"], 255, "No such option"),
         (["--bisect", "--kernel", "a", "--against", "b", "--testbed", "none.yaml"], 125, "none.yaml: cannot read it"),
         (["--kernel", "a", "--against", "b", "--testbed", NETNS], 64, "boots no kernels"),
-        (["--kernel", "a"], 64, "--against go together"),
+        (["--kernel", "a"], 64, "name that with --against BUILD"),
         (
             ["--bpf", "a.o", "--kernel", "b"],
             64,
@@ -497,7 +497,7 @@ def test_output_that_cannot_be_written_is_no_fault_of_the_builds(
         (["--set", "maps=a.yaml"], 64, "maps is of eBPF objects; name one with --bpf OBJECT, or two"),
         (
             ["--bpf", "a", "--against", "c", "--set", "maps=none.yaml", "--scenario", "path-ipv6-routing"],
-            64,
+            2,
             "none.yaml: No such file or directory; name a",
         ),
         (["--set", "program=one"], 64, "program is of eBPF objects; name one with --bpf OBJECT"),

@@ -84,7 +84,7 @@ def test_a_scenario_file_is_measured_alone(tmp_path: Path, capsys: pytest.Captur
     file = tmp_path / "own.yaml"
     assert main(["gate", "--scenario", str(file), "--scenario", "path-nat"]) == 64
     assert "a scenario file is measured alone; leave the other ones out" in capsys.readouterr().err
-    assert main(["gate", "--scenario", str(file)]) == 64
+    assert main(["gate", "--scenario", str(file)]) == 2
     assert f"cannot read the scenario {file}: No such file or directory" in capsys.readouterr().err
 
 

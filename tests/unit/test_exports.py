@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
 from importlib import resources
+from pathlib import Path
 
 import pytest
 from flat_values import changed
@@ -156,7 +158,7 @@ def test_a_path_that_was_left_out_is_skipped_with_its_reason() -> None:
     run = dataclasses.replace(
         result(compared()), left_out=(LeftOutPath(path="TCP With Loss", reason="no netem # here"),)
     )
-    assert exported("ktap", run).splitlines()[-1] == "ok 2 TCP With Loss # SKIP no netem here"
+    assert "ok 2 TCP With Loss # SKIP no netem here" in exported("ktap", run).splitlines()
     (passed, skipped) = json.loads(exported("kcidb", run))["tests"]
     assert (passed["status"], skipped["status"], skipped["path"]) == ("PASS", "SKIP", "pdrgate.tcp_with_loss")
 
@@ -165,8 +167,34 @@ def test_a_path_that_a_fault_kept_from_being_measured_is_an_error() -> None:
     run = dataclasses.replace(
         result(compared()), left_out=(LeftOutPath(path="NAT", reason="apt-get download failed", is_fault=True),)
     )
-    assert exported("ktap", run).splitlines()[-2:] == ["# ERROR: apt-get download failed", "not ok 2 NAT"]
+    told = exported("ktap", run).splitlines()
+    assert told[told.index("not ok 2 NAT") - 1] == "# ERROR: apt-get download failed"
     assert json.loads(exported("kcidb", run))["tests"][1]["status"] == "ERROR"
+
+
+def test_a_headline_that_is_the_only_path_s_stands_once() -> None:
+    (said,) = [line for line in exported("ktap", two_builds()).splitlines() if line.startswith("# ")]
+    assert said.startswith("# REGRESSION: ")
+
+
+def test_kunit_s_parser_counts_each_path_as_its_verdict_says(tmp_path) -> None:
+    """It is GPL-2.0, so it runs in a process of its own, from the source of a kernel: LINUX_SOURCE names its folder."""
+    source = os.environ.get("LINUX_SOURCE", "/usr/src/linux")
+    kunit = Path(source) / "tools/testing/kunit/kunit.py"
+    if not kunit.exists():
+        pytest.skip("needs LINUX_SOURCE, the folder of a kernel's source")
+    left_out = (
+        LeftOutPath(path="TCP With Loss", reason="no netem"),
+        LeftOutPath(path="NAT", reason="apt-get download failed", is_fault=True),
+    )
+    run = dataclasses.replace(two_builds(), left_out=left_out)
+    (tmp_path / "run.ktap").write_text(exported("ktap", run), encoding="utf-8")
+    asked = (sys.executable, str(kunit), "parse", f"--json={tmp_path}/read.json", str(tmp_path / "run.ktap"))
+    assert subprocess.run(asked, capture_output=True).returncode == 1  # as for any failed test
+    read = json.loads((tmp_path / "read.json").read_text(encoding="utf-8"))
+    cases = {one["name"]: one["status"] for one in read["test_cases"]}
+    assert cases == {"IPv6 routing": "FAIL", "TCP With Loss": "SKIP", "NAT": "FAIL"}
+    assert read["misc"] == {"tests": 3, "passed": 0, "failed": 2, "crashed": 0, "skipped": 1, "errors": 0}
 
 
 # --- KCIDB ---

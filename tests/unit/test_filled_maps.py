@@ -14,7 +14,7 @@ from pdrgate.bpf.filling import check_setup, orders
 from pdrgate.bpf.values import expanded
 from pdrgate.builds.bpf_build import BpfBuild, BpfBuildError, bpf_build
 from pdrgate.builds.program_setup import ProgramSetup, filling_of_file, fillings, variables
-from pdrgate.values.errors import UsageError
+from pdrgate.values.errors import PdrGateError, UsageError
 
 pytestmark = pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed: run ci/bootstrap")
 
@@ -209,7 +209,7 @@ def test_what_does_not_fit_is_told_by_map_key_and_field(
 def test_files_that_say_nothing_of_maps(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
     file = tmp_path / name
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(UsageError, match=message) as error:
+    with pytest.raises(PdrGateError, match=message) as error:
         if file.suffix == ".csv":
             filling_of_file("ctl", file)
         else:

@@ -17,7 +17,7 @@ from made_trees import Tree, made_tree
 from pdrgate.builds.architecture import ARM64, X86_64
 from pdrgate.builds.decompression import MissingToolError
 from pdrgate.builds.found_builds import commits_named
-from pdrgate.builds.git_tree import tree_build
+from pdrgate.builds.git_tree import making, tree_build
 from pdrgate.builds.git_tree.configuration import kernel_configuration
 from pdrgate.builds.git_tree.revision import commits_between, merge_base, named_revision, revision, uncommitted
 from pdrgate.builds.git_tree.tree_build import built
@@ -176,6 +176,23 @@ def test_a_revision_is_compiled_once_and_the_tree_is_left_alone(tree: Tree, tmp_
     assert before == sorted(str(path) for path in tree.folder.rglob("*"))
     assert not (tmp_path / "hooked").exists()
     assert uncommitted(revision(text).repository) == 1
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_build_from_the_start_reports_files_of_about_as_many_as_the_last_one_compiled_and_its_log(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "_WORD_AGAIN", 0.1)
+    said: list[str] = []
+    for one, line in ((tree, "int b;"), (made_tree(tmp_path / "other"), "int c;")):
+        makefile = one.folder / "Makefile"
+        step = '\t@echo "  CC      net.o"\n'
+        makefile.write_text(makefile.read_text().replace(step, step + "\t@sleep 2\n" + step))
+        one.commit(line)
+        said = []
+        built(revision(f"{one.folder}@"), report=said.append)
+    assert any(re.fullmatch(r"  1 of about 2 files compiled; /\S+/make.log has what make says", one) for one in said)
+    assert re.search(r"; what make says is in /\S+/make.log\)$", said[0])
 
 
 @pytest.mark.usefixtures("tools")

@@ -231,14 +231,14 @@ def test_patterns_of_robot_that_some_test_matches(pattern: str) -> None:
     [
         (("small-bufers",), "no test has the tag small-bufers; did you mean small-buffers"),
         (("ipv6ANDipv4",), "no test has the tag ipv6ANDipv4; "),
-        (("default", "colour"), "no test has the tag colour; --list-scenarios tells the "),
+        (("default", "colour"), "no test has the tag colour; --list-scenarios lists the "),
     ],
 )
 def test_a_pattern_that_no_test_matches_is_told_in_a_line(patterns: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError) as error:
         check(dataclasses.replace(OPTIONS, scenarios=patterns))
     assert str(error.value).startswith(says)
-    assert re.search(r"--list-scenarios tells the \d+ that there are$", str(error.value))
+    assert re.search(r"--list-scenarios lists the \d+ that there are$", str(error.value))
     assert len(str(error.value)) < 160
 
 

@@ -27,7 +27,7 @@ from pdrgate.reports.words.vector_words import vectors_part
 from pdrgate.results.model import Details, ScenarioResult
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.values.errors import UsageError
+from pdrgate.values.errors import DataError
 
 FLOWS = [udp_packet(f"10.0.0.{host}", "198.18.0.1", 1234, 53) for host in (1, 2)]
 PASSED = PacketRun(2, b"abc", b"abc")
@@ -168,10 +168,10 @@ def test_what_nobody_runs_is_told_in_a_line(capture: PacketVectors) -> None:
     assert "vector 1 not run (Invalid argument)" in nothing.reason
 
 
-def test_no_capture_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"packets: .*none\.pcap"):
+def test_a_capture_that_is_none_is_a_fault_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"packets: .*none\.pcap"):
         PacketVectors.read(tmp_path / "none.pcap")
-    with pytest.raises(UsageError, match="packet 1 has 13 bytes; use 14 to 9216"):
+    with pytest.raises(DataError, match="packet 1 has 13 bytes; use 14 to 9216"):
         PacketVectors.read(written_capture(tmp_path / "short.pcap", [FLOWS[0][:13]]))
 
 

@@ -77,7 +77,7 @@ def test_numbers_of_a_path_differ_by_the_change_beside_them() -> None:
     assert texts(made_results.result(red, *RUN.scenarios[:1]))[0][1:] == [
         "24 atomics/packet",
         "24.8 atomics/packet",
-        "+0.8, by function +1.6 (+1.5 to +1.7)",
+        "atomics +0.8, by function +1.6 (+1.5 to +1.7)",
     ]
 
 

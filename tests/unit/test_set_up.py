@@ -9,7 +9,7 @@ import pytest
 from pdrgate.data_paths.set_up import SetUp, SetUpFile, SetUpStep, named_set_up, set_up_of
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
-from pdrgate.values.errors import UsageError
+from pdrgate.values.errors import DataError, UsageError
 
 
 def test_commands_and_what_undoes_them() -> None:
@@ -154,5 +154,5 @@ def test_values_are_written_as_yaml_has_them(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"cannot read the scenario .*/no\.yaml: No such file or directory"):
+    with pytest.raises(DataError, match=r"cannot read the scenario .*/no\.yaml: No such file or directory"):
         scenario_of(tmp_path / "no.yaml")

@@ -223,7 +223,7 @@ def _config_of_tree(folder: Path) -> bytes:
 
 def _image_in(folder: Path, source: str) -> Path:
     images = _images(folder)
-    if not images and (branch := _branch_of(folder)):
+    if not images and (branch := branch_of(folder)):
         raise BuildError(
             f"{source}: is a git tree that is not built; name {str(folder).rstrip('/')}@{branch}, and it is compiled"
         )
@@ -237,7 +237,7 @@ def _image_in(folder: Path, source: str) -> Path:
     return images[0]
 
 
-def _branch_of(folder: Path) -> str:
+def branch_of(folder: Path) -> str:
     """The branch that is checked out in a git tree; HEAD where its name is not plain, empty where it is no git tree."""
     git = folder / ".git"
     if not git.exists():

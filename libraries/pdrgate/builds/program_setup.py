@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import yaml
 
-from pdrgate.values.errors import UsageError
+from pdrgate.values.errors import DataError, UsageError
 
 Plain: TypeAlias = "str | Sequence[Plain] | Mapping[str, Plain]"
 """Value in a file: a text, or a list or a mapping of values."""
@@ -210,6 +210,6 @@ def _text(path: Path) -> str:
             raise UsageError(f"{path}: is larger than {_LARGEST >> 20} MiB; write ranges, such as 10.0.0.0/16")
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; name a file of maps, such as {_EXAMPLE}") from error
+        raise DataError(f"{path}: {error.strerror}; name a file of maps, such as {_EXAMPLE}") from error
     except ValueError as error:
         raise UsageError(f"{path}: is no text in UTF-8; write it as YAML or CSV") from error

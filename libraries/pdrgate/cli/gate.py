@@ -325,6 +325,7 @@ def _asked(**given: Any) -> RunOptions:
     Raises:
         UsageError: options that do not go together.
     """
+    from pdrgate.builds.kernel_build import branch_of
     from pdrgate.gate.run.scenario_file import described_by
     from pdrgate.gate.verdicts.baseline import is_history, name_in_history
     from pdrgate.launch.described import tag_named
@@ -336,8 +337,12 @@ def _asked(**given: Any) -> RunOptions:
     if options.kernel and options.bpf and not options.against:
         raise UsageError("--kernel with --bpf is the kernel under both programs: name the other with --against OBJECT")
     options = _pinned(options)
-    if (options.kernel and not options.against) or (options.against and not options.kernel and not options.bpf):
-        raise UsageError("--kernel or --bpf and --against go together: boots of both builds are compared")
+    if options.kernel and not options.against:
+        branch = branch_of(Path(options.kernel))
+        tree = f", or --kernel {options.kernel.rstrip('/')}@{branch}: its branch began at a commit" if branch else ""
+        raise UsageError(f"--kernel is compared with another build; name that with --against BUILD{tree}")
+    if options.against and not options.kernel and not options.bpf:
+        raise UsageError("--against names the baseline; name the candidate with --kernel BUILD or --bpf OBJECT")
     said = [name for name in _OF_PROGRAMS if getattr(options, name) != getattr(_USUAL, name)]
     if said and not options.bpf:
         raise UsageError(f"{said[0]} is of eBPF objects; name one with --bpf OBJECT, or two with --against OBJECT")

@@ -44,9 +44,9 @@ class _Seen:
 @click.command()
 @click.argument("folders", metavar="RESULTS...", nargs=-1, type=PathType())
 @history_option("where", help="Look at a history instead, a SQLite file or postgresql://user@host/database.")
-@click.option("--least", type=RATIO, default="1%", show_default=True, help="Smaller changes are not told.")
+@click.option("--least", type=RATIO, default="1%", show_default=True, help="Smaller changes are not reported.")
 @click.option(
-    "--last", metavar="N", type=click.IntRange(1), help="Tell only what moved within the last N runs of its series."
+    "--last", metavar="N", type=click.IntRange(1), help="Report only what moved within the last N runs of its series."
 )
 @click.option(
     "--acknowledged",

@@ -75,7 +75,7 @@ def replaced(printed: str, times: int) -> Mapping[str, int]:
     looks = [_numbers(line) for line in printed.splitlines()]
     if len(looks) != 2 or any(len(look) != 4 for look in looks):
         raise SutError(
-            f"{REPLACING_SHELL} on the SUT told no times of a replacement: {printed.strip()!r}; is it that shell?"
+            f"{REPLACING_SHELL} on the SUT printed no times of a replacement: {printed.strip()!r}; is it that shell?"
         )
     passed, idle, disks, _ = (after - before for before, after in zip(*looks, strict=True))
     # One CPU works at a time: the others have nothing to do anyway.

@@ -13,7 +13,7 @@ from pdrgate.gate.run.measures import MEASURES, MeasureName, measure_of
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.this_process.checkout import FROM_CHECKOUT
 from pdrgate.this_process.own_files import found
-from pdrgate.values.errors import UsageError
+from pdrgate.values.errors import DataError, UsageError
 
 ALL = "all"
 """The scenario that is every test."""
@@ -161,12 +161,12 @@ def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Lis
     """The tests of these suites that the patterns choose, in order.
 
     Raises:
-        UsageError: a suite is not there or cannot be read, or a pattern chooses none, which Robot would pass over in
-            silence.
+        DataError: a suite is not there.
+        UsageError: it cannot be read, or a pattern chooses none, which Robot would pass over in silence.
     """
     for suite in suites:
         if not found(suite).exists():
-            raise UsageError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
+            raise DataError(f"there is no suite {suite}; name one with --suite, such as robot/gate")
     from robot.api import TestSuite
     from robot.errors import DataError as NoSuite  # type: ignore[import-untyped]
 
@@ -182,7 +182,7 @@ def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Lis
             near = difflib.get_close_matches(pattern, tags, 3)
             meant = f"did you mean {' or '.join(near)}? " if near else ""
             raise UsageError(
-                f"no test has the tag {pattern}; {meant}--list-scenarios tells the {len(tags)} that there are"
+                f"no test has the tag {pattern}; {meant}--list-scenarios lists the {len(tags)} that there are"
             )
     return [
         Listed(test.parent.name, test.parent.doc, test.name, test.full_name, tuple(test.tags))

@@ -41,4 +41,4 @@ def unknown_in_words(sides: Sequence[str]) -> str:
     if not sides:
         return ""
     whose = "the configuration of neither build" if len(sides) > 1 else f"the {sides[0]}'s configuration"
-    return f"{whose} is {'' if len(sides) > 1 else 'not '}known, and whether hardening differs is not told"
+    return f"{whose} is {'' if len(sides) > 1 else 'not '}known, and whether hardening differs is not known"

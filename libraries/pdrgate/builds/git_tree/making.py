@@ -73,6 +73,7 @@ class Making:
         confined: whether they run in a sandbox.
         lock: descriptor of the lock on ``folder``, which stays locked until all of them are dead.
         architecture: what the kernel is compiled for.
+        about: files that it will compile, as far as is known; 0 where it is not.
     """
 
     folder: Path
@@ -83,11 +84,12 @@ class Making:
     confined: bool
     lock: int
     architecture: Architecture
+    about: int
 
     @classmethod
     @contextmanager
     def begun(
-        cls, folder: Path, source: Path, lock: int, left: Path | None, architecture: Architecture
+        cls, folder: Path, source: Path, lock: int, left: Path | None, architecture: Architecture, about: int = 0
     ) -> Iterator[Self]:  # fmt: skip
         """New folders for a build, the objects with what an ancestor left; they are gone afterwards.
 
@@ -108,7 +110,7 @@ class Making:
                 path.mkdir(mode=0o755)
                 if user is not None:
                     os.chown(path, user.uid, user.gid)
-            begun = cls(folder, source, objects, installed, user, confined, lock, architecture)
+            begun = cls(folder, source, objects, installed, user, confined, lock, architecture, about)
             for file in (begun.log, begun._asked):
                 file.write_bytes(b"")
             if left is not None:
@@ -119,6 +121,11 @@ class Making:
     def log(self) -> Path:
         """All that the programs say."""
         return self.folder / "make.log"
+
+    @property
+    def compiled(self) -> int:
+        """Number of files that have been compiled."""
+        return len(re.findall(r"^  CC", self.said(), re.M))
 
     @property
     def _asked(self) -> Path:
@@ -241,7 +248,9 @@ class Making:
                     code = process.wait(_WORD_AGAIN)
                     break
                 except subprocess.TimeoutExpired:
-                    report(f"  {len(re.findall(r'^  CC', self.said(), re.M))} files compiled")
+                    count = self.compiled
+                    known = f" of about {self.about}" if self.about > count else ""
+                    report(f"  {count}{known} files compiled; {self.log} has what make says")
         except BaseException:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)

@@ -130,7 +130,7 @@ class _TreeBuild:
         begun = time.monotonic()
         left = self._leftovers.of_ancestor(self._revision, kept.name.rpartition("-")[2])
         length = "some minutes, as no ancestor's objects are kept" if left is None else "what differs from an ancestor"
-        self._report(f"compiling {self._revision.name} ({length})")
+        self._report(f"compiling {self._revision.name} ({length}; what make says is in {self._place / 'make.log'})")
         if changed := uncommitted(self._revision.repository):
             self._report(
                 f"  {changed} files of {self._revision.tree} have changes that are not committed: they are not built"
@@ -138,13 +138,18 @@ class _TreeBuild:
         os.utime(self._place)
         self._sources.check_out(self._revision)
         one = self._configuration.architecture
-        with Making.begun(self._place, self._sources.checked_out, self._lock, left, one) as making:
+        # A build from the start compiles about as many files as the last one with options of the same kind.
+        whole = self._place / f"files-{self._configuration.target}-{one.name}"
+        about = int(whole.read_text()) if left is None and whole.exists() else 0
+        with Making.begun(self._place, self._sources.checked_out, self._lock, left, one, about) as making:
             try:
                 self._make(making, kept)
             except MakeError:
                 raise DoesNotCompileError(self._failure(making)) from None
             except BuildError as error:
                 raise BuildError(f"{self._revision.name}: {error}") from error
+            if left is None:
+                whole.write_text(str(making.compiled))
             self._leftovers.leave(making.objects, kept.name)
         self._report(f"  compiled in {time.monotonic() - begun:.0f} s")
 

@@ -381,9 +381,9 @@ class RunOptions(Options):
             commands=True,
         ),
     ] = None
-    bisect: Annotated[
-        bool, Said("exit for [git bisect run](bisect.md): 0 good, 1 bad, 125 cannot be told", By.COMMAND)
-    ] = False
+    bisect: Annotated[bool, Said("exit for [git bisect run](bisect.md): 0 good, 1 bad, 125 undecided", By.COMMAND)] = (
+        False
+    )
     commit: Annotated[
         str,
         Said(

@@ -60,14 +60,15 @@ def read_project(file: Path) -> ProjectFile:
     """The content of a project's file.
 
     Raises:
-        UsageError: it cannot be read, or has a fault; the message names file, line and key.
+        DataError: it cannot be read.
+        UsageError: it has a fault; the message names file, line and key.
     """
     try:
         with file.open("rb") as stream:
             raw = stream.read(_LARGEST + 1)
         text = raw.decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}; name the project's file with --project") from error
+        raise DataError(f"cannot read {file}: {error.strerror}; name the project's file with --project") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is no UTF-8 text; {_EXAMPLE}") from error
     if len(raw) > _LARGEST:

@@ -19,7 +19,7 @@ from pdrgate.gate.run.options import RunOptions
 from pdrgate.gate.run.run_settings import read_settings
 from pdrgate.gate.run.scenario import SCENARIO_KEYS, Scenario
 from pdrgate.gate.run.scenario_keys import scenario_values
-from pdrgate.values.errors import UsageError, without_value
+from pdrgate.values.errors import DataError, UsageError, without_value
 
 _LARGEST = 1 << 20
 _OF_PROGRAMS = {name: one for name, one in declarations(RunOptions).items() if one.said.by & By.PATH}
@@ -89,13 +89,13 @@ def _program(content: Mapping[str, Any], folder: Path) -> BpfBuild:
 
 
 def _read(file: Path) -> tuple[dict[str, Any], _File]:
-    """The content of a file and the file's own keys. Raises UsageError."""
+    """The content of a file and the file's own keys. Raises DataError where it cannot be read, else UsageError."""
     try:
         with file.open("rb") as stream:
             content = yaml.safe_load(stream.read(_LARGEST))
         described = msgspec.convert(content, _File)
     except OSError as error:
-        raise UsageError(f"cannot read the scenario {file}: {error.strerror}; name a YAML file") from error
+        raise DataError(f"cannot read the scenario {file}: {error.strerror}; name a YAML file") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise UsageError(
             f"the scenario {file} is no YAML: {' '.join(str(error).split())}; docs/reference.md has an example"

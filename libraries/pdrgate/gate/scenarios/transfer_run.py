@@ -153,7 +153,7 @@ class TransferRun(OneSutRun):
         self.checks = transfer_checks(TcpThroughput.name, TcpThroughput.unit, rates)
         failure = self.judgement or instability(self.checks)
         if not repeats:
-            failure = failure or Judgement(Verdict.INCONCLUSIVE, "no transfer tells of the SUT")
+            failure = failure or Judgement(Verdict.INCONCLUSIVE, "no transfer shows what the SUT did")
         self._explain(failure, self.trials, repeats)
         session.say_once(station_limited(repeats))
         return self.checks

@@ -137,7 +137,7 @@ class OpenLoopTraffic:
         if taken is not None and trial.forwarded > taken:
             raise SutError(
                 f"the SUT is said to have had {trial.forwarded} packets of a trial, and {taken} were taken from the "
-                "queues before it: what its side tells is not true; is its kernel to be trusted?"
+                "queues before it: what its side says is not true; is its kernel to be trusted?"
             )
         return trial
 

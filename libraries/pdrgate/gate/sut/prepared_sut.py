@@ -375,7 +375,7 @@ class PreparedSut:
                 self.session.observer.said(line)
             assert self._path is not None
             raise SutError(
-                f"{self._path.name} {fault} ({self._path.sentence()}); what came is told above, byte by byte"
+                f"{self._path.name} {fault} ({self._path.sentence()}); what came stands above, byte by byte"
                 + (f"; is that its fate? --set fate={fate}" if (fate := self.frames.other_fate) else "")
             )
 

@@ -321,6 +321,6 @@ def besides_the_kernel(differs: Mapping[str, tuple[str | None, str | None]]) -> 
     clauses = []
     for key, (theirs, ours) in differs.items():
         if key not in OF_THE_KERNEL:
-            there, here = difference(theirs or "not told", ours or "not told")
+            there, here = difference(theirs or "not said", ours or "not said")
             clauses.append(f"{key} {there} in the baseline, {here} here")
     return f"besides the kernel these differ: {'; '.join(clauses)}" if clauses else ""

@@ -37,7 +37,7 @@ def preformatted_html(block: Preformatted) -> str:
 
 def _cell(cell: Cell, column: Column) -> Cell:
     """The cell with its mark above its text. A unit may go on in the next line behind its stroke."""
-    mark = cell.mark.replace(" ", _NO_BREAK) + (f": {cell.why}" if cell.why else "")
+    mark = cell.mark.replace(" ", _NO_BREAK, 1) + (f": {cell.why}" if cell.why else "")
     text = "\n".join(filter(None, (mark, cell.detailed)))
     breaks = column.wraps and (column.numeric or column.heads)
     return replace(cell, text=_MAY_BREAK.join(text.split("/")) if breaks else text)

@@ -209,7 +209,7 @@ def _paths(result: RunResult, pages: Mapping[int, str], *, passing: bool) -> Mar
 
 
 def _tone(exit_code: int) -> str:
-    return {0: "pass", 1: "fail", 3: "fail"}.get(exit_code, "fault")
+    return {0: "pass", 1: "fail", 3: "warn"}.get(exit_code, "fault")
 
 
 def _moment(seconds: float | None) -> str:

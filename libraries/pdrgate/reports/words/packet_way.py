@@ -115,9 +115,10 @@ def _ways_of_worse(scenario: ScenarioResult, way: Way) -> Iterator[Way]:
 
 
 def folded_stacks(cost: CostResult) -> str:
-    """The frames of a build as collapsed stacks, ``caller;function 1200``: instructions per 1000 packets.
+    """The frames of a build as collapsed stacks, ``caller;function 120``: instructions of a packet.
 
-    The format is that of stackcollapse (B. Gregg, FlameGraph), which speedscope and the Firefox profiler open.
+    The format is that of stackcollapse (B. Gregg, FlameGraph), which speedscope and the Firefox profiler open. The
+    profiler makes a sample of each instruction, so a finer unit would make millions of them.
     """
     stacks: list[str] = []
     lines = []
@@ -125,7 +126,7 @@ def folded_stacks(cost: CostResult) -> str:
         function = printable(one.function).replace(";", ":").replace(" ", "_")
         known = one.caller is not None and 0 <= one.caller < len(stacks)
         stacks.append(f"{stacks[one.caller or 0]};{function}" if known else function)
-        if weight := round(1000 * one.own):
+        if weight := round(one.own):
             lines.append(f"{stacks[-1]} {weight}\n")
     return "".join(lines)
 

@@ -18,7 +18,7 @@ _FEWEST = 2
 _TOLD = 5
 """Largest number of functions, and of notices, that are named so."""
 _PAIRS = (
-    "paths are compared by instructions; packets/s of IPv6 routing are told by pairs of boots: the same command with "
+    "paths are compared by instructions; pairs of boots give packets/s of IPv6 routing: the same command with "
     "--measure pdr"
 )
 

@@ -34,6 +34,8 @@ class PathLine:
     verdict: Verdict
     number: int
     """Number of the path's scenario in the result, from 0."""
+    measurand: str = ""
+    """What changed, where it is another measurand than the cost of a packet."""
     is_sure: bool = False
     """Whether the interval of the change leaves no doubt of its direction."""
 
@@ -48,7 +50,7 @@ def paths_table(lines: Sequence[PathLine], result: RunResult, pages: Mapping[int
     rows = [
         [
             Cell(one.path, link=links.get(one.number, "")), Cell(one.base), Cell(one.candidate),
-            change_cell(one.change, one.verdict, _verdict(result.scenarios[one.number])),
+            change_cell(f"{one.measurand} {one.change}".strip(), one.verdict, _verdict(result.scenarios[one.number])),
         ]
         for one in lines
     ]  # fmt: skip
@@ -112,16 +114,17 @@ def _rise(scenario: ScenarioResult) -> float:
 
 
 def _line(number: int, scenario: ScenarioResult) -> PathLine:
-    base = candidate = told = ""
+    base = candidate = told = measurand = ""
     is_sure = False
     change = _first_told(scenario)
     if change is not None:
         base, candidate = (_number(change, value) for value in (change.baseline, change.candidate))
         told = change_told(change)
+        measurand = change.measurand if change.measurand != Cost.name else ""
         is_sure = change.lower * change.upper > 0
         if scenario.verdict is Verdict.PASS and is_sure:  # what would else contradict its mark
             told += f", tolerance {tolerance_told(change)}"
-    return PathLine(scenario.label, base, candidate, told, scenario.verdict, number, is_sure)
+    return PathLine(scenario.label, base, candidate, told, scenario.verdict, number, measurand, is_sure)
 
 
 def _first_told(scenario: ScenarioResult) -> ChangeResult | None:

@@ -34,7 +34,7 @@ class TransferBoots(Boots):
     def _values(self, what: str, trials: Sequence[Trial]) -> Mapping[str, float]:
         values = {measurand.name: measurand.value(trials) for measurand in self._measurands}
         if values[TcpThroughput.name] is None:
-            self.failure = Judgement(Verdict.INCONCLUSIVE, f"{what}: no transfer tells of it")
+            self.failure = Judgement(Verdict.INCONCLUSIVE, f"{what}: no transfer shows it")
         return {name: value for name, value in values.items() if value is not None}
 
     @property

@@ -46,7 +46,7 @@ class CountedBytes:
         return {name: value for name, value in values.items() if value is not None}
 
     def why_missing(self, trials: Sequence[Trial]) -> str:
-        return f"none of its {len(trials)} transfers tells of it"
+        return f"none of its {len(trials)} transfers shows it"
 
     def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
         return None

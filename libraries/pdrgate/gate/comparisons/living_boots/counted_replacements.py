@@ -31,4 +31,4 @@ class CountedReplacements(CountedPackets):
         return {name: value for name, value in values.items() if value is not None}
 
     def why_missing(self, trials: Sequence[Trial]) -> str:
-        return f"none of its {len(trials)} trials tells of a replacement"
+        return f"none of its {len(trials)} trials shows a replacement"

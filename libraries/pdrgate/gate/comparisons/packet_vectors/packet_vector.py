@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.traffic.chosen.capture_file import captured_packets
-from pdrgate.values.errors import DataError, UsageError
+from pdrgate.values.errors import DataError
 
 MOST_VECTORS = 1024
 """Packets of a capture: each takes some hundredths of a second for each build, several times."""
@@ -35,12 +35,12 @@ class PacketVectors:
 
     @classmethod
     def read(cls, path: Path) -> PacketVectors:
-        """The packets of a capture file. Raises UsageError when it holds none that programs could be run on."""
+        """The packets of a capture file. Raises DataError when it holds none that programs could be run on."""
         try:
             found = captured_packets(path, MOST_VECTORS)
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
         except (DataError, OSError) as error:
-            raise UsageError(f"packets: {error}") from error
+            raise DataError(f"packets: {error}") from error
         first: dict[bytes, int] = {}
         copies: dict[bytes, int] = {}
         for number, packet in enumerate(found, start=1):

@@ -16,18 +16,21 @@ from pdrgate.values.printable import printable
 
 
 def ktap(result: RunResult) -> str:
-    """The run as KTAP: its headline as a diagnostic, then a line for each scenario with its verdict as a diagnostic.
+    """The run as KTAP: a line for each scenario with its verdict as a diagnostic, then the headline of several.
 
     A scenario that passes is ``ok``. One whose change is acknowledged is ``ok`` with the directive XFAIL. A path that
     was left out is ``ok`` with the directive SKIP and its reason. One that a fault kept from being measured is ``not
     ok``. A run that does not pass, while its scenarios do, has a line of its own.
     """
     lines = list(_results(result))
-    if says_more(result):
-        number = len(result.scenarios) + len(result.left_out) + 1
-        lines += [f"# {_plain(headline(result))}", f"not ok {number} the run"]
     count = sum(not line.startswith("#") for line in lines)
-    return "\n".join(["KTAP version 1", f"1..{count}", f"# {_plain(headline(result))}", *lines]) + "\n"
+    told = f"# {_plain(headline(result))}"
+    if told not in lines:  # a parser takes what stands above a result for that result's
+        lines.append(told)
+    if says_more(result):
+        count += 1
+        lines.append(f"not ok {count} the run")
+    return "\n".join(["KTAP version 1", f"1..{count}", *lines]) + "\n"
 
 
 def _results(result: RunResult) -> Iterator[str]:
