@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,18 +20,15 @@ from pdrgate.guests.metering.memory import CacheLevels
 from pdrgate.guests.metering.memory.memory_observer import WARM, memory_marks, memory_seen
 from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.hosts.host import Host
 from pdrgate.hosts.sent_program import sent
 from pdrgate.measurands.counted.estimated_cycles import PricedEvents, priced_events
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.record.stretch import MemoryCounts
 from pdrgate.safety.journal import Journal
 
-_RUNS = 2048
-"""Runs that count, as many as a gate's trial has packets."""
 _MEMORY = 1280
 """MiB: the largest map has 256."""
-_STEPS = 200_000
-"""Steps of a trace."""
 _PATIENCE, _HEEDED = 300.0, 60.0
 
 
@@ -46,9 +43,15 @@ class Counted:
 
 
 def in_model(
-    programs: Sequence[Program], objects: Path, runner: Path, build: KernelBuild, caches: CacheLevels, folder: Path
+    programs: Sequence[Program],
+    objects: Path,
+    runner: Path,
+    build: KernelBuild,
+    caches: CacheLevels,
+    folder: Path,
+    prepare: Callable[[Host], None] = lambda host: None,
 ) -> dict[str, Counted]:
-    """What a run of each does in a guest."""
+    """What a run of each does in a guest, in which `prepare` sets up what they need."""
     cpus = plan_cpus(None, None)
     machine = GuestConfig(
         cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", metered=True, caches=caches,
@@ -57,6 +60,7 @@ def in_model(
     found: dict[str, Counted] = {}
     with Journal.begin(folder) as journal, Guest(build, machine, journal, folder / "consoles") as guest:
         guest.wait(_PATIENCE)
+        prepare(guest)
         place = sent(guest, runner, guest.folder("repeat"), "the bench")
         for one in programs:
             compiled = bpf_build(f"{one.compiled(objects)}:run", on_packets=True)
@@ -71,10 +75,10 @@ def _seen(guest: Guest, runner: str, program: LoadedProgram, one: Program, cache
     meter = guest.memory_meter
     assert meter is not None
     symbols = read_symbols(guest, guest.build.image)
-    meter.trace(_STEPS)
+    meter.trace(one.steps)
     meter.begin(caches, memory_marks(symbols, f"{PROGRAM}run"), WARM)
     _heeded(guest)
-    runs(guest, runner, program, one.length, RUN, _RUNS + WARM + 1)
+    runs(guest, runner, program, one.length, RUN, one.runs + WARM + 1)
     meter.end()
     _heeded(guest)
     touched = meter.touched()
