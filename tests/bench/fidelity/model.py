@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from timing.timed_trace import Executed, executed
 from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.named_build import named_build
+from pdrgate.guests.emulator.server_cpus import SERVER_CPUS, ServerCpu
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory import CacheLevels
@@ -33,6 +36,28 @@ _PATIENCE, _HEEDED = 300.0, 60.0
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """What the guest boots."""
+
+    build: KernelBuild
+    cpu: ServerCpu
+    """The guest's; a kernel chooses by it how it copies, calls through pointers and returns."""
+    cmdline: str
+
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser) -> None:
+        """Options that say it."""
+        parser.add_argument("--kernel", default="linux-image-cloud-amd64", help="the guest's")
+        parser.add_argument("--guest-cpu", choices=SERVER_CPUS, default="server", help="the CPU that it finds")
+        parser.add_argument("--cmdline", default="", help="words for the guest's command line")
+
+    @classmethod
+    def asked(cls, options: argparse.Namespace) -> Kernel:
+        """The one that options ask for."""
+        return cls(named_build(options.kernel), options.guest_cpu, options.cmdline)
+
+
+@dataclass(frozen=True)
 class Counted:
     """What a run of a program does."""
 
@@ -46,19 +71,23 @@ def in_model(
     programs: Sequence[Program],
     objects: Path,
     runner: Path,
-    build: KernelBuild,
+    kernel: Kernel,
     caches: CacheLevels,
     folder: Path,
     prepare: Callable[[Host], None] = lambda host: None,
 ) -> dict[str, Counted]:
-    """What a run of each does in a guest, in which `prepare` sets up what they need."""
+    """What a run of each does in a guest.
+
+    Args:
+        prepare: sets up what the programs need.
+    """
     cpus = plan_cpus(None, None)
     machine = GuestConfig(
-        cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", metered=True, caches=caches,
+        cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", cpu=kernel.cpu, cmdline=kernel.cmdline, metered=True, caches=caches,
         boot_cpus=(cpus.generator, *cpus.sut),
     )  # fmt: skip
     found: dict[str, Counted] = {}
-    with Journal.begin(folder) as journal, Guest(build, machine, journal, folder / "consoles") as guest:
+    with Journal.begin(folder) as journal, Guest(kernel.build, machine, journal, folder / "consoles") as guest:
         guest.wait(_PATIENCE)
         prepare(guest)
         place = sent(guest, runner, guest.folder("repeat"), "the bench")

@@ -1,6 +1,6 @@
 """What changes of a path's set-up cost here, and what guests estimate: programs that hand packets to namespaces.
 
-    sudo .venv/bin/python tests/bench/fidelity/paths.py [--kernel PACKAGE] [--rounds 21] [--cpu NAME] [--only WORD…]
+    sudo .venv/bin/python tests/bench/fidelity/paths.py [--kernel PACKAGE] [--cpu NAME] [--only WORD…]
 
 Each set-up is a network namespace between two veth pairs, and all stand at once. A program writes packets and hands
 them to the namespace, which handles each before the next run. So a run takes what its packets take, on one CPU.
@@ -21,13 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hardware import on_hardware
-from model import in_model
+from model import Kernel, in_model
 from programs import Program
 from scipy.stats import spearmanr
 from this_cpu import caches
 from timing.timed_trace import Model, cpu_named
 
-from pdrgate.builds.named_build import named_build
 from pdrgate.guests.metering.memory.memory_meter import TRACED_STEPS
 from pdrgate.hosts.host import Host, ShellHost
 from pdrgate.measurands.counted.estimated_cycles import cycle_weights
@@ -184,7 +183,7 @@ def costs(chosen: Sequence[SetUp], asked: argparse.Namespace) -> dict[str, Cost]
             for number in range(len(chosen)):
                 host.run("ip", "netns", "delete", f"path-{number}", check=False)
         in_guest = [one for one in programs if one.title not in slowed]
-        counted = in_model(in_guest, folder, runner, named_build(asked.kernel), caches(), folder, prepare)
+        counted = in_model(in_guest, folder, runner, Kernel.asked(asked), caches(), folder, prepare)
         model, cpu, weights = Model(folder), cpu_named(asked.cpu), cycle_weights(asked.cpu)
         found = {}
         for one, program in zip(chosen, programs, strict=True):
@@ -201,7 +200,7 @@ def costs(chosen: Sequence[SetUp], asked: argparse.Namespace) -> dict[str, Cost]
 def main() -> None:
     """Measure, and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", default="linux-image-cloud-amd64", help="the guest's")
+    Kernel.add_options(parser)
     parser.add_argument("--rounds", type=int, default=21, help="turns of each set-up on this machine's CPU")
     parser.add_argument("--cpu", default="intel-6-207", help="whose prices and model are taken")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="changes that have one of these words in their names")
