@@ -83,8 +83,8 @@ def in_model(
     """
     cpus = plan_cpus(None, None)
     machine = GuestConfig(
-        cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", cpu=kernel.cpu, cmdline=kernel.cmdline, metered=True, caches=caches,
-        boot_cpus=(cpus.generator, *cpus.sut),
+        cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", cpu=kernel.cpu, cmdline=kernel.cmdline, metered=True,
+        caches=caches, boot_cpus=(cpus.generator, *cpus.sut),
     )  # fmt: skip
     found: dict[str, Counted] = {}
     with Journal.begin(folder) as journal, Guest(kernel.build, machine, journal, folder / "consoles") as guest:
