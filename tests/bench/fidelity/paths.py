@@ -4,9 +4,11 @@
 
 Each set-up is a network namespace between two veth pairs, and all stand at once. A program writes packets and hands
 them to the namespace, which handles each before the next run. So a run takes what its packets take, on one CPU.
-Set-ups take turns here in an order drawn by lot; a turn counts by its least burst, and a set-up by its median turn. A
-metered guest has the same set-ups. Prices of events and a model of a CPU say what that comes to. Choose a kernel for
-the guest that is like this machine's. Run it where nobody minds network namespaces called path-NUMBER.
+Set-ups take turns here in an order drawn by lot. A turn counts by its least burst. A set-up counts by its least turn,
+for where others use the machine turns are of two kinds, and half again as slow. The median is printed, too, and half of
+what lies between the quartiles. A metered guest has the same set-ups. Prices of events and a model of a CPU say what
+that comes to. Choose a kernel for the guest that is like this machine's, and a command line. Network namespaces called
+path-NUMBER are made and deleted.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from scipy.stats import spearmanr
 from this_cpu import caches
 from timing.timed_trace import Model, cpu_named
 
+from pdrgate.guests.furnishing import Furnished
 from pdrgate.guests.metering.memory.memory_meter import TRACED_STEPS
 from pdrgate.hosts.host import Host, ShellHost
 from pdrgate.measurands.counted.estimated_cycles import cycle_weights
@@ -35,6 +38,9 @@ RUNNER = Path(__file__).parent / "repeat.c"
 _PACKETS = 4
 """Packets of a run."""
 _FIRST_PORT = 1000
+_PROGRAMS = ("ip", "nft", "tc", "bridge", "ethtool", "seq", "sh")
+_WORDS = ("veth", "bridge", "vxlan", "nft", "tc")
+"""What a guest's kernel needs modules for."""
 _RULES = (
     "for one in $(seq {}); do echo add rule ip gate passing udp dport $one udp sport $one drop; done | sut nft -f -"
 )
@@ -148,7 +154,9 @@ class Cost:
     """What a packet takes, in nanoseconds."""
 
     here: float
-    """The median of all turns on this machine."""
+    """The least of all turns on this machine."""
+    usual: float
+    """The median of all turns."""
     scatter: float
     """Half of what lies between the quartiles of the turns."""
     priced: float
@@ -183,16 +191,22 @@ def costs(chosen: Sequence[SetUp], asked: argparse.Namespace) -> dict[str, Cost]
             for number in range(len(chosen)):
                 host.run("ip", "netns", "delete", f"path-{number}", check=False)
         in_guest = [one for one in programs if one.title not in slowed]
-        counted = in_model(in_guest, folder, runner, Kernel.asked(asked), caches(), folder, prepare)
-        model, cpu, weights = Model(folder), cpu_named(asked.cpu), cycle_weights(asked.cpu)
+        kernel = Kernel.asked(asked)
+
+        def furnish(guest: Host) -> None:
+            Furnished(guest, kernel.build).add(_PROGRAMS, _WORDS)
+            prepare(guest)
+
+        counted = in_model(in_guest, folder, runner, kernel, caches(), folder, furnish)
+        model, cpu, weights = Model(folder), cpu_named(asked.cpu), cycle_weights()
         found = {}
         for one, program in zip(chosen, programs, strict=True):
             taken, seen = here[program.title], counted.get(program.title)
             lower, _, upper = statistics.quantiles(taken.turns, n=4)
-            cycles = (statistics.median(taken.turns), (upper - lower) / 2) + (
-                (seen.events.of(weights.cycles).total, model.timed(cpu, seen.executed).cycles)
-                if seen is not None else (math.nan, math.nan)
-            )  # fmt: skip
+            estimates = (math.nan, math.nan)
+            if seen is not None:
+                estimates = (seen.events.of(weights.cycles).total, model.timed(cpu, seen.executed).cycles)
+            cycles = (taken.cycles, statistics.median(taken.turns), (upper - lower) / 2, *estimates)
             found[one.name] = Cost(*(each * taken.nanoseconds / one.packets for each in cycles))
         return found
 
@@ -202,7 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     Kernel.add_options(parser)
     parser.add_argument("--rounds", type=int, default=21, help="turns of each set-up on this machine's CPU")
-    parser.add_argument("--cpu", default="intel-6-207", help="whose prices and model are taken")
+    parser.add_argument("--cpu", default="intel-6-207", help="whose model is taken; prices are the gate's")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="changes that have one of these words in their names")
     asked = parser.parse_args()
     bases = {one.base for one in SET_UPS}
@@ -210,9 +224,11 @@ def main() -> None:
     changes = [one for one in changes if not asked.only or any(word in one.name for word in asked.only)]
     bases = {one.base for one in changes}
     found = costs([*(one for one in SET_UPS if one.name in bases), *changes], asked)
-    print("\n| set-up | here, ns a packet | prices of events | model of a CPU |\n|---|---|---|---|")
+    print("\n| set-up | least, ns a packet | median | prices of events | model of a CPU |\n|---|---|---|---|---|")
     for name, one in found.items():
-        print(f"| {name} | {one.here:.0f} ± {one.scatter:.0f} | {one.priced:.0f} | {one.modelled:.0f} |")
+        print(
+            f"| {name} | {one.here:.0f} | {one.usual:.0f} ± {one.scatter:.0f} | {one.priced:.0f} | {one.modelled:.0f} |"
+        )
     print("\n| change | here | prices of events | error | model of a CPU | error |\n|---|---|---|---|---|---|")
     for one in changes:
         before, after = found[one.base], found[one.name]
