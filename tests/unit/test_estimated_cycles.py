@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -70,9 +72,15 @@ def test_what_two_builds_come_to_is_told_with_its_worth() -> None:
     told = estimate_in_words(result(), result(missed_last=20), "x86_64")
     worth = cycle_weights().worth.error_of_change
     assert told.startswith("about ")
-    assert f"% misses on AMD EPYC (an estimate; in the median its change is off by {100 * worth:.0f} %)" in told
+    assert told.endswith(
+        "% misses on AMD EPYC (an estimate, which is not judged: in the median its change is off by "
+        f"{100 * worth:.0f} %, and judging takes 15 %)"
+    )
+    assert worth > 0.15
     assert estimate_in_words(None, result(), None) == ""
-    assert estimate_in_words(result(), result(missed_last=20), "aarch64") == ""
+    assert estimate_in_words(result(), result(missed_last=20), "aarch64") == (
+        "no estimate of cycles: there are prices of x86_64 alone, and the guest is aarch64"
+    )
     assert estimate_in_words(MemoryResult(trials=2, values={}, functions=()), result(), None) == ""
 
 
@@ -92,5 +100,17 @@ def test_a_file_without_weights_is_told_of(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(UsageError, match=r"mine\.yaml: holds no weights .*tests/bench/fidelity"):
         read_weights(file)
-    with pytest.raises(UsageError, match="no-such"):
-        cycle_weights("no-such")
+
+
+def test_a_cpu_without_prices_is_refused_with_the_list() -> None:
+    with pytest.raises(UsageError, match=r"called 'znver9'; there are amd-epyc-25-17"):
+        cycle_weights("znver9")
+
+
+def test_a_testbed_file_can_name_each_cpu_that_has_prices() -> None:
+    schema = json.loads(files("pdrgate").joinpath("schemas/testbed.schema.json").read_text())
+    model = schema["$defs"]["vm-sut"]["properties"]["model"]
+    weights = files("pdrgate.measurands").joinpath("weights")
+    assert {f"{one}.yaml" for one in model["enum"]} == {one.name for one in weights.iterdir()}
+    assert model["default"] == PRICED_CPU
+    assert all(one in model["description"] for one in model["enum"])

@@ -11,6 +11,7 @@ import pytest
 BENCH = Path(__file__).resolve().parents[1] / "bench/fidelity"
 sys.path.insert(0, str(BENCH))
 
+from paths import SET_UPS  # noqa: E402
 from programs import PROGRAMS, Program  # noqa: E402
 from weighing import (  # noqa: E402
     Measured,
@@ -79,7 +80,13 @@ def test_programs_differ_and_both_halves_have_each_family() -> None:
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
 def test_each_source_is_a_program_of_tc(tmp_path: Path) -> None:
-    firsts = {one.source: one for one in PROGRAMS}
+    firsts = {one.source: one for one in (*PROGRAMS, SET_UPS[0].program(0))}
     assert set(firsts) == {path.name.partition(".")[0] for path in (BENCH / "sources").glob("*.bpf.c")}
     for one in firsts.values():
         assert bpf_build(f"{one.compiled(tmp_path)}:run", on_packets=True).kind == "tc"
+
+
+def test_each_set_up_of_a_path_is_a_change_of_one_with_the_same_packets() -> None:
+    by_name = {one.name: one for one in SET_UPS}
+    assert len(by_name) == len(SET_UPS)
+    assert all(by_name[one.base].kind == one.kind for one in SET_UPS if one.name not in {each.base for each in SET_UPS})

@@ -86,7 +86,8 @@ def test_all_may_be_left_out(load):
          "you mean kvm?"),
         ("vcpus: 2", "hops: 2", "x.yaml:6: sut.hops: unknown key; known are kernel, vcpus, sharing_vcpus, memory, "
          "accelerator, cpu, cpu_speed, ring, "
-         "cpus, isolate, caches, cmdline, knobs"),
+         "cpus, isolate, caches, model, cmdline, knobs"),
+        ("memory: 1024", "model: znver9", "x.yaml:7: sut.model: 'znver9' is not one of amd-epyc-25-17; "),
         ("cpus: [3, 2]", "cpus: [0]", "x.yaml:10: sut.cpus: CPU 0 is the generator's too (generator.cpu); the two must "
          "not share one"),
         ("net.core.netdev_budget", "kernel.panic", "x.yaml:13: sut.knobs: kernel.panic is a setting of the whole "

@@ -31,6 +31,8 @@ class GuestConfig:
     """Whether what its CPUs execute is counted, and their speed can be held; by emulation only."""
     caches: CacheLevels = SERVER
     """Caches that memory trials model."""
+    model: str = ""
+    """The CPU whose prices give estimated cycles; empty: the one that is used where nothing else is asked for."""
     shares: bool = False
     """Whether its CPUs, two to four, can be observed to take lines from each other; by emulation only."""
     ticks: bool = False

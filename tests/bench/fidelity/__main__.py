@@ -21,7 +21,7 @@ from pathlib import Path
 
 import yaml
 from hardware import on_hardware
-from model import Counted, in_model
+from model import Counted, Kernel, in_model
 from programs import PROGRAMS
 from this_cpu import caches, cpu_name
 from timing.timed_trace import Cpu, Model, cpu_named, variants
@@ -36,7 +36,6 @@ from weighing import (
     worth_of_estimates,
 )
 
-from pdrgate.builds.named_build import named_build
 from pdrgate.measurands.counted.estimated_cycles import PricedEvents
 
 RUNNER = Path(__file__).parent / "repeat.c"
@@ -45,7 +44,7 @@ RUNNER = Path(__file__).parent / "repeat.c"
 def main() -> None:
     """Measure, print the tables, and write the weights where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", default="linux-image-cloud-amd64", help="the guest's")
+    Kernel.add_options(parser)
     parser.add_argument("--rounds", type=int, default=10, help="turns of each program on this machine's CPU")
     parser.add_argument(
         "--only", nargs="+", metavar="WORD", help="programs that have one of these words in their names"
@@ -54,13 +53,13 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="FILE")
     asked = parser.parse_args()
     chosen = [one for one in PROGRAMS if not asked.only or any(word in one.title for word in asked.only)]
-    build = named_build(asked.kernel)
+    kernel = Kernel.asked(asked)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         runner = folder / "repeat"
         subprocess.run(("gcc", "-O2", "-Wall", "-static", "-s", str(RUNNER), "-o", str(runner)), check=True)
         taken = on_hardware(chosen, folder, runner, asked.rounds)
-        counted = in_model(chosen, folder, runner, build, caches(), folder)
+        counted = in_model(chosen, folder, runner, kernel, caches(), folder)
         measured = [Measured(one, taken[one.title].cycles, counted[one.title].events) for one in chosen]
         if asked.cpu:
             tell_timed(measured, counted, cpu_named(asked.cpu), Model(folder))
@@ -83,7 +82,7 @@ def main() -> None:
         prices = ", ".join(f"{field} {price:.2f}" for field, price in own._asdict().items() if price)
         print(f"\n{name}: {prices}\nrank correlation {worth.rank_correlation:.3f}; {worth}")
     if asked.write:
-        write(asked.write, measured, weights, build.release)
+        write(asked.write, measured, weights, kernel.build.release)
 
 
 def tell_timed(measured: Sequence[Measured], counted: Mapping[str, Counted], cpu: Cpu, model: Model) -> None:

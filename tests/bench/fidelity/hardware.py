@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,10 @@ class Taken:
     """How much more the median of all bursts is, relative."""
     repeats: float
     """How much the least of the even turns and that of the odd ones differ, relative."""
+    turns: Sequence[float]
+    """Cycles of the least burst of each turn."""
+    nanoseconds: float
+    """The time of a cycle."""
 
 
 def runs(
@@ -55,8 +60,19 @@ def fill(host: Host, runner: str, program: LoadedProgram, asked: Program) -> Non
         raise RuntimeError(f"{asked.title}: its maps cannot be filled on {host.name}")
 
 
-def on_hardware(programs: Sequence[Program], objects: Path, runner: Path, rounds: int) -> dict[str, Taken]:
-    """What a run of each takes here, in cycles of this machine's CPU at the speed that it has meanwhile."""
+def on_hardware(
+    programs: Sequence[Program],
+    objects: Path,
+    runner: Path,
+    rounds: int,
+    runners: Mapping[str, Path] | None = None,
+) -> dict[str, Taken]:
+    """What a run of each takes here, in cycles of this machine's CPU at the speed that it has meanwhile.
+
+    Args:
+        rounds: turns of each program; the order of a round is drawn by lot.
+        runners: what runs a program in place of ``runner``, by its title.
+    """
     found: dict[str, list[list[float]]] = {one.title: [] for one in programs}
     clock: list[float] = []
     with contextlib.ExitStack() as stack:
@@ -71,8 +87,9 @@ def on_hardware(programs: Sequence[Program], objects: Path, runner: Path, rounds
             ready.append((one, program, max(100, int(_BURST / tried))))
         for _ in range(rounds):
             clock += map(float, host.run(str(runner), "clock", "20").stdout.split())
-            for one, program, repeat in ready:
-                bursts = runs(host, str(runner), program, one.length, RUN, repeat, _BURSTS)
+            for one, program, repeat in random.sample(ready, len(ready)):
+                own = (runners or {}).get(one.title, runner)
+                bursts = runs(host, str(own), program, one.length, RUN, repeat, _BURSTS)
                 found[one.title].append([float(time) for _, time in bursts])
     cycle = min(clock) / _LATENCY
     return {title: _taken(turns, cycle) for title, turns in found.items()}
@@ -83,4 +100,4 @@ def _taken(turns: Sequence[Sequence[float]], cycle: float) -> Taken:
     every = [time for turn in turns for time in turn]
     best = min(least)
     repeats = abs(min(least[::2]) - min(least[1::2])) / best if len(least) > 1 else 0.0
-    return Taken(best / cycle, statistics.median(every) / best - 1.0, repeats)
+    return Taken(best / cycle, statistics.median(every) / best - 1.0, repeats, [one / cycle for one in least], cycle)

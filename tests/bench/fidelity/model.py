@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,25 +15,46 @@ from timing.timed_trace import Executed, executed
 from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import bpf_build
 from pdrgate.builds.kernel_build import KernelBuild
+from pdrgate.builds.named_build import named_build
+from pdrgate.guests.emulator.server_cpus import SERVER_CPUS, ServerCpu
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory import CacheLevels
 from pdrgate.guests.metering.memory.memory_observer import WARM, memory_marks, memory_seen
 from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.hosts.cpus import plan_cpus
+from pdrgate.hosts.host import Host
 from pdrgate.hosts.sent_program import sent
 from pdrgate.measurands.counted.estimated_cycles import PricedEvents, priced_events
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.record.stretch import MemoryCounts
 from pdrgate.safety.journal import Journal
 
-_RUNS = 2048
-"""Runs that count, as many as a gate's trial has packets."""
 _MEMORY = 1280
 """MiB: the largest map has 256."""
-_STEPS = 200_000
-"""Steps of a trace."""
 _PATIENCE, _HEEDED = 300.0, 60.0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What the guest boots."""
+
+    build: KernelBuild
+    cpu: ServerCpu
+    """The guest's; a kernel chooses by it how it copies, calls through pointers and returns."""
+    cmdline: str
+
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser) -> None:
+        """Options that say it."""
+        parser.add_argument("--kernel", default="linux-image-cloud-amd64", help="the guest's")
+        parser.add_argument("--guest-cpu", choices=SERVER_CPUS, default="server", help="the CPU that it finds")
+        parser.add_argument("--cmdline", default="", help="words for the guest's command line")
+
+    @classmethod
+    def asked(cls, options: argparse.Namespace) -> Kernel:
+        """The one that options ask for."""
+        return cls(named_build(options.kernel), options.guest_cpu, options.cmdline)
 
 
 @dataclass(frozen=True)
@@ -46,17 +68,28 @@ class Counted:
 
 
 def in_model(
-    programs: Sequence[Program], objects: Path, runner: Path, build: KernelBuild, caches: CacheLevels, folder: Path
+    programs: Sequence[Program],
+    objects: Path,
+    runner: Path,
+    kernel: Kernel,
+    caches: CacheLevels,
+    folder: Path,
+    prepare: Callable[[Host], None] = lambda host: None,
 ) -> dict[str, Counted]:
-    """What a run of each does in a guest."""
+    """What a run of each does in a guest.
+
+    Args:
+        prepare: sets up what the programs need.
+    """
     cpus = plan_cpus(None, None)
     machine = GuestConfig(
-        cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", metered=True, caches=caches,
-        boot_cpus=(cpus.generator, *cpus.sut),
+        cpus=cpus.sut, memory=_MEMORY, accelerator="tcg", cpu=kernel.cpu, cmdline=kernel.cmdline, metered=True,
+        caches=caches, boot_cpus=(cpus.generator, *cpus.sut),
     )  # fmt: skip
     found: dict[str, Counted] = {}
-    with Journal.begin(folder) as journal, Guest(build, machine, journal, folder / "consoles") as guest:
+    with Journal.begin(folder) as journal, Guest(kernel.build, machine, journal, folder / "consoles") as guest:
         guest.wait(_PATIENCE)
+        prepare(guest)
         place = sent(guest, runner, guest.folder("repeat"), "the bench")
         for one in programs:
             compiled = bpf_build(f"{one.compiled(objects)}:run", on_packets=True)
@@ -71,10 +104,10 @@ def _seen(guest: Guest, runner: str, program: LoadedProgram, one: Program, cache
     meter = guest.memory_meter
     assert meter is not None
     symbols = read_symbols(guest, guest.build.image)
-    meter.trace(_STEPS)
+    meter.trace(one.steps)
     meter.begin(caches, memory_marks(symbols, f"{PROGRAM}run"), WARM)
     _heeded(guest)
-    runs(guest, runner, program, one.length, RUN, _RUNS + WARM + 1)
+    runs(guest, runner, program, one.length, RUN, one.runs + WARM + 1)
     meter.end()
     _heeded(guest)
     touched = meter.touched()

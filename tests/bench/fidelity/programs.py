@@ -25,6 +25,10 @@ class Program:
     """Bytes of its packet."""
     elements: int = 0
     """How many runs fill its maps; 0: nothing has to be filled."""
+    runs: int = 2048
+    """Runs that a memory trial counts; of packets it has as many in a gate."""
+    steps: int = 200_000
+    """The most steps of its trace."""
 
     @property
     def title(self) -> str:

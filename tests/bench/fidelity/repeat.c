@@ -5,13 +5,15 @@
  *   repeat PIN LENGTH FIRST REPEAT BURSTS	prints what it returned, and nanoseconds a run of each burst of REPEAT runs
  *   repeat clock BURSTS			prints nanoseconds of a multiplication that waits for another, of each burst
  *
- * The packet has LENGTH bytes, the first of which is FIRST, and others are 0. It goes before other processes.
+ * The packet has LENGTH bytes, the first of which is FIRST, and others are 0. It goes before other processes. Compiled
+ * with SLOW_STORES, its loads wait until the addresses of all stores before them are known.
  */
 #include <linux/bpf.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -47,6 +49,12 @@ int main(int argc, char **argv)
 	union bpf_attr attr = { 0 };
 
 	setpriority(PRIO_PROCESS, 0, -20);
+#ifdef SLOW_STORES
+	if (prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0)) {
+		perror("PR_SPEC_STORE_BYPASS");
+		return 1;
+	}
+#endif
 	if (argc == 3 && !strcmp(argv[1], "clock")) {
 		clock_of_cpu(atoi(argv[2]));
 		return 0;

@@ -27,6 +27,8 @@ PRICED_CPU = "amd-epyc-25-17"
 """The machine whose weights are used where no others are given."""
 _PRICED = "x86_64"
 """Output of ``uname -m`` on the machines that prices were measured on."""
+_JUDGED = 0.15
+"""The largest median error of a change, relative, by which estimates could be judged."""
 _LEAST_PART = 0.005
 """Relative: smaller parts of a change are not shown."""
 
@@ -127,17 +129,25 @@ def cycles_in_words(before: PricedEvents, after: PricedEvents) -> str:
     return f"{told}, {100 * change:+z.0f} %: {named}"
 
 
-def estimate_in_words(before: MemoryResult | None, after: MemoryResult | None, machine: str | None) -> str:
-    """What the evidence of two builds would come to on a server's CPU, and what that is worth; empty without any.
+def estimate_in_words(
+    before: MemoryResult | None, after: MemoryResult | None, machine: str | None, model: str = PRICED_CPU
+) -> str:
+    """What the evidence of two builds would come to on a server's CPU, and why that is not judged; empty without any.
 
     Args:
         machine: output of ``uname -m``; there are prices of x86 only.
+        model: the CPU whose prices are taken.
     """
-    if machine not in (None, _PRICED) or before is None or after is None or not (before.priced and after.priced):
+    if before is None or after is None or not (before.priced and after.priced):
         return ""
-    weights = cycle_weights()
+    if machine not in (None, _PRICED):
+        return f"no estimate of cycles: there are prices of {_PRICED} alone, and the guest is {machine}"
+    weights = cycle_weights(model)
     cycles = [estimated_cycles(PricedEvents(**one.priced), weights) for one in (before, after)]
-    worth = f"an estimate; in the median its change is off by {100 * weights.worth.error_of_change:.0f} %"
+    worth = (
+        f"an estimate, which is not judged: in the median its change is off by "
+        f"{100 * weights.worth.error_of_change:.0f} %, and judging takes {100 * _JUDGED:.0f} %"
+    )
     return f"{cycles_in_words(cycles[0], cycles[1])} on {weights.machine.partition(' (')[0]} ({worth})"
 
 
@@ -161,7 +171,14 @@ def _rounded(cycles: float) -> str:
 @cache
 def cycle_weights(machine: str = PRICED_CPU) -> CycleWeights:
     """The shipped weights of a machine. Raises UsageError where there are none."""
-    return read_weights(files("pdrgate.measurands").joinpath("weights", f"{machine}.yaml"))
+    known = sorted(one.name.removesuffix(".yaml") for one in _weights().iterdir() if one.name.endswith(".yaml"))
+    if machine not in known:
+        raise UsageError(f"no CPU with prices of cycles is called {machine!r}; there are {', '.join(known)}")
+    return read_weights(_weights().joinpath(f"{machine}.yaml"))
+
+
+def _weights() -> Traversable:
+    return files("pdrgate.measurands").joinpath("weights")
 
 
 def read_weights(file: Traversable) -> CycleWeights:

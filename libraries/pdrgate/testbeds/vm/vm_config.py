@@ -47,6 +47,9 @@ class LocalVm(TestbedConfig):
     """Packets that each port's receive ring holds."""
     caches: CacheLevels = SERVER
     """Caches that memory trials model."""
+    model: str = ""
+    """The CPU whose prices of events give estimated cycles, a file of `pdrgate.measurands.weights`; empty: the one that
+    is used where a file names none."""
     cmdline: str = ""
     """Further words for the kernel's command line."""
     sharing_vcpus: int = FEWEST_CPUS
@@ -109,6 +112,7 @@ class LocalVm(TestbedConfig):
                 isolate=self.isolate,
                 cmdline=self.cmdline,
                 caches=self.caches,
+                model=self.model,
                 # The generator has nothing to do while a guest boots.
                 boot_cpus=(cpus.generator, *cpus.sut),
             ),

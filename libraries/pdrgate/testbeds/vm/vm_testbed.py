@@ -380,6 +380,7 @@ class VmTestbed:
             "ring": str(self._ring),
             "sut_cpus": str(len(self._cpus.sut)),
             **({"caches": str(self._machine.caches)} if self._machine.caches != SERVER else {}),
+            **({"model": self._machine.model} if self._machine.model else {}),
             **({"knobs": knobs_text(self._section)} if self._section else {}),
         }
 

@@ -17,7 +17,7 @@ from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, tol
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.measurands import BuildSeen, TolerancesAsked, changes_by_rule
 from pdrgate.measurands.counted.cost_by_function import decided_by_functions
-from pdrgate.measurands.counted.estimated_cycles import estimate_in_words
+from pdrgate.measurands.counted.estimated_cycles import PRICED_CPU, estimate_in_words
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.measurands.functions.moved_work import moved_between
 from pdrgate.measurands.self_described import Values
@@ -154,5 +154,6 @@ def judged_pairs(samples: PairsSamples, context: PairsContext) -> tuple[Judgemen
     # One memory trial of a boot: estimates of equal builds were seen to differ by 6 %.
     passes = found.verdict is Verdict.PASS
     memory, machine = (baseline.findings.memory, candidate.findings.memory), candidate.findings.environment
-    estimate = "" if passes else estimate_in_words(*memory, machine.get("architecture"))
+    model = candidate.findings.fingerprint.get("testbed_model", PRICED_CPU)
+    estimate = "" if passes else estimate_in_words(*memory, machine.get("architecture"), model)
     return accepted.remarked(estimate, *context.remarks(found.verdict), earlier.in_words()), change
