@@ -96,9 +96,8 @@ def gate_options() -> Iterator[str]:
 
 def gate_help() -> Iterator[str]:
     """The help of the gate, for a clone in which nothing is installed yet."""
-    names = ["-h", "--help"]
     context = click.Context(
-        gate, info_name="pdrgate gate", terminal_width=80, max_content_width=80, help_option_names=names
+        gate, info_name="pdrgate gate", terminal_width=80, max_content_width=80, **gate.context_settings
     )
     yield from gate.get_help(context).splitlines()
 

@@ -30,7 +30,10 @@ SECRETS = {
     "LD_PRELOAD": "s3cret",
 }
 
-OWN = {"watch.py": "the user's own command, a gate of its own with all that gates are told by"}
+OWN = {
+    "watch.py": "the user's own command, a gate of its own with all that gates are told by",
+    "workers.py": "gates of the same user, of which each measures a part",
+}
 """Modules that hand their whole environment on, and why."""
 
 

@@ -58,7 +58,7 @@ def test_a_command_that_fails_ends_the_script() -> None:
 
 @pytest.mark.parametrize("printed", ["", "1 2 3 4\n", "1 2 3 4\nfive\n"])
 def test_what_is_no_look_is_the_suts_fault(printed: str) -> None:
-    with pytest.raises(SutError, match="told no times"):
+    with pytest.raises(SutError, match="printed no times"):
         replaced(printed, 4)
 
 

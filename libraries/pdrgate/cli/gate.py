@@ -26,7 +26,7 @@ from pdrgate.history.address import Address
 from pdrgate.this_process.interruption import was_interrupted
 from pdrgate.this_process.own_files import beside_own
 from pdrgate.this_process.streams import standard_output_to
-from pdrgate.values.errors import EXIT_PASS, UsageError
+from pdrgate.values.errors import EXIT_PASS, PdrGateError, UsageError
 
 if TYPE_CHECKING:
     from pdrgate.gate.run.project_file import ProjectFile
@@ -39,12 +39,12 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     suites = context.params.get("suites") or _USUAL.suites
     try:
         tags = {tag for test in listed(suites) for tag in test.tags}
-    except UsageError:
+    except PdrGateError:
         return []  # the run itself reports the error
     return [tag for tag in (*sorted(tags), "all") if tag.startswith(incomplete)]
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @declared_options(scenarios=_tags)
 @output_option
 @click.option("--resume", metavar="RUN", type=PathType(), help="Continue the run in this folder.")
@@ -53,7 +53,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     metavar="N",
     type=click.IntRange(1, 999),
     default=1,
-    help="Measure so many parts of the paths at once, each on its share of the CPUs.",
+    help="Measure N parts of the paths at once.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print the verdict and its evidence only.")
 @click.option("--verbose", "-v", is_flag=True, help="Print all that happens on each of several paths.")
@@ -64,7 +64,7 @@ def _tags(context: click.Context, parameter: click.Parameter, incomplete: str) -
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="json: result.json on standard output, and the lines for people on standard error.",
+    help="json: print result.json.",
 )
 @click.pass_context
 def gate(
