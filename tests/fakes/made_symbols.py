@@ -20,11 +20,17 @@ Symbol = tuple[int, str, str]
 
 
 def image_with(symbols: Sequence[Symbol], form: str, *, torn: bool = False) -> bytes:
-    """The ELF file of a kernel.
+    """The ELF file of a kernel, whose ``_text`` is at `TEXT`; as `tables_of`."""
+    return _elf(tables_of(symbols, form, torn=torn))
+
+
+def tables_of(symbols: Sequence[Symbol], form: str, *, torn: bool = False, text_at: int = TEXT) -> bytes:
+    """The tables of a kernel's symbols, with something before them.
 
     Args:
-        symbols: in the order of their addresses; one of them is ``_text``, at `TEXT`.
+        symbols: in the order of their addresses; one of them is ``_text``.
         torn: whether its names end before the last one.
+        text_at: the address of ``_text``.
     """
     tokens = [_COMMON.get(number, bytes([number]) if 32 < number < 127 else b"") for number in range(256)]
     names, markers = b"", []
@@ -46,20 +52,20 @@ def image_with(symbols: Sequence[Symbol], form: str, *, torn: bool = False) -> b
     content = b"some of the kernel's constants 0\x001\x00, "
     content += b"\0" * (-len(content) % 8)
     if form == FORMS[0]:
-        distances = [at if at < TEXT else -1 - (at - TEXT) for at, _, _ in symbols]
-        content += _padded(struct.pack(f"<{len(symbols)}i", *distances), 8) + struct.pack("<Q", TEXT)
+        distances = [at if at < text_at else -1 - (at - text_at) for at, _, _ in symbols]
+        content += _padded(struct.pack(f"<{len(symbols)}i", *distances), 8) + struct.pack("<Q", text_at)
         content += begin + middle + behind
     elif form == FORMS[1]:
         content += _padded(begin + middle, 4) + behind
         content = _padded(content, 8)
-        content += _padded(struct.pack(f"<{len(symbols)}I", *(at - TEXT for at, _, _ in symbols)), 8)
-        content += struct.pack("<Q", TEXT)
+        content += _padded(struct.pack(f"<{len(symbols)}I", *(at - text_at for at, _, _ in symbols)), 8)
+        content += struct.pack("<Q", text_at)
     else:
         content = _padded(content + begin + middle + behind, 4)
         place = RODATA + len(content)
         distances = [at - place - 4 * number for number, (at, _, _) in enumerate(symbols)]
         content += struct.pack(f"<{len(symbols)}i", *distances)
-    return _elf(content)
+    return content
 
 
 def bz_image_of(path: Path, image: bytes) -> Path:

@@ -75,7 +75,7 @@ def test_a_map_is_written_once_and_anew_where_the_sut_is_another(
     assert orders(made, dict(NAMES)) == first
     assert keys == []
     moved = orders(made, {**NAMES, "@in.ifindex": "9"})
-    assert keys == ["1"]
+    assert set(keys) == {"1"}
     assert [
         (one, other) for one, other in zip(first.splitlines(), moved.splitlines(), strict=True) if one != other
     ] == [("element ctl 01000000 0700000000000000", "element ctl 01000000 0900000000000000")]

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from made_symbols import FORMS, TEXT, Symbol, image_with
+from made_kernels import flat_image
+from made_symbols import FORMS, TEXT, Symbol, image_with, tables_of
 
 from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
 
@@ -28,6 +29,23 @@ def test_an_image_has_its_symbols_in_each_form(image: Path, form: str, number: i
     if form == FORMS[0]:  # per-CPU variables are no addresses
         symbols[:0] = [(0, "A", "__per_cpu_start"), (0x2_A000, "A", "softnet_data")]
     image.write_bytes(image_with(symbols, form))
+    assert image_symbols(image) == [TypedSymbol(*one) for one in symbols]
+
+
+@pytest.mark.parametrize("form", FORMS[:2])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(0xFFFF_8000_8000_0000, id="48 bits"),
+        pytest.param(0xFFFF_8000_0800_0000, id="48 bits before 6.6"),
+        pytest.param(0xFFFF_C000_8000_0000, id="47 bits, pages of 16 KiB"),
+        pytest.param(0xFFFF_FFC0_8000_0000, id="39 bits, Android"),
+        pytest.param(0xFFFF_FE00_8000_0000, id="42 bits, pages of 64 KiB"),
+    ],
+)
+def test_a_flat_image_has_its_symbols_whatever_the_width_of_its_addresses(image: Path, form: str, text: int) -> None:
+    symbols = [(address - TEXT + text, kind, name) for address, kind, name in some_symbols(600)]
+    image.write_bytes(flat_image(more=tables_of(symbols, form, text_at=text)))
     assert image_symbols(image) == [TypedSymbol(*one) for one in symbols]
 
 

@@ -84,6 +84,20 @@ def test_silence_is_told_and_leaves_the_shell_out_of_step() -> None:
     assert not shell.in_step
 
 
+@pytest.mark.parametrize(("starved", "answers"), [((0.0, 3.0, 7.0), True), ((0.0, 3.0, 3.05), False)])
+def test_a_machine_without_a_cpu_has_that_much_longer_to_answer(starved: tuple[float, ...], answers: bool) -> None:
+    shell = Shell(ScriptedStreams(b"ok"), iter(starved).__next__)
+    exchange, silences = shell.streams.exchange, iter((True, True, False))
+    shell.streams.exchange = (  # type: ignore[method-assign]
+        lambda pending, timeout: Exchange() if next(silences, False) else exchange(pending, timeout)
+    )
+    if answers:
+        assert shell.execute("command", 5)[1] == b"ok"
+    else:
+        with pytest.raises(ShellError, match=r"^did not end within 5 s and was killed"):
+            shell.execute("command", 5)
+
+
 def test_an_end_is_told_with_the_last_words() -> None:
     streams = ScriptedStreams()
     streams.ends = True

@@ -10,6 +10,7 @@ import io
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from pdrgate.bpf.btf import MapType, Types
 from pdrgate.bpf.values import LARGEST, MOST_KEYS, MisfitError, Writer, expanded, numbered, prefix
@@ -156,11 +157,12 @@ class _Filler:
         for what, size in (("keys", self._filling.key_size), ("values", self._filling.value_size)):
             if size:
                 yield f"{what} {self._filling.map} {size}\n"
-        count = 0
+        keys = (key for entry, _ in self._filling.entries for key in expanded(entry, prefixes=self._trie))
+        # Before any is written, which takes many times as long.
+        if next(islice(keys, MOST_KEYS, None), None) is not None:
+            raise MisfitError(f"its ranges come to more than {MOST_KEYS} elements; make them smaller")
         for key, value in self._filling.entries:
             for number, one in enumerate(expanded(key, prefixes=self._trie)):
-                if (count := count + 1) > MOST_KEYS:
-                    raise MisfitError(f"its ranges come to more than {MOST_KEYS} elements; make them smaller")
                 yield self._order(self._key(one).hex(), numbered(value, number))
 
     def _key(self, key: Plain) -> bytes:

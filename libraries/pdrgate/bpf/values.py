@@ -180,11 +180,12 @@ def expanded(value: Plain, *, prefixes: bool = False) -> Iterator[Plain]:
     """
     if isinstance(value, str):
         yield from _range(value, prefixes)
-    elif isinstance(value, Mapping):
-        ways = [list(itertools.islice(expanded(one, prefixes=prefixes), MOST_KEYS + 1)) for one in value.values()]
-        yield from (dict(zip(value, way, strict=True)) for way in itertools.product(*ways))
     else:
-        yield from itertools.product(*(list(expanded(one, prefixes=prefixes)) for one in value))
+        parts = value.values() if isinstance(value, Mapping) else value
+        ways = itertools.product(
+            *(itertools.islice(expanded(part, prefixes=prefixes), MOST_KEYS + 1) for part in parts)
+        )
+        yield from (dict(zip(value, way, strict=True)) for way in ways) if isinstance(value, Mapping) else ways
 
 
 def numbered(value: Plain, number: int) -> Plain:

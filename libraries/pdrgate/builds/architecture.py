@@ -73,8 +73,9 @@ class Architecture:
     """The physical address of the first byte of `image_area`."""
     image_area: tuple[int, int] | None
     """First and last address of image and modules; None: the kernel shows where its image lies."""
-    modules_at: int = 0
-    """Address at which modules begin that lie before an image which the kernel shows."""
+    modules_and_image: range = range(0)
+    """Addresses in which modules lie, and behind them an image that the kernel shows, where page tables have four
+    levels."""
     linked_at: tuple[int, ...] = ()
     """Addresses at which kernels are linked whose image is flat, and so does not say it."""
 
@@ -155,12 +156,16 @@ ARM64 = Architecture(
     ram=0x4000_0000,
     image_at=0x4020_0000,
     image_area=None,
-    modules_at=0xFFFF_8000_0000_0000,
-    linked_at=(0xFFFF_8000_8000_0000, 0xFFFF_8000_0800_0000),
+    modules_and_image=range(0xFFFF_8000_0000_0000, 0xFFFF_8001_0000_0000),
+    linked_at=tuple(
+        (1 << 64) - (1 << bits - 1) + begin for bits in (48, 47, 39, 42, 36) for begin in (2 << 30, 128 << 20)
+    ),
 )
 """QEMU puts an image that names no offset 2 MiB behind the begin of memory (Arm ARM, D8.3, for pages).
 
-Kernels since 6.6 are linked at the first address of `linked_at`, earlier ones at the second.
+Kernels are linked behind the area of modules, which has 2 GiB since Linux 6.6 and 128 MiB before. That area begins in
+the middle of the kernel's addresses (arch/arm64/include/asm/memory.h). They have 48 bits with most pages of 4 KiB and
+64 KiB, 47 with pages of 16 KiB, 39 in Android's kernels, and 42 or 36 where somebody chose so.
 """
 
 ARCHITECTURES = (X86_64, ARM64)

@@ -200,11 +200,9 @@ def _addresses(
     whole = (4 * number + 7) // 8 * 8
     for behind in (tokens.end, (tokens.end + 7) // 8 * 8):
         for at, base in ((behind, behind + whole), (names.count - 8 - whole, names.count - 8)):
-            if at < 0 or base < 0:
+            if at < 0 or base < 0 or at + 4 * number > len(content):
                 continue
             offsets = np.frombuffer(content[at : at + 4 * number], "<i4").astype(np.int64)
-            if len(offsets) < number:
-                continue
             from_base = _from_base(offsets, int.from_bytes(content[base : base + 8], "little"))
             for addresses in (from_base, _from_places(offsets, at, sections)):
                 if addresses is not None and _fit(addresses, names.texts, sections):

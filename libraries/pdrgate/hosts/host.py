@@ -13,7 +13,7 @@ import re
 import secrets
 import shlex
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -161,12 +161,13 @@ class ShellHost:
 
     ``opener`` is the command that starts the shell: ``sh``, ``ip netns exec NAME sh``, ``ssh HOST sh``. Programs left
     running in the shell's process group end with it. One command runs at a time; threads may share a host. A subclass
-    whose shell is no process of this machine has a `_start` of its own.
+    whose shell is no process of this machine has a `_start` of its own. ``starved`` is as `Shell` has it.
     """
 
-    def __init__(self, name: str, opener: Sequence[str]) -> None:
+    def __init__(self, name: str, opener: Sequence[str], starved: Callable[[], float] = lambda: 0.0) -> None:
         self._name = name
         self._opener = tuple(opener)
+        self._starved = starved
         self._shell: Shell | None = None
         self._turn = threading.Lock()
         self._folders: set[str] = set()
@@ -290,7 +291,7 @@ class ShellHost:
             ) from error
 
     def _open(self) -> Shell:
-        shell = Shell(self._start())
+        shell = Shell(self._start(), self._starved)
         try:
             self._prepare(shell)
         except ShellError as lost:

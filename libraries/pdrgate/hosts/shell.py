@@ -15,7 +15,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
@@ -27,6 +27,8 @@ MAX_OUTPUT = 64 << 20
 _EXIT_CODE = re.compile(rb" (\d{1,3})")
 _CLOSE_TIMEOUT = 2.0
 _CHUNK = 1 << 16
+_NOTHING = 0.1
+"""Seconds for which a machine may wait for a CPU without being starved."""
 
 
 class ShellError(Exception):
@@ -68,10 +70,15 @@ class ShellStreams(Protocol):
 
 
 class Shell:
-    """One running shell. ``in_step`` is false from the start of a command until all of its output was seen."""
+    """One running shell. ``in_step`` is false from the start of a command until all of its output was seen.
 
-    def __init__(self, streams: ShellStreams) -> None:
+    Args:
+        starved: seconds so far in which the shell's machine could not run. A command has that much longer.
+    """
+
+    def __init__(self, streams: ShellStreams, starved: Callable[[], float] = lambda: 0.0) -> None:
         self.in_step = True
+        self._starved = starved
         self.streams = streams
         self._token = secrets.token_hex(16)
         self._count = 0
@@ -106,13 +113,17 @@ class Shell:
         return int(code[1]), bytes(out.text), bytes(err.text)
 
     def _converse(self, pending: bytes, mark: bytes, timeout: float, fed: bytes) -> tuple[_Framed, _Framed]:
-        deadline = time.monotonic() + timeout
+        deadline, starved = time.monotonic() + timeout, self._starved()
         out, err = _Framed(mark), _Framed(mark)
         runs = mark[1:] + b"\n"
         while not (out.ended and err.ended):
             left = deadline - time.monotonic()
             heard = self.streams.exchange(pending, left) if left > 0 else Exchange()
             if heard == Exchange():
+                before, starved = starved, self._starved()
+                if starved > before + _NOTHING:
+                    deadline += starved - before
+                    continue
                 raise ShellError(f"did not end within {timeout:g} s and was killed; is the host overloaded or stuck?")
             pending = pending[heard.sent :]
             out.add(heard.out)

@@ -43,6 +43,8 @@ _FORM = f"2-{hashlib.sha256(','.join(FOUND_BY_NAME).encode()).hexdigest()[:8]}"
 name."""
 _DATA_BEGIN, _DATA_END = "_sdata", "_edata"
 """Symbols at the begin and the end of the kernel's variables that have a value from the start."""
+_ALL = 60.0
+"""Seconds that reading all of /proc/kallsyms may take."""
 _LATER = 8000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
@@ -308,7 +310,9 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
 
 def _of_boot(guest: Host, base: int) -> KernelSymbols:
     """The kernel's own symbols as it shows them itself: for this boot, and for no other."""
-    lines = guest.run("grep", "-E", f" [{''.join(sorted(_TEXT | DATA))}] ", "/proc/kallsyms").stdout.splitlines()
+    lines = guest.run(
+        "grep", "-E", f" [{''.join(sorted(_TEXT | DATA))}] ", "/proc/kallsyms", timeout=_ALL
+    ).stdout.splitlines()
     return _from_symbols(typed_symbols(lines), base)
 
 

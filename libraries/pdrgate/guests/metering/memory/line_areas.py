@@ -84,9 +84,9 @@ def fixed_areas(architecture: Architecture, text: str = "") -> tuple[LineArea, .
     begin = next((int(one[1], 16) for one in map(_TEXT_AT.match, lines) if one), 0)
     end = max((int(one[2], 16) for one in map(_PART_OF_IMAGE.match, lines) if one), default=0)
     # A kernel with addresses of another width has its areas elsewhere, and its tables have other levels.
-    if begin not in architecture.linked_at or end <= architecture.image_at:
+    if begin not in architecture.modules_and_image or end <= architecture.image_at:
         return (_PROGRAMS,)
-    modules = LineArea(architecture.modules_at, begin - 1, LineKind.SYMBOL)
+    modules = LineArea(architecture.modules_and_image.start, begin - 1, LineKind.SYMBOL)
     return _PROGRAMS, modules, LineArea(begin, begin + end - architecture.image_at, LineKind.SYMBOL)
 
 

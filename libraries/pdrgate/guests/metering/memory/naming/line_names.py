@@ -99,8 +99,8 @@ class GuestLineNames:
         known = {at: name(*at) for at in set(zip(addresses, kinds, strict=True))}
         names = [known[at] for at in zip(addresses, kinds, strict=True)]
         read = None
-        if types is not None and objects is not None and structs is not None:
-            read = TypesRead(of_maps, objects.lacking, structs.lacking)
+        if types is not None:
+            read = TypesRead(of_maps, *(one.lacking if one is not None else () for one in (objects, structs)))
         return NamedLines(
             names, missing_names(symbols.data, areas, read, _by_kind(listed, names), self.memory.page_size)
         )
