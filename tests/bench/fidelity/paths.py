@@ -238,7 +238,7 @@ def main() -> None:
             f"{_off(before, after, 'modelled'):+.0%} |"
         )
     for name in ("priced", "modelled"):
-        pairs = [(found[one.base], found[one.name]) for one in changes if not one.slow_stores]
+        pairs = [(found[one.base], found[one.name]) for one in changes if not math.isnan(found[one.name].priced)]
         real = [after.here - before.here for before, after in pairs]
         told = [getattr(after, name) - getattr(before, name) for before, after in pairs]
         of_change = statistics.median(abs(_off(before, after, name)) for before, after in pairs)
