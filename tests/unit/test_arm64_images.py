@@ -17,7 +17,9 @@ from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.image_facts import ImageFacts, image_facts
 from pdrgate.builds.kernel_build import kernel_build
 from pdrgate.builds.named_build import check_one_architecture
+from pdrgate.cli.gate import _by_architecture
 from pdrgate.differences.code_differences import code_differences
+from pdrgate.values.errors import UsageError
 
 FACTS = ImageFacts(ARM64, RELEASE, VERSION)
 needs_zstd = pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
@@ -182,3 +184,12 @@ def test_a_packed_image_of_impossible_sizes_is_refused_in_one_line(tmp_path, beg
     with pytest.raises(BuildError) as raised:
         image_facts(tmp_path / "Image.efi")
     assert "\n" not in str(raised.value)
+
+
+def test_programs_are_compared_under_the_small_kernel_of_each_architecture_that_is_asked_for():
+    asked = {"bpf": "new.o", "against": "old.o"}
+    assert _by_architecture(asked | {"arch": "arm64"}) == [asked | {"kernel": "linux-image-cloud-arm64"}]
+    both = _by_architecture(asked | {"arch": "amd64,arm64", "kernel": "trixie/linux-image-cloud-{arch}"})
+    assert [one["kernel"] for one in both] == [f"trixie/linux-image-cloud-{name}" for name in ("amd64", "arm64")]
+    with pytest.raises(UsageError, match=r"^--arch is of kernels; name one with --kernel"):
+        _by_architecture({"arch": "arm64"})

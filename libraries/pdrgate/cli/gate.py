@@ -140,12 +140,14 @@ def _by_architecture(asked: dict[str, Any]) -> list[dict[str, Any]]:
     names = [one.strip() for one in asked.pop("arch", "").split(",") if one.strip()]
     if not names:
         return [asked]
-    if not asked.get("kernel"):
+    if not asked.get("kernel") and not asked.get("bpf"):
         raise UsageError("--arch is of kernels; name one with --kernel, such as ~/linux@main")
     if len(names) > 1 and "bisect" in asked:
         raise UsageError("--bisect asks one question; name one architecture with --arch")
     kernels = ["kernel"] if asked.get("bpf") else [name for name in ("kernel", "against") if asked.get(name)]
     found, alone = dict.fromkeys(known_architecture(name) for name in names), len(names) == 1
+    if not asked.get("kernel"):
+        return [asked | {"kernel": one.kernel_package} for one in found]
     return [asked | {name: for_architecture(asked[name], one, alone=alone) for name in kernels} for one in found]
 
 

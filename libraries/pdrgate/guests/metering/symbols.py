@@ -43,8 +43,8 @@ _FORM = f"2-{hashlib.sha256(','.join(FOUND_BY_NAME).encode()).hexdigest()[:8]}"
 name."""
 _DATA_BEGIN, _DATA_END = "_sdata", "_edata"
 """Symbols at the begin and the end of the kernel's variables that have a value from the start."""
-_ALL = 60.0
-"""Seconds that reading all of /proc/kallsyms may take."""
+KERNEL_READ_TIMEOUT = 60.0
+"""Seconds that an emulated kernel may take to print all that it has of a kind, such as /proc/kallsyms."""
 _LATER = 8000
 """Lines at the end of /proc/kallsyms that are read first; modules and BPF programs have most of them for the most
 part."""
@@ -272,7 +272,8 @@ def _base(guest: Host) -> int:
     # Debian's kernels show root all of it as they are; others may not.
     guest.run("sh", "-c", "echo 0 >/proc/sys/kernel/kptr_restrict", check=False)
     wanted = f" T ({CODE_BEGIN}|{CODE_BEGINS_LATER})$"
-    line = guest.run("grep", "-E", "-m", "1", wanted, "/proc/kallsyms", check=False).stdout.split()
+    words = ("grep", "-E", "-m", "1", wanted, "/proc/kallsyms")
+    line = guest.run(*words, timeout=KERNEL_READ_TIMEOUT, check=False).stdout.split()
     return int(line[0], 16) if line else 0
 
 
@@ -311,7 +312,7 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
 def _of_boot(guest: Host, base: int) -> KernelSymbols:
     """The kernel's own symbols as it shows them itself: for this boot, and for no other."""
     lines = guest.run(
-        "grep", "-E", f" [{''.join(sorted(_TEXT | DATA))}] ", "/proc/kallsyms", timeout=_ALL
+        "grep", "-E", f" [{''.join(sorted(_TEXT | DATA))}] ", "/proc/kallsyms", timeout=KERNEL_READ_TIMEOUT
     ).stdout.splitlines()
     return _from_symbols(typed_symbols(lines), base)
 
@@ -371,7 +372,7 @@ def _lines_behind(guest: Host, module: str) -> list[str]:
     """The end of /proc/kallsyms, from the first line of a module on, or of any."""
     count, before = _LATER, f"[{module}"
     while True:
-        lines = guest.run("tail", "-n", str(count), "/proc/kallsyms").stdout.splitlines()
+        lines = guest.run("tail", "-n", str(count), "/proc/kallsyms", timeout=KERNEL_READ_TIMEOUT).stdout.splitlines()
         if len(lines) < count or before not in lines[0]:
             return lines
         count *= 2

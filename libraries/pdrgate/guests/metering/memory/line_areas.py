@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from pdrgate.builds.architecture import Architecture
+from pdrgate.guests.metering.symbols import KERNEL_READ_TIMEOUT
 from pdrgate.hosts.host import Host
 
 _READ = """\
@@ -93,7 +94,7 @@ def fixed_areas(architecture: Architecture, text: str = "") -> tuple[LineArea, .
 def read_areas(guest: Host, architecture: Architecture) -> tuple[LineArea, ...]:
     """The areas of a running kernel; only the fixed ones if it shows no more. Raises TestbedError."""
     script = f"{_READ}\n{_IMAGE}" if architecture.has_flat_image else _READ
-    return parsed_areas(guest.script(script).stdout, architecture)
+    return parsed_areas(guest.script(script, KERNEL_READ_TIMEOUT).stdout, architecture)
 
 
 def parsed_areas(text: str, architecture: Architecture) -> tuple[LineArea, ...]:
