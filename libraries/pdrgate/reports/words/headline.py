@@ -225,7 +225,7 @@ def _ways(part: str | Sequence[str]) -> Sequence[str]:
 
 def where(scenario: ScenarioResult) -> str:
     """What a reader calls it: of a path its test's name, else the data path."""
-    called = is_path(scenario) or scenario.comparison is None and scenario.label == scenario.origin.test
+    called = is_path(scenario) or (scenario.comparison is None and scenario.label == scenario.origin.test)
     line = _line(scenario.origin.test if called else scenario.title.partition(", ")[0])
     return line if len(line) <= _WHERE else f"{line[: _WHERE - 1]}…"
 
