@@ -206,7 +206,7 @@ def test_what_is_empty_and_what_is_told_of_the_sut(testbed: NetnsTestbed, build)
         (
             "entry",
             WAYS + "allowed: {1: 7}",
-            r"the program returns XDP_DROP; empty maps: calls; a file fills them",
+            r"the program returns XDP_DROP; empty maps, which a file fills .--set maps=FILE.: calls",
         ),
         (
             "entry",

@@ -152,7 +152,7 @@ def test_what_the_program_returned_for_which_packet_is_said_and_one_remedy(
         open_loop_traffic.OpenLoopTraffic(generator, Frames(4)).see_it_pass(asked, path, path, lambda: None)
     message = str(error.value)
     assert said in message
-    assert f"given UDP over IPv4 to 198.18.0.0, port 53, the program returns {verdict}; empty maps: rules" in message
+    assert f"given UDP over IPv4 to 198.18.0.0, port 53, the program returns {verdict}; empty maps, which" in message
     assert message.count("--set fate=") == 1
 
 

@@ -158,7 +158,7 @@ class PacketOutcome:
         if not self.empty:
             return sentence
         named = ", ".join(self.empty[:_NAMED]) + ("" if len(self.empty) <= _NAMED else " and others")
-        return f"{sentence}; empty maps: {named}; a file fills them (--set maps=FILE)"
+        return f"{sentence}; empty maps, which a file fills (--set maps=FILE): {named}"
 
 
 def packet_outcome(
