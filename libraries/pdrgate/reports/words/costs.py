@@ -71,7 +71,7 @@ def changes_table(
     changes: Sequence[FunctionChange], total: ChangeResult | None = None, each: str = "packet"
 ) -> Table | None:
     """The functions whose cost or calls changed most, of those that surely did; None where none surely did."""
-    sure = _sure(changes)
+    sure = sure_changes(changes)
     if not sure:
         return None
     most = f", the largest {_LARGEST} of {len(sure)} changes" if len(sure) > _LARGEST else ""
@@ -87,15 +87,15 @@ def _callers(scenario: ScenarioResult) -> Mapping[str, tuple[str, ...]]:
     return callers_of(scenario.findings.cost, *(side.findings.cost for side in scenario.builds.sides))
 
 
-def _sure(changes: Sequence[FunctionChange]) -> list[FunctionChange]:
-    """Those that differ by more than trials do, or are called more or less often."""
+def sure_changes(changes: Sequence[FunctionChange]) -> list[FunctionChange]:
+    """Functions whose cost differs by more than trials of a build do, or whose calls differ."""
     return [one for one in changes if one.sure or one.calls_changed]
 
 
 def _all_changes(
     changes: Sequence[FunctionChange], total: ChangeResult | None, callers: Mapping[str, tuple[str, ...]]
 ) -> Table:
-    shown = _sure(changes)[:_FUNCTIONS]
+    shown = sure_changes(changes)[:_FUNCTIONS]
     table = _changes(f"Instructions per packet by function: what changed ({INLINED})", shown, changes, total)
     called = [_and_more(callers.get(one.function, ())) for one in shown]
     if not any(called):
