@@ -669,6 +669,7 @@ def test_shellcheck_finds_nothing() -> None:
             ["--scenario", "path-natt"],
             "no test has the tag path-natt; did you mean path-nat? ./ci/gate --list-scenarios has all",
         ),
+        (["--scenario", "NAT"], "no test has the tag NAT; did you mean path-nat? ./ci/gate --list-scenarios has all"),
         (["--scenario", "path-zzz"], "no test has the tag path-zzz; ./ci/gate --list-scenarios has all"),
         (
             ["-q", "--scenario=path-natt"],

@@ -241,7 +241,7 @@ class TestGateFromEnv:
         (work.folder / "options").unlink()
         refused = work.gate(KEEP="results")
         assert refused.returncode == 64
-        assert "name an absolute path, outside of what the change can write" in refused.stderr
+        assert "name an absolute path, outside of what the change can write" in work.told()
         assert not (work.folder / "options").exists()
 
     def test_nothing_is_written_through_what_a_change_has_left_in_the_workspace(self, work: Work) -> None:
@@ -346,6 +346,25 @@ class TestGateFromEnv:
         assert work.told() == (
             f"wrong parameters: ci/gate-from-env: there is no variable {wrong}; did you mean {right}?\n"
         )
+        assert not (work.folder / "options").exists()
+
+    @pytest.mark.parametrize(
+        ("name", "value", "right"),
+        [
+            ("UNDECIDED", "passed", "pass or fail"),
+            ("SPIKE_IN", "yes", "true or false"),
+            ("UNCOMPARED", "1", "true or false"),
+            ("KEEP", "kept", "an absolute path, outside"),
+            ("PROJECT", "pdrgate.yaml", "an absolute path, outside"),
+        ],
+    )
+    def test_a_value_that_a_variable_cannot_have_is_refused_in_the_verdicts_line(
+        self, work: Work, name: str, value: str, right: str
+    ) -> None:
+        done = work.gate(code=64, verdict="none", **{"KERNEL": "a.deb", "AGAINST": "b.deb", name: value})
+        assert done.returncode == 64
+        assert work.told().startswith(f"wrong parameters: ci/gate-from-env: {name} is {value}; ")
+        assert right in work.told()
         assert not (work.folder / "options").exists()
 
     def test_variables_of_a_machines_own_are_no_misspelled_ones(self, work: Work) -> None:

@@ -206,14 +206,14 @@ def test_what_is_empty_and_what_is_told_of_the_sut(testbed: NetnsTestbed, build)
         (
             "entry",
             WAYS + "allowed: {1: 7}",
-            r"the program returns XDP_DROP; its maps calls are empty: a file of maps fills",
+            r"the program returns XDP_DROP; empty maps, which a file fills .--set maps=FILE.: calls",
         ),
         (
             "entry",
             WAYS + "allowed: {1: 7}\ncalls: {2: sends}",
-            r"^given such a packet, the program returns XDP_REDIRECT$",
+            r"^the program returns XDP_REDIRECT$",
         ),
-        ("passes", "", r"^given such a packet, the program returns XDP_PASS$"),
+        ("passes", "", r"^the program returns XDP_PASS$"),
     ],
 )
 def test_a_packet_that_is_not_forwarded_is_explained(generator, apply, build, program, maps, told) -> None:

@@ -173,7 +173,7 @@ def test_a_program_replaces_a_function_of_the_dispatcher_that_ports_run(shared_t
                 trial = generator.trial(LOAD, DURATION, Frames(6))
                 assert (program, trial.forwarded) == (program, trial.offered if passes else 0)
                 told = path.explain(generator.sample(Frames(6)))
-                assert str(told) == f"given such a packet, the program returns {'XDP_PASS' if passes else 'XDP_DROP'}"
+                assert str(told) == f"the program returns {'XDP_PASS' if passes else 'XDP_DROP'}"
                 assert path.load_cost()["verified"] == 2
             finally:
                 assert path.restore() == []
@@ -246,6 +246,7 @@ def test_maps_are_filled_and_tables_of_programs_kept_in_a_guest(shared_testbed, 
                 generator.close()
         finally:
             assert path.restore() == []
-        assert ("XDP_REDIRECT" if carries else "XDP_DROP; its maps calls are empty: a file of maps") in str(told)
+        dropped = "XDP_DROP; empty maps, which a file fills (--set maps=FILE): calls"
+        assert ("XDP_REDIRECT" if carries else dropped) in str(told)
         assert path.load_cost() == {}
     assert "pdrgate-bpf-load" not in testbed.guest.run("ps").stdout

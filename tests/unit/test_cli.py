@@ -292,6 +292,7 @@ def test_a_bad_file_is_one_line_and_exit_code_2(
         (["assess", "x", "--reading", "lax"], "'lax' is not one of 'strict', 'tolerant', 'published'"),
         (["assess", "x", "--loss", "a lot"], "'a lot' is not a ratio"),
         (["assess", "x", "--loss", "100%"], "'100%' must be at least 0 and below 100%"),
+        (["compare", "x", "y", "--tolerance", "3"], "'3' must be at least 0 and below 100%; did you mean 3%?"),
         (["assess", "x", "--eta", "-1"], "'-1' must be at least 0"),
         (["assess", "x", "--nope"], "No such option"),
         (["assess", ""], "it is empty; name a file or a folder, such as '.' for this one"),

@@ -8,13 +8,16 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from flat_values import changed, flat_side
 from made_results import compared, scenario, written
 
 from pdrgate.cli import main
 from pdrgate.history.database.export import write_csv
+from pdrgate.results.model import MeasurandResult
 
 
 @pytest.fixture
@@ -63,10 +66,27 @@ def test_a_table_of_the_newest_first(where: list[str], capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(["history", "list"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "STARTED           RUN  SCENARIO      BUILD       VERDICT      PDR OR TCP  CHANGE",
-        "2001-09-09 02:46  b    IPv6 routing  linux-6.19  REGRESSION       1 Mpps   -1.0%",
-        "2001-09-09 01:46  a    IPv6 routing  6.18.44     NO_BASELINE      1 Mpps       -",
+        "STARTED           RUN  SCENARIO      BUILD       VERDICT      PDR, TCP OR COST  CHANGE",
+        "2001-09-09 02:46  b    IPv6 routing  linux-6.19  REGRESSION             1 Mpps   -1.0%",
+        "2001-09-09 01:46  a    IPv6 routing  6.18.44     NO_BASELINE            1 Mpps       -",
     ]
+
+
+def test_a_path_is_listed_with_what_a_packet_costs_there(
+    where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost = MeasurandResult(name="cost", unit="instructions/packet", better="lower", value=1030.4)
+    paid = compared("REGRESSION").comparison
+    assert paid is not None
+    (change,) = paid.changes
+    paid = replace(paid, changes=(replace(change, measurand="cost", change=0.03),))
+    side = flat_side(side="candidate", build="new.deb", measurands=(cost,))
+    path = changed(scenario("REGRESSION", per_run=None), test="NAT", comparison=paid, pdr=None, sides=(side,))
+    written(tmp_path / "results" / "c", path, started=1e9 + 7200)
+    assert main(["history", "import", "results/c", *where]) == 0
+    capsys.readouterr()
+    assert main(["history", "list", "--scenario", "NAT"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith("  REGRESSION  1030 instr./packet   +3.0%")
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,7 @@ def test_patterns_of_robot_that_some_test_matches(pattern: str) -> None:
     ("patterns", "says"),
     [
         (("small-bufers",), "no test has the tag small-bufers; did you mean small-buffers"),
+        (("NAT",), "no test has the tag NAT; did you mean path-nat? "),
         (("ipv6ANDipv4",), "no test has the tag ipv6ANDipv4; "),
         (("default", "colour"), "no test has the tag colour; --list-scenarios lists the "),
     ],

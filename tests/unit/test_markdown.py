@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from pdrgate.cli import main
 from pdrgate.reports.ci.markdown import comparison_markdown, run_markdown
 from pdrgate.reports.markup.gfm import block, cut, markdown_text, table_markdown
+from pdrgate.reports.pages.summary import summary_page
 from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.reports.words.packet_way import way_part
 from pdrgate.results.model import (
@@ -284,3 +285,13 @@ def test_a_comparison_of_files_has_the_same_table() -> None:
     assert comparison_markdown(None, judgement, "b") == "**REGRESSION:** slower\n"
     refused = comparison_markdown(comparison(accepted=False, why_not="it drifts"), judgement, "b")
     assert "- The verdict does not rest on the change: it drifts\n" in refused
+
+
+def test_why_there_are_no_numbers_is_not_folded() -> None:
+    failed = changed(scenario("ERROR"), reason=f"{'boots failed ' * 12}; given UDP over IPv4, XDP_PASS is returned")
+    run = result(failed, verdict=Verdict.ERROR, reason=failed.reason)
+    above, _, _ = run_markdown(run).partition("<details>")
+    assert "- Given UDP over IPv4, XDP" in above
+    page = summary_page(run, {})
+    assert '<details class="faint" open><summary>What else was seen' in page
+    assert '<details class="faint"><summary>What else was seen' in summary_page(result(scenario()), {})

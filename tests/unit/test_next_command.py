@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flat_values import changed
-from made_results import compared, result
+from made_results import compared, result, scenario
 from portfolio_paths import FILES, scenario_of_path
 from said_options import said
 
@@ -54,3 +54,12 @@ def test_the_gate_takes_the_command_and_boots_as_often() -> None:
 def test_there_is_none_where_more_pairs_are_no_way_out() -> None:
     for needs in (None, 4000):
         assert not any(line.startswith("to decide") for line in lines_below(run(undecided("a", needs))))
+
+
+def test_packets_of_another_fate_get_the_command_that_counts_them() -> None:
+    reason = "IPv4 packets were let pass; if it is to let them pass: --set fate=passed, or name the path beneath it"
+    asked = RunOptions(testbed=VM, bpf="new.o", against="old.o").command
+    failed = result(changed(scenario("ERROR"), reason=reason), verdict=Verdict.ERROR, command=asked)
+    assert f"to count it so: {asked} --set fate=passed" in lines_below(failed)
+    other = result(changed(scenario("ERROR"), reason="no iperf3"), verdict=Verdict.ERROR, command=asked)
+    assert not any("to count it" in line for line in lines_below(other))

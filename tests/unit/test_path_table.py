@@ -8,7 +8,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import made_results
-from flat_values import changed
+from flat_values import changed, flat_side
 from rule_changes import value_changes
 
 from pdrgate.gate.verdicts.change_verdict import judged
@@ -119,6 +119,15 @@ def test_a_run_without_a_change_names_no_path_and_no_function() -> None:
     """A green page once began with the function that 0.0 % of a change lay in."""
     run = made_results.result(path_result("NAT", Verdict.PASS, 0.0005), path_result("A Bridge", Verdict.PASS, 0.0))
     assert headline(decided(run)) == "PASS: no change on 2 paths; at most +0.1% (-0.1% to +0.1%)"
+
+
+def test_a_path_that_failed_before_a_boot_is_called_as_when_it_passes() -> None:
+    """It once was called by its data path, so a report by path lost it on the day of its failure."""
+    sides = (flat_side(side="baseline", build="old"), flat_side(side="candidate", build="new"))
+    red = changed(path_result("Loss Over 10 ms", Verdict.ERROR, 0.0), comparison=None, sides=sides)
+    run = decided(made_results.result(path_result("NAT", Verdict.PASS, 0.0), red))
+    assert [line.path for line in path_lines(run)] == ["Loss Over 10 ms", "NAT"]
+    assert headline(replace(run, verdict=Verdict.ERROR)).startswith("ERROR: 1 of 2 paths, Loss Over 10 ms: ")
 
 
 def test_a_pass_alone_names_no_function() -> None:

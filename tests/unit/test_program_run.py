@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import made_results
@@ -10,6 +11,7 @@ import pytest
 from flat_values import flat_side, flat_trial
 
 from pdrgate.bpf.prog_run import PacketOutcome
+from pdrgate.gate.sut import open_loop_traffic
 from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.program_run import program_run, ran_none
 from pdrgate.record.phase import Phase
@@ -18,6 +20,8 @@ from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, ScenarioResult, Side
 from pdrgate.traffic.chosen.headers import ethernet
 from pdrgate.traffic.frame_fields import packet_in_words
+from pdrgate.traffic.frames import Frames
+from pdrgate.values.errors import SutError
 
 
 def function(name: str, instructions: float) -> FunctionResult:
@@ -120,6 +124,36 @@ def test_packets_ran_none_where_functions_were_counted_and_no_program_is_among_t
 )  # fmt: skip
 def test_remedy_names_options_by_what_the_program_returns(verdict: str, remedy: str) -> None:
     assert remedy in PacketOutcome(verdict, b"", ()).remedy(4)
+
+
+@pytest.mark.parametrize(
+    ("failure", "verdict", "said"),
+    [
+        ("let pass: --set fate=passed", "XDP_PASS", "let pass: --set fate=passed; given UDP over IPv4"),
+        ("who knows", "XDP_DROP", "to count what it drops add --set fate=dropped"),
+        ("ended in it: --set fate=dropped?", "XDP_ABORTED", "look at what it does with such a packet"),
+    ],
+)
+def test_what_the_program_returned_for_which_packet_is_said_and_one_remedy(
+    failure: str, verdict: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise SutError(failure)
+
+    class Shows:
+        def sample(self, _: Frames) -> bytes:
+            return ethernet(b"a" * 6, b"b" * 6, None, 0x0800, UDP4)
+
+    monkeypatch.setattr(open_loop_traffic, "probe_path", fails)
+    path: Any = SimpleNamespace(family=4, explain=lambda _: PacketOutcome(verdict, b"", ("rules",)))
+    asked: Any = SimpleNamespace(frames=Frames(4), counts="forwarded")
+    generator: Any = Shows()
+    with pytest.raises(SutError) as error:
+        open_loop_traffic.OpenLoopTraffic(generator, Frames(4)).see_it_pass(asked, path, path, lambda: None)
+    message = str(error.value)
+    assert said in message
+    assert f"given UDP over IPv4 to 198.18.0.0, port 53, the program returns {verdict}; empty maps, which" in message
+    assert message.count("--set fate=") == 1
 
 
 def test_a_verdict_without_options_has_no_remedy() -> None:

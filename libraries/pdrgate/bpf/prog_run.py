@@ -150,19 +150,15 @@ class PacketOutcome:
     """Its maps that have no element, by their names."""
 
     def remedy(self, family: int) -> str:
-        """Options with which such packets count, ready for a command line; empty where there are none.
-
-        Args:
-            family: IP version of the packets.
-        """
+        """Options with which packets of an IP version count, if they get this verdict; empty where there are none."""
         return _REMEDIES.get(self.verdict, "").format(family)
 
     def __str__(self) -> str:
-        sentence = f"given such a packet, the program returns {self.verdict}"
+        sentence = f"the program returns {self.verdict}"
         if not self.empty:
             return sentence
         named = ", ".join(self.empty[:_NAMED]) + ("" if len(self.empty) <= _NAMED else " and others")
-        return f"{sentence}; its maps {named} are empty: a file of maps fills them (--set maps=FILE)"
+        return f"{sentence}; empty maps, which a file fills (--set maps=FILE): {named}"
 
 
 def packet_outcome(

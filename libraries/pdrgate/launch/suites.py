@@ -179,7 +179,9 @@ def listed(suites: Sequence[Path], patterns: Sequence[str] = (ALL,)) -> list[Lis
     for pattern in patterns:
         if pattern != ALL and not any(chooses(pattern, tuple(test.tags)) for test in tests):
             tags = sorted({tag for test in tests for tag in test.tags})
-            near = difflib.get_close_matches(pattern, tags, 3)
+            # Paths are called without their path-, too.
+            named = f"path-{pattern.lower()}"
+            near = [named] if named in tags else difflib.get_close_matches(pattern, tags, 3)
             meant = f"did you mean {' or '.join(near)}? " if near else ""
             raise UsageError(
                 f"no test has the tag {pattern}; {meant}--list-scenarios lists the {len(tags)} that there are"

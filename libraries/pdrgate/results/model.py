@@ -725,8 +725,10 @@ class ScenarioResult:
 
     @property
     def label(self) -> str:
-        """Name for people: that of its test where builds were compared without a search, ``Connection Tracking``."""
-        return self.origin.test if self.origin.test and self.comparison is not None and self.pdr is None else self.title
+        """Name for people: that of its test where builds were compared, or were to be, and no PDR was found,
+        ``Connection Tracking``."""
+        is_compared = self.comparison is not None or bool(self.builds.sides)
+        return self.origin.test if self.origin.test and is_compared and self.pdr is None else self.title
 
     @property
     def counts_as(self) -> Verdict:

@@ -228,7 +228,8 @@ def accepted_ratio(given: Any) -> Ratio:
     """A ratio of at least 0 and below 1. Raises UnitError, UsageError."""
     ratio = Ratio.parse(given)
     if not 0 <= ratio < 1:
-        raise UsageError(f"{given!r} must be at least 0 and below 100%")
+        meant = f"; did you mean {given}%?" if 1 <= ratio < 100 and "%" not in str(given) else ""
+        raise UsageError(f"{given!r} must be at least 0 and below 100%{meant}")
     return ratio
 
 

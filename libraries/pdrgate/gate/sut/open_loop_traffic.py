@@ -92,8 +92,11 @@ class OpenLoopTraffic:
             outcome, packet = self._outcome(scenario, path)
             if outcome is None:
                 raise
-            remedy = f"; {found}" if (found := outcome.remedy(path.family)) else ""
-            raise SutError(f"{error}; {outcome} (it is {packet_in_words(packet)}){remedy}") from error
+            explained = f"{error}; given {packet_in_words(packet)}, {outcome}"
+            remedy = outcome.remedy(path.family)
+            if "--set fate=" in remedy and "--set fate=" in explained:
+                remedy = ""  # what became of packets has named it
+            raise SutError("; ".join(filter(None, (explained, remedy)))) from error
         for _ in range(ALIKE_LOOKS if scenario.alike else 0):
             sent = generator.trial(PROBE_LOAD, LOOK_DURATION, frames)
             # Where they leave the probe has judged.

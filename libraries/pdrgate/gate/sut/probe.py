@@ -86,8 +86,8 @@ def probe_path(
         raise SutError(
             f"{path.name}: the kernel's own router forwarded {min(routed, sent_all)} of {sent_all} {_packets(frames)}, "
             f"which the program let pass ({path.sentence()}); if it is to let them pass: --set fate=passed, or name "
-            f"the path beneath it, --scenario path-ipv{frames.family}-routing; if it is to redirect them, does it know "
-            "such packets?"
+            f"the path beneath it, --scenario path-ipv{frames.family}-routing; if not, send packets that it redirects, "
+            "--set traffic='udp dst=@out dport=53' for one"
         )
     if sent_on is not None:
         told = (path.redirected() or 0) - sent_on

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from pdrgate.history.database.tables import ChangeRow, CostRow, FunctionRow, MeasurandRow, ResultRow, RunRow, SideRow
+from pdrgate.measurands import Cost
 from pdrgate.results.fingerprint import series
 from pdrgate.results.model import Better, CostResult, FunctionResult
 from pdrgate.results.verdict import Verdict
@@ -60,11 +61,13 @@ class ListedScenario:
     """Packets/s."""
     throughput: float | None
     """The throughput of a closed loop, which has no PDR, in Gbit/s."""
+    cost: float | None
+    """The cost of a packet, in instructions, where neither was measured."""
     lower: float | None
     """The lower end of the 95 % interval of PDR or throughput, whichever there is."""
     upper: float | None
     change: float | None
-    """The change of PDR or throughput against the baseline, a fraction; None where none was compared with."""
+    """The change of PDR, throughput or cost against the baseline, a fraction; None where none was compared with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +87,23 @@ class ListedSeries:
 
 def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedScenario]:
     """Results, the newest first."""
-    change = aliased(ChangeRow)
+    change, cost_change, cost = aliased(ChangeRow), aliased(ChangeRow), aliased(MeasurandRow)
+    alone = MeasurandRow.name.is_(None)
     asked = (
         select(
             RunRow.name.label("run"), RunRow.source, ResultRow.started, RunRow.testbed, ResultRow.scenario,
             ResultRow.title, build_label().label("build"), ResultRow.verdict, ResultRow.reason, ResultRow.trials,
             case((MeasurandRow.name == PDR, MeasurandRow.value)).label("pdr"),
             case((MeasurandRow.name == TCP, MeasurandRow.value)).label("throughput"),
-            MeasurandRow.lower, MeasurandRow.upper, change.change,
+            case((alone, cost.value)).label("cost"), MeasurandRow.lower, MeasurandRow.upper,
+            case((alone, cost_change.change), else_=change.change).label("change"),
         )
         .join(RunRow, RunRow.id == ResultRow.run_id)
         .outerjoin(SideRow, and_(SideRow.result_id == ResultRow.id, SideRow.side != "baseline"))
         .outerjoin(MeasurandRow, and_(MeasurandRow.side_id == SideRow.id, MeasurandRow.name.in_((PDR, TCP))))
         .outerjoin(change, and_(change.result_id == ResultRow.id, change.measurand == MeasurandRow.name))
+        .outerjoin(cost, and_(cost.side_id == SideRow.id, cost.name == Cost.name))
+        .outerjoin(cost_change, and_(cost_change.result_id == ResultRow.id, cost_change.measurand == Cost.name))
         .where(*matching(wanted))
         .order_by(ResultRow.started.desc(), ResultRow.id.desc())
         .limit(wanted.limit)

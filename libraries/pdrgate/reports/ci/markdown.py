@@ -62,6 +62,9 @@ def run_markdown(result: RunResult, address: str = "") -> str:
             of = f" ({markdown_text(cut(scenario.label))})" if len(result.scenarios) > 1 else ""
             blocks += [_part(part, of) for part in parts[number]]
     remarks = [markdown_text(one) for one in left_out(told, result.reason)]
+    if not result.verdict.passes and all(one.comparison is None for one in result.scenarios):
+        blocks.append(_list(remarks))  # why there are no numbers
+        remarks = []
     for number, scenario in enumerate(result.scenarios):
         remarks += _remarks(scenario, parts[number], result)
     blocks += [_beside(result), folded("What else was seen", _list(remarks))]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from matplotlib.figure import Figure
 
 from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, label, legend, page, png, styled
+from pdrgate.reports.words.costs import sure_changes
 from pdrgate.results.model import ScenarioResult
 
 _MOST = 15
@@ -12,41 +15,35 @@ _SUBTITLE = "instructions per packet at saturation; inlined functions count for 
 
 
 def functions(scenario: ScenarioResult) -> bytes | None:
-    """The functions that changed most, before and after, else the largest, as PNG; None where nothing was counted."""
+    """The functions that surely changed most, before and after, else the largest, as PNG; None where none did, or
+    nothing was counted."""
     if scenario.comparison is not None and scenario.comparison.functions:
-        return png(_changes(scenario))
-    return png(_largest(scenario)) if scenario.findings.cost is not None and scenario.findings.cost.functions else None
+        rows = sure_changes(scenario.comparison.functions)[:_MOST]
+        bars = {"before": [row.before for row in rows], "after": [row.after for row in rows]}
+        texts = [f" {row.change:+z.1f}" for row in rows]
+        return png(_bars(scenario, [row.label for row in rows], bars, texts)) if rows else None
+    cost = scenario.findings.cost
+    largest = cost.functions[:_MOST] if cost is not None else ()
+    bars = {"": [row.instructions for row in largest]}
+    return png(_bars(scenario, [row.name for row in largest], bars)) if largest else None
 
 
 @styled
-def _changes(scenario: ScenarioResult) -> Figure:
-    assert scenario.comparison is not None
-    rows = scenario.comparison.functions[:_MOST]
+def _bars(
+    scenario: ScenarioResult, names: Sequence[str], bars: Mapping[str, Sequence[float]], texts: Sequence[str] = ()
+) -> Figure:
     figure = page(scenario.label, _SUBTITLE)
     axes = figure.subplots()
-    at = range(len(rows))
-    axes.barh([one - 0.2 for one in at], [row.before for row in rows], 0.38, color=ORANGE, label="before")
-    axes.barh([one + 0.2 for one in at], [row.after for row in rows], 0.38, color=BLUE, label="after")
-    for one, row in zip(at, rows, strict=True):
-        doubt = "" if row.sure else " (within what trials differ by)"
-        text, end = f" {row.change:+z.1f}{doubt}", max(row.before, row.after)
-        axes.text(end, one, text, va="center", fontsize=8.5, color=FAINT)
-    axes.set_yticks(list(at), [label(row.label) for row in rows])
+    for number, (name, values) in enumerate(bars.items()):
+        middle = (number - (len(bars) - 1) / 2) * 0.4
+        color = BLUE if name != "before" else ORANGE
+        axes.barh([at + middle for at in range(len(names))], values, 0.76 / len(bars), color=color, label=name or None)
+    for at, text in enumerate(texts):
+        axes.text(max(values[at] for values in bars.values()), at, text, va="center", fontsize=8.5, color=FAINT)
+    axes.set_yticks(range(len(names)), [label(name) for name in names])
     axes.invert_yaxis()
     axes.margins(x=0.15)
     axes.set_xlabel("instructions per packet")
-    legend(figure)
-    return figure
-
-
-@styled
-def _largest(scenario: ScenarioResult) -> Figure:
-    assert scenario.findings.cost is not None
-    rows = scenario.findings.cost.functions[:_MOST]
-    figure = page(scenario.label, _SUBTITLE)
-    axes = figure.subplots()
-    axes.barh(range(len(rows)), [row.instructions for row in rows], 0.7, color=BLUE)
-    axes.set_yticks(range(len(rows)), [label(row.name) for row in rows])
-    axes.invert_yaxis()
-    axes.set_xlabel("instructions per packet")
+    if len(bars) > 1:
+        legend(figure)
     return figure

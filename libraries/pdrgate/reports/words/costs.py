@@ -62,7 +62,7 @@ def changes_part(scenario: ScenarioResult) -> ReportPart:
         title="Functions that changed",
         remarks=remarks,
         brief=[brief] if brief is not None else (),
-        whole=[_all_changes(comparison.functions, total, _callers(scenario))] if comparison.functions else (),
+        whole=[_all_changes(comparison.functions, total, _callers(scenario))] if brief is not None else (),
         on_screen=True,
     )
 
@@ -71,7 +71,7 @@ def changes_table(
     changes: Sequence[FunctionChange], total: ChangeResult | None = None, each: str = "packet"
 ) -> Table | None:
     """The functions whose cost or calls changed most, of those that surely did; None where none surely did."""
-    sure = [one for one in changes if one.sure or one.calls_changed]
+    sure = sure_changes(changes)
     if not sure:
         return None
     most = f", the largest {_LARGEST} of {len(sure)} changes" if len(sure) > _LARGEST else ""
@@ -87,14 +87,16 @@ def _callers(scenario: ScenarioResult) -> Mapping[str, tuple[str, ...]]:
     return callers_of(scenario.findings.cost, *(side.findings.cost for side in scenario.builds.sides))
 
 
+def sure_changes(changes: Sequence[FunctionChange]) -> list[FunctionChange]:
+    """Functions whose cost differs by more than trials of a build do, or whose calls differ."""
+    return [one for one in changes if one.sure or one.calls_changed]
+
+
 def _all_changes(
     changes: Sequence[FunctionChange], total: ChangeResult | None, callers: Mapping[str, tuple[str, ...]]
 ) -> Table:
-    shown = changes[:_FUNCTIONS]
+    shown = sure_changes(changes)[:_FUNCTIONS]
     table = _changes(f"Instructions per packet by function: what changed ({INLINED})", shown, changes, total)
-    doubts = ["" if one.sure or one.calls_changed else "within what trials differ by" for one in shown]
-    rows = [[*row, Cell(doubt)] for row, doubt in zip_longest(table.rows, doubts, fillvalue="")]
-    table = replace(table, columns=(*table.columns, Column("", wraps=True)), rows=rows)
     called = [_and_more(callers.get(one.function, ())) for one in shown]
     if not any(called):
         return table

@@ -225,8 +225,8 @@ def _ways(part: str | Sequence[str]) -> Sequence[str]:
 
 def where(scenario: ScenarioResult) -> str:
     """What a reader calls it: of a path its test's name, else the data path."""
-    named = scenario.origin.test if is_path(scenario) else ""
-    line = _line(named or scenario.title.partition(", ")[0])
+    called = is_path(scenario) or (scenario.comparison is None and scenario.label == scenario.origin.test)
+    line = _line(scenario.origin.test if called else scenario.title.partition(", ")[0])
     return line if len(line) <= _WHERE else f"{line[: _WHERE - 1]}…"
 
 

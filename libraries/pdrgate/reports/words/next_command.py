@@ -1,8 +1,9 @@
-"""The command that would decide what a run left undecided, ready to paste."""
+"""The command that would decide what a run left undecided, or count packets as they ended, ready to paste."""
 
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -14,21 +15,26 @@ from pdrgate.this_process.checkout import GATE_COMMAND
 _MARGIN = 1.25
 """Times the pairs that would decide: how many it takes is an estimate."""
 _BUDGET = "budget=1 h"
+_FATE = re.compile(r"--set (fate=[a-z]+)")
 
 
 def next_commands(result: RunResult) -> Iterator[str]:
     """``to decide it: ./ci/gate … --scenario … --set boots=48 --set 'budget=1 h'``; none where more pairs are no way
-    out."""
-    undecided = [(one, _pairs(one)) for one in result.scenarios if one.verdict is Verdict.INCONCLUSIVE]
-    pairs = [wanted for _, wanted in undecided if wanted]
-    if result.verdict is not Verdict.INCONCLUSIVE or not pairs or not result.command or "\n" in result.command:
-        return
+    out. Where packets had another fate than was counted: ``to count it so: ./ci/gate … --set fate=passed``."""
+    # Whoever wrote a result decides what its command is: what is not the gate's is nobody's to paste.
     try:
-        words = shlex.split(result.command)
+        words = shlex.split(result.command) if "\n" not in result.command else []
     except ValueError:
         return
-    # Whoever wrote a result decides what its command is: what is not the gate's is nobody's to paste.
     if words[:1] not in ([GATE_COMMAND], ["pdrgate"]):
+        return
+    if result.verdict is Verdict.ERROR and len(result.scenarios) == 1:
+        if fate := _FATE.search(result.scenarios[0].reason):
+            yield f"to count it so: {shlex.join([*words, '--set', fate[1]])}"
+        return
+    undecided = [(one, _pairs(one)) for one in result.scenarios if one.verdict is Verdict.INCONCLUSIVE]
+    pairs = [wanted for _, wanted in undecided if wanted]
+    if result.verdict is not Verdict.INCONCLUSIVE or not pairs:
         return
     if len(result.scenarios) > 1:
         words = [*_without_scenarios(words), *(word for one, wanted in undecided if wanted for word in _named(one))]

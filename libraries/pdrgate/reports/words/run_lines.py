@@ -11,7 +11,8 @@ from pdrgate.reports.tree import Cell, Column, Table
 from pdrgate.values.units import Rate
 
 _COLUMNS = (
-    *map(Column, ("started", "run", "scenario", "build", "verdict")), Column("PDR or TCP", True), Column("change", True)
+    *map(Column, ("started", "run", "scenario", "build", "verdict")), Column("PDR, TCP or cost", True),
+    Column("change", True),
 )  # fmt: skip
 
 
@@ -35,4 +36,6 @@ def _cells(entry: ListedScenario) -> tuple[str, ...]:
 def _main(entry: ListedScenario) -> str:
     if entry.throughput is not None:
         return f"{entry.throughput:.4g} Gbit/s"
+    if entry.cost is not None:
+        return f"{entry.cost:.0f} instr./packet"
     return "-" if entry.pdr is None else str(Rate(entry.pdr))
