@@ -13,12 +13,17 @@ from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
+from pdrgate.data_paths.attached_links import (
+    attached_to_hook,
+    attached_to_reuseport,
+    attached_to_sockets,
+    hook_words,
+    system_hook,
+)
 from pdrgate.data_paths.attached_netkit import AttachedNetkit
 from pdrgate.data_paths.attached_ops import AttachedOps
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
 from pdrgate.data_paths.attached_routes import AttachedRoutes
-from pdrgate.data_paths.attached_sockets import attached_to_reuseport, attached_to_sockets
 from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
