@@ -7,9 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal
 
-from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.commands_at_once import commands_at_once
 from pdrgate.data_paths.contract import DataPath, Hop
@@ -18,12 +16,11 @@ from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.replacing import replaced
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.data_paths.standing_base import StandingBase
+from pdrgate.data_paths.steps import PathAbove
 from pdrgate.hosts.host import NOT_FOUND, Completed, Host
 from pdrgate.hosts.sent_program import sent
 from pdrgate.hosts.shell import last_line
 from pdrgate.traffic import native
-from pdrgate.traffic.closed_loop import ClosedLoop
-from pdrgate.traffic.delivery import Arrivals
 from pdrgate.values.errors import SutError, TestbedError, ToolError, UsageError
 
 _TIMEOUT = 120.0
@@ -81,8 +78,8 @@ class _OnHop:
         return f"cd {shlex.quote(self.folder)} || exit\n{path}{exports}"
 
 
-class SetUpPath:
-    """A data path with a user's own steps set up on top of it, on every hop; satisfies `DataPath`.
+class SetUpPath(PathAbove):
+    """A data path with a user's own steps set up on top of it, on every hop.
 
     Only the user knows what comes of a frame. No frame is wrong by itself, but it may differ from the other build's.
 
@@ -98,57 +95,13 @@ class SetUpPath:
         base: StandingBase | None = None, report: Callable[[str], None] = lambda line: None,
         build: BpfBuild | None = None,
     ) -> None:  # fmt: skip
+        super().__init__(beneath)
         self._build = build
-        self._beneath = beneath
         self._set_up = set_up
         self._networks = networks
         self._base = base
         self._report = report
         self._hops: list[_OnHop] = []
-
-    # --- What holds of the data path beneath ---
-
-    @property
-    def name(self) -> str:
-        return self._beneath.name
-
-    @property
-    def family(self) -> Literal[4, 6]:
-        return self._beneath.family
-
-    @property
-    def mode(self) -> str:
-        return self._beneath.mode
-
-    @property
-    def by_kernel(self) -> bool:
-        return self._beneath.by_kernel
-
-    @property
-    def arrivals(self) -> Arrivals | None:
-        return self._beneath.arrivals
-
-    @property
-    def loop(self) -> ClosedLoop | None:
-        return self._beneath.loop
-
-    def load_cost(self) -> Mapping[str, int]:
-        return self._beneath.load_cost()
-
-    def explain(self, packet: bytes) -> PacketOutcome | None:
-        return self._beneath.explain(packet)
-
-    def redirected(self) -> int | None:
-        return self._beneath.redirected()
-
-    # --- What the steps make of it ---
-
-    @property
-    def of_user(self) -> bool:
-        return True
-
-    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return self._beneath.forwarded(frame, direction)
 
     def sentence(self) -> str:
         """The data path beneath and the number of steps, in words."""

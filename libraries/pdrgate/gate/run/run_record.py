@@ -128,10 +128,7 @@ class RunRecord:
     @functools.cached_property
     def steps(self) -> Self:
         """Record of builds that are measured beside those that the run is about. Raises as the record itself does."""
-        other = copy.copy(self)
-        other.trials = TrialFile(self.folder / STEPS_TRIALS)
-        other.earlier = EarlierTrials()
-        return other
+        return self._beside(STEPS_TRIALS)
 
     @functools.cached_property
     def several_cpus(self) -> Self:
@@ -139,8 +136,12 @@ class RunRecord:
 
         Raises as the record itself does.
         """
+        return self._beside(SEVERAL_CPUS_TRIALS)
+
+    def _beside(self, trials: str) -> Self:
+        """A record that has a file of trials of its own, and goes on with no earlier ones."""
         other = copy.copy(self)
-        other.trials = TrialFile(self.folder / SEVERAL_CPUS_TRIALS)
+        other.trials = TrialFile(self.folder / trials)
         other.earlier = EarlierTrials()
         return other
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
+from functools import cached_property
 
 from pdrgate.gate.run.profile import TOP_TRIALS
 from pdrgate.gate.run.progress import Progress
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, further_load, grid, is_highest, overloads, past_the_pdr, round_order
 from pdrgate.gate.scenarios.one_sut_run import OneSutRun
 from pdrgate.gate.scenarios.receive_rates import check_count, receive_rate
@@ -19,7 +19,6 @@ from pdrgate.gate.sut.dropped_packets import drop_tracer, look, lossy_load, trac
 from pdrgate.gate.sut.load_search import LoadSearch, goals_of
 from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.arrivals import arrivals
-from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.verdicts.packet_cost import cost_result
@@ -61,36 +60,27 @@ _WAVERING = 1.25
 class ScenarioRun(OneSutRun):
     """One scenario: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
 
-    Args:
-        baselines: what to compare with; None where nothing was asked for.
-        test: the Robot test that asks.
-        longname: name of the test that no other test of the run has; empty where ``test`` is unique.
-
     Raises:
         TestbedError: the scenario is a closed loop.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        scenario: Scenario,
-        *,
-        baselines: BaselineSource | None = None,
-        test: str = "",
-        longname: str = "",
-    ) -> None:
+    found: Search | None = None
+    assessment: Assessment | None = None
+    latency: tuple[LatencyResult, ...] = ()
+    soak: SoakResult | None = None
+    drops: DropsResult | None = None
+    _tracer: DropTracer | None = None
+
+    def _check(self, scenario: Scenario) -> None:
         if scenario.streams is not None:
             raise TestbedError(
                 f"{scenario.data_path} has no PDR: a closed loop offers what it gets acknowledged; measure transfers"
             )
-        super().__init__(session, scenario, baselines, test, longname)
-        self.loads = LoadSearch(self.sut)
-        self.found: Search | None = None
-        self.assessment: Assessment | None = None
-        self.latency: tuple[LatencyResult, ...] = ()
-        self.soak: SoakResult | None = None
-        self.drops: DropsResult | None = None
-        self._tracer: DropTracer | None = None
+
+    @cached_property
+    def loads(self) -> LoadSearch:
+        """The search, with the calibration of the generator that it begins with."""
+        return LoadSearch(self.sut)
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""

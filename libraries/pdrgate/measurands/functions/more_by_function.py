@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
+from pdrgate.measurands.description import Sentence
 from pdrgate.measurands.functions.line_kinds import kinds_changed
-from pdrgate.results.model import ChangeResult, FunctionChange, PartChange
+from pdrgate.results.model import ChangeResult, PartChange
 
 
-@dataclass(frozen=True, slots=True)
-class MoreByFunction:
+def more_by_function(words: str) -> Sentence:
     """A change in a sentence that says the packet's numbers, then the functions: *each packet touches 6.0 more cache
     lines (31.2 -> 37.2), 5.0 of them in lookup*.
 
     Where the functions that surely changed come to another number than the packet's, both are said: *(11.6 -> 13.8),
     +4.0 in enqueue*.
+
+    Args:
+        words: what a packet has more of, ``touches {} {} cache lines``.
     """
+    return Sentence(lambda change, _: _more_in_words(words, change))
 
-    words: str
-    """What a packet has more of, ``touches {} {} cache lines``."""
-    whole: bool = True
-    says_worse: bool = True
 
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        by = more_of(change)
-        said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
-        numbers = f"{change.baseline:z.1f} -> {change.candidate:z.1f}"
-        if not change.parts:
-            return f"each packet {said} ({numbers})"
-        sure = surely_more(change)
-        first = max((one for one in change.parts if (one.change > 0) == (sure > 0)), key=lambda one: abs(one.change))
-        alone = abs(first.change) >= _ALL * abs(sure)
-        limits = limits_in_words(change)
-        if adds_up(change):
-            between = f", {limits}" if limits else ""
-            part = "" if alone else f"{abs(first.change):.1f} of them "
-            return f"each packet {said} ({numbers}{between}), {part}in {_place(change, first)}"
-        between = f" ({limits})" if limits else ""
-        told = f"{sure:+z.1f}{between} in" if alone else f"by function {sure:+z.1f}{between}, most in"
-        return f"each packet {said} ({numbers}), {'' if by * sure > 0 else 'though '}{told} {_place(change, first)}"
+def _more_in_words(words: str, change: ChangeResult) -> str:
+    by = more_of(change)
+    said = words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
+    numbers = f"{change.baseline:z.1f} -> {change.candidate:z.1f}"
+    if not change.parts:
+        return f"each packet {said} ({numbers})"
+    sure = surely_more(change)
+    first = max((one for one in change.parts if (one.change > 0) == (sure > 0)), key=lambda one: abs(one.change))
+    alone = abs(first.change) >= _ALL * abs(sure)
+    limits = limits_in_words(change)
+    if adds_up(change):
+        between = f", {limits}" if limits else ""
+        part = "" if alone else f"{abs(first.change):.1f} of them "
+        return f"each packet {said} ({numbers}{between}), {part}in {_place(change, first)}"
+    between = f" ({limits})" if limits else ""
+    told = f"{sure:+z.1f}{between} in" if alone else f"by function {sure:+z.1f}{between}, most in"
+    return f"each packet {said} ({numbers}), {'' if by * sure > 0 else 'though '}{told} {_place(change, first)}"
 
 
 def _place(change: ChangeResult, first: PartChange) -> str:

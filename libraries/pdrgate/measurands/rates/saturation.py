@@ -1,24 +1,18 @@
-"""Saturation throughput: what a SUT forwards when it is offered more than it can take.
-
-Saturation throughput and PDR are one number where the SUT loses nothing up to what it forwards at most.
-"""
+"""Saturation throughput: what a SUT forwards when it is offered more than it can take."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
 from pdrgate.measurands.description import Description
 from pdrgate.measurands.measurand import Ask, Setting, rounded
-from pdrgate.measurands.rates.pdr import PartialDropRate
 from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import SPECIAL, Phase
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import ChangeResult
 
 _MOST: Final = 2
 """Times the count, that disturbed trials may make of it."""
@@ -76,32 +70,3 @@ class SaturationThroughput(SelfDescribed):
         if not sound or median(one.steady_loss_ratio for one in sound) <= self.loss_ratio:
             return None
         return median(one.forwarding_rate for one in sound)
-
-
-AT_THE_KNEE: Final = f"{PartialDropRate.name} (at the knee)"
-"""The name of both where they agree."""
-_APART: Final = 0.01
-"""Relative: a PDR at the knee lies above the saturation throughput by the loss ratio of its goal, or by less."""
-_EQUAL: Final = 1e-6
-"""Changes that are measured by themselves differ by more."""
-
-
-def agree_at_the_knee(changes: Iterable[ChangeResult]) -> bool:
-    """Whether the changes of PDR and saturation throughput are the same, and so are their values."""
-    known = {one.measurand: one for one in changes}
-    pdr, saturation = known.get(PartialDropRate.name), known.get(SaturationThroughput.name)
-    if pdr is None or saturation is None or pdr.verdict is not saturation.verdict:
-        return False
-    told = ((pdr.change, saturation.change), (pdr.lower, saturation.lower), (pdr.upper, saturation.upper))
-    return all(math.isclose(one, other, rel_tol=0.0, abs_tol=_EQUAL) for one, other in told) and (
-        math.isclose(pdr.candidate, saturation.candidate, rel_tol=_APART)
-        and math.isclose(pdr.baseline, saturation.baseline, rel_tol=_APART)
-    )  # fmt: skip
-
-
-def told_once(changes: Iterable[ChangeResult]) -> list[ChangeResult]:
-    """The changes without that of the saturation throughput, where it equals the PDR's."""
-    found = list(changes)
-    if not agree_at_the_knee(found):
-        return found
-    return [one for one in found if one.measurand != SaturationThroughput.name]
