@@ -20,10 +20,9 @@ from pdrgate.data_paths.attached_links import (
     hook_words,
     system_hook,
 )
-from pdrgate.data_paths.attached_netkit import AttachedNetkit
 from pdrgate.data_paths.attached_ops import AttachedOps
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
-from pdrgate.data_paths.attached_routes import AttachedRoutes
+from pdrgate.data_paths.attached_routes import AttachedNetkit, AttachedRoutes
 from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork

@@ -12,8 +12,8 @@ from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs import ChangeLog, Knob, KnobSet, Missing, put_back, sysctl
-from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
+from pdrgate.traffic.generator import ClosedLoop
 from pdrgate.values.errors import TestbedError
 
 

@@ -181,9 +181,8 @@ def _robot(options: RunOptions, folder: Path, resume: bool, verbose: bool, *list
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
     from pdrgate.gate.run.selection_file import read_selection
-    from pdrgate.launch.drawn_order import DrawnOrder
     from pdrgate.launch.selected_paths import measured_first
-    from pdrgate.launch.shard import OnlyTests, shard_of
+    from pdrgate.launch.shard import DrawnOrder, OnlyTests, shard_of
     from pdrgate.reports.pages.overview import STATISTICS
 
     include = [] if ALL in options.patterns else list(options.patterns)

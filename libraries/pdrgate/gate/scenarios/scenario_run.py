@@ -40,8 +40,8 @@ from pdrgate.results.model import (
 )
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.search.bounds import known_bounds
 from pdrgate.search.calibration import Calibration
+from pdrgate.search.goals import known_bounds
 from pdrgate.search.mlr import GoalBounds as Found
 from pdrgate.search.mlr import GoalOutcome
 from pdrgate.search.mlr import SearchOutcome as Search

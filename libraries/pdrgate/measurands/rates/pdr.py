@@ -17,6 +17,19 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult
 
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Each load once, in the given order (packets/s), for ``duration`` seconds; the curve is judged by PASTRAMI."""
+
+    loads: tuple[float, ...]
+    duration: float
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        done = {trial.intended_load for trial in trials if trial.occasion.phase == Phase.REPEAT}
+        return next((Ask(load, self.duration, Phase.REPEAT) for load in self.loads if load not in done), None)
+
+
 _SAG = 0.03
 """A SUT that forwards so much less at its most than at a smaller overload suffers from overload."""
 _VERIFIED = 0.8
