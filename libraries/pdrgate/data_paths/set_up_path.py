@@ -1,15 +1,15 @@
-"""A data path that a user's own steps are on top of."""
+"""A data path that a user's own steps are on top of, whose commands run in one round trip to each host."""
 
 from __future__ import annotations
 
 import re
+import secrets
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.data_paths.commands_at_once import commands_at_once
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.network_state import KnownNetworks
@@ -18,10 +18,48 @@ from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.data_paths.steps import PathAbove
 from pdrgate.hosts.host import NOT_FOUND, Completed, Host
-from pdrgate.hosts.sent_program import sent
+from pdrgate.hosts.piped_program import sent
 from pdrgate.hosts.shell import last_line
 from pdrgate.traffic import native
 from pdrgate.values.errors import SutError, TestbedError, ToolError, UsageError
+
+
+def commands_at_once(
+    host: Host, before: str, commands: Sequence[str], timeout: float, *, go_on: bool = False
+) -> list[Completed]:
+    """Run commands one after the other, up to the first that fails; what each came to that was begun.
+
+    Each has a shell of its own, so that none changes what the next one finds but by what it does to the host.
+
+    Args:
+        before: lines of a script that all commands stand behind; where it ends, the first command has its exit code.
+        timeout: seconds for all of them.
+        go_on: whether those behind a command that fails are run, too.
+
+    Raises:
+        HostError: they did not end in time, or the way to the host broke.
+    """
+    if not commands:
+        return []
+    mark = f"pdrgate-{secrets.token_hex(8)}"  # no command knows what to print to look like it
+    lines = [before]
+    for command in commands:
+        lines.append(f"sh -c {shlex.quote(command)}")
+        lines.append(f"code=$?; printf '\\n{mark} %d\\n' $code; printf '\\n{mark} %d\\n' $code >&2")
+        if not go_on:
+            lines.append("[ $code = 0 ] || exit $code")
+    whole = host.script("\n".join(lines), timeout)
+    (*out, last), (*errors, last_error) = (
+        re.split(rf"\n{mark} (\d+)\n", text) for text in (whole.stdout, whole.stderr)
+    )  # fmt: skip
+    ended = [(int(code), text, error) for text, code, error in zip(out[::2], out[1::2], errors[::2], strict=False)]
+    stopped = bool(ended) and bool(ended[-1][0]) and not go_on
+    if len(ended) < len(commands) and not stopped:
+        ended.append((whole.exit_code or 1, last, last_error))  # the script itself ended, as where a folder is missing
+    return [
+        Completed(("sh", "-c", command), *each) for command, each in zip(commands, ended, strict=False)
+    ]  # fmt: skip
+
 
 _TIMEOUT = 120.0
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)

@@ -13,8 +13,7 @@ from enum import Enum
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.values.tolerances import TOLERANCE
-from pdrgate.values.units import change_in_words
+from pdrgate.values.units import TOLERANCE, change_in_words
 
 TolerancesAsked = Mapping[str, float | None]
 """Tolerances by the option that asks for them. What is missing was not asked for; of None nothing is judged."""

@@ -24,7 +24,7 @@ from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.results.acknowledgement import Acknowledgement, day_of
 from pdrgate.results.acknowledging import acknowledged, states
-from pdrgate.results.common_environment import in_common
+from pdrgate.results.merging import in_common
 from pdrgate.results.model import SCHEMA, LeftOutPath, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import ALL_ACKNOWLEDGED, Verdict, gravest_verdict
 from pdrgate.stability import read_trials

@@ -29,7 +29,7 @@ from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.values.tolerances import COST_TOLERANCE
+from pdrgate.values.units import COST_TOLERANCE
 
 _ONE_MORE = 1.0
 """Ticks that a trial may have more than its time holds: where it begins is chance."""

@@ -25,8 +25,7 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Latency
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult
-from pdrgate.values.tolerances import LATENCY_TOLERANCE
-from pdrgate.values.units import Duration
+from pdrgate.values.units import LATENCY_TOLERANCE, Duration
 
 _HALF, _BUSY, _FULL = LATENCY
 SHARES = {_HALF: 0.5, _BUSY: 0.9, _FULL: 0.99}
