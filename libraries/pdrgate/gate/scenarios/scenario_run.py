@@ -147,14 +147,14 @@ class ScenarioRun(OneSutRun):
             self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")
         replicates = [first]
         replicates += [Replicate(self.sut, (), number) for number in range(2, profile.repeats + 1)]
-        for number, one in enumerate(replicates, start=1):
-            one.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
-            measure_in_turn([one])
+        for number, replicate in enumerate(replicates, start=1):
+            replicate.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
+            measure_in_turn([replicate])
             if measurands.latency == LatencyTrials():  # its loads are shares of the first repeat's PDR
-                measurands = self._with_latency(measurands, one)
+                measurands = self._with_latency(measurands, replicate)
             # The next repeats will take as many trials for the PDR as these took. In a resumed run these took no time.
-            each = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
-            self._foresee(*2 * (each * (profile.repeats - number),))
+            seconds = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
+            self._foresee(*2 * (seconds * (profile.repeats - number),))
         self._summarise(measurands, replicates)
         self.cost = cost_result([one.trials for one in replicates], result.goal.loss_ratio)
         self.latency = latencies([one.trials for one in replicates])
@@ -265,13 +265,10 @@ class ScenarioRun(OneSutRun):
     def _with_latency(self, measurands: Measurands, first: Replicate) -> Measurands:
         """Add the loads at which latency is measured, and measure the first repeat's trials there."""
         pdr = measurands.pdr.value(first.trials)
-        found = dataclasses.replace(
-            measurands, latency=latency_trials(pdr, self.session.profile.trial_duration, self._against.scenario)
-        )  # fmt: skip
-        assert found.latency is not None
-        first.steps = (found.latency,)
+        latency = latency_trials(pdr, self.session.profile.trial_duration, self._against.scenario)
+        first.steps = (latency,)
         measure_in_turn([first])
-        return found
+        return dataclasses.replace(measurands, latency=latency)
 
     def _look_at_drops(self, trials: Sequence[Trial]) -> None:
         if self._tracer is None:
@@ -317,8 +314,8 @@ class ScenarioRun(OneSutRun):
 
 def pdr_result_of(measurands: tuple[MeasurandResult, ...]) -> PdrResult | None:
     """The PDR among measurands."""
-    one = next((one for one in measurands if one.name == PartialDropRate.name), None)
-    return None if one is None else PdrResult(load=one.value, lower=one.lower, upper=one.upper)
+    pdr = next((one for one in measurands if one.name == PartialDropRate.name), None)
+    return None if pdr is None else PdrResult(load=pdr.value, lower=pdr.lower, upper=pdr.upper)
 
 
 def searched(found: Search) -> SearchResult:

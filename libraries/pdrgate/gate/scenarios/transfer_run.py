@@ -110,15 +110,15 @@ class TransferRun(OneSutRun):
         replicate: Replicate = Replicate(self.sut, (curve,))
         self._foresee(*2 * (2 * len(windows) * seconds_of(profile),))
         measure_in_turn([replicate])
-        found = curve.knee(replicate.trials)
-        knees = ", ".join(map(size, curve.knees(replicate.trials)))
-        if found is None:
-            untold = Judgement(Verdict.UNSTABLE, f"no two sweeps agree on the knee of the window curve: {knees}")
-            self._judged(untold)
+        knee = curve.knee(replicate.trials)
+        by_sweep = ", ".join(map(size, curve.knees(replicate.trials)))
+        if knee is None:
+            why = f"no two sweeps agree on the knee of the window curve: {by_sweep}"
+            self._judged(Judgement(Verdict.UNSTABLE, why))
         else:
-            beyond = ", the largest that was tried" if found == windows[-1] else ""
-            self.session.observer.said(f"the knee of the window curve is {size(found)}{beyond} ({knees} by sweep)")
-        return found
+            beyond = ", the largest that was tried" if knee == windows[-1] else ""
+            self.session.observer.said(f"the knee of the window curve is {size(knee)}{beyond} ({by_sweep} by sweep)")
+        return knee
 
     def repeat(self) -> tuple[CheckResult, ...]:
         """Measure the replicates at the fixed window, once, and judge whether their throughput is one number."""
