@@ -26,7 +26,7 @@ from pdrgate.record.trial import Trial
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.results.model import BootResult, ScenarioResult
 from pdrgate.stability import read_trials
-from pdrgate.values.tolerances import COST_TOLERANCE
+from pdrgate.values.units import COST_TOLERANCE
 
 LOSS_RATIO = 0.005
 KNOWN = compared_by_counts(Scenario()).pairs_deviate[Cost.about.name]

@@ -25,7 +25,7 @@ from pdrgate.measurands import Cost
 from pdrgate.replication import PairsRule, Samples
 from pdrgate.results.verdict import Verdict, gravest_verdict
 from pdrgate.stats.pooled import Deviation
-from pdrgate.values.tolerances import COST_TOLERANCE
+from pdrgate.values.units import COST_TOLERANCE
 
 MOST, AT_ONCE = 12, 2
 DEVIATIONS = (0.003, 0.005, 0.007)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdrgate.keywords.argument_spelling import as_arguments
+from pdrgate.keywords.library import as_arguments
 
 
 @pytest.mark.parametrize(

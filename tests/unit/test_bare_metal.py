@@ -11,8 +11,7 @@ import pytest
 from fake_machine import DEFAULT, FakeMachine, FullSink, TornSink
 
 from pdrgate.bare_metal import BareMetal
-from pdrgate.bare_metal.booting import RestartError, wait_for_boot
-from pdrgate.bare_metal.choice import choose_loader
+from pdrgate.bare_metal.booting import RestartError, choose_loader, wait_for_boot
 from pdrgate.bare_metal.grub import MenuEntry, default_of, parse_config
 from pdrgate.bare_metal.host_files import packed_modules
 from pdrgate.bare_metal.installation import InstallError

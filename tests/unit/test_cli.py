@@ -418,7 +418,8 @@ def test_a_reader_that_leaves_early_is_no_error(stable: Path) -> None:
 def test_a_command_goes_on_when_its_reader_has_left(tmp_path: Path) -> None:
     """`pdrgate calibrate | head -1` once ended at its second sentence, and told that nothing was measured."""
     program = (
-        "import click, pathlib, sys; from pdrgate.cli import cli, main; from pdrgate.cli.sentences import Sentences\n"
+        "import click, pathlib, sys; from pdrgate.cli import cli, main\n"
+        "from pdrgate.cli.boots_session import Sentences\n"
         "@cli.command()\n"
         "def talk():\n"
         "    for number in range(100_000): Sentences(to_stderr=False).said(f'sentence {number}')\n"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pdrgate.data_paths.commands_at_once import commands_at_once
+from pdrgate.data_paths.set_up_path import commands_at_once
 from pdrgate.hosts.host import Completed, ShellHost
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdrgate.builds.kernel_build import BuildError
-from pdrgate.cli.sentences import Sentences
+from pdrgate.cli.boots_session import Sentences
 from pdrgate.values.errors import (
     DataError,
     GeneratorError,

@@ -18,7 +18,7 @@ from pdrgate.guests.metering.memory.memory_meter import MemoryMeter
 from pdrgate.guests.metering.memory.memory_observer import memory_seen
 from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames
 from pdrgate.guests.metering.meter import Executed, Followed, VcpuMeter
-from pdrgate.guests.metering.plugin_memory import PluginMemory
+from pdrgate.guests.metering.plugin import PluginMemory
 from pdrgate.guests.metering.sharing.lockstep_observer import taken_in_time
 from pdrgate.guests.metering.sharing.sharing_meter import SharingMeter
 from pdrgate.guests.metering.sharing.sharing_observer import sharing_seen

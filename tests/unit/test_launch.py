@@ -28,8 +28,8 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.history.address import Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below, write_result
 from pdrgate.launch import check, default_testbed, followed, listed, run_gate, running
-from pdrgate.launch.drawn_order import DrawnOrder
 from pdrgate.launch.folders import mark_latest
+from pdrgate.launch.shard import DrawnOrder
 from pdrgate.launch.variables import variable_file
 from pdrgate.results.verdict import INTERRUPTED, Verdict
 from pdrgate.values.errors import DataError, UsageError

@@ -28,7 +28,7 @@ from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_pa
 from pdrgate.guests.metering.memory.naming.line_names import LineName
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, guest_code, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
-from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
+from pdrgate.measurands.functions.more_by_function import lines_by_kind, names_of
 from pdrgate.record.stretch import MemoryCounts
 from pdrgate.testbeds import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm

@@ -10,7 +10,7 @@ import pytest
 
 from pdrgate.bpf.btf import Types
 from pdrgate.builds.elf_file import ElfFile
-from pdrgate.guests.metering.memory.naming.per_cpu_structs import PerCpuStructs
+from pdrgate.guests.metering.memory.naming.line_names import PerCpuStructs
 
 STRUCT = "struct softnet_data { void *list; struct { int processed, dropped; }; int backlog; }"
 VARIABLES = {"struct": f"{STRUCT} one", "unnamed": "struct { int count; } one", "array": f"{STRUCT} one[2]"}

@@ -42,7 +42,7 @@ from pdrgate.results.model import (
     SideResult,
 )
 from pdrgate.results.verdict import Verdict
-from pdrgate.search.bounds import known_bounds
+from pdrgate.search.goals import known_bounds
 from pdrgate.stability import TirReading, assess, read_experiments
 from pdrgate.values.units import Rate
 

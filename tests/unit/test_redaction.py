@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pdrgate.cli import main
-from pdrgate.values.redaction import redacted
+from pdrgate.values.printable import redacted
 
 MISTYPED = (
     "postgresql://ci@nowhere.invalid/runs?passwd=hunter2", "postgresql://nowhere.invalid/runs?pasword=hunter2",

@@ -29,7 +29,7 @@ from pdrgate.reports.whole_runs.remake import UnmadeReport, remake
 from pdrgate.reports.words.headline import fault_in_words, scenario_fault, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.measurands import MeasurandLine
 from pdrgate.reports.words.packet_way import Way, callers_of, folded_stacks, tree_of
-from pdrgate.results.common_environment import in_common
+from pdrgate.results.merging import in_common
 from pdrgate.results.model import (
     BootResult,
     ChangeResult,

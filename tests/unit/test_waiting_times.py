@@ -12,7 +12,7 @@ from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import Database
 from pdrgate.history.database.importing import add
-from pdrgate.launch.expected_time import expected_time
+from pdrgate.launch.running import expected_time
 from pdrgate.reports.words.durations import about, time_left
 
 

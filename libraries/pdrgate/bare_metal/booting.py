@@ -1,16 +1,18 @@
-"""Starts a build on a host once, and brings the host back to its default kernel."""
+"""Chooses a host's boot loader, starts a build by it once, and brings the host back to its default kernel."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from pdrgate.bare_metal.choice import choose_loader
+from pdrgate.bare_metal.grub import Grub
 from pdrgate.bare_metal.host_files import FileSink
 from pdrgate.bare_metal.installation import InstallError, install, remove
+from pdrgate.bare_metal.kexec import Kexec
 from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
-from pdrgate.bare_metal.loader import BootLoader, LoaderName
+from pdrgate.bare_metal.loader import BootLoader, LoaderError, LoaderName
+from pdrgate.bare_metal.systemd_boot import SystemdBoot
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.hosts.kernel_parameters import KernelParameters
@@ -235,3 +237,27 @@ def wait_for_boot(
         "delay the restart?",
         back=True,
     )
+
+
+def choose_loader(host: Host, layout: Layout, wanted: LoaderName = "auto") -> BootLoader:
+    """The boot loader of a host: the wanted one, else the first that can start a kernel once.
+
+    Kexec comes last: not every driver takes over a network card that another kernel has used.
+
+    Raises:
+        LoaderError: there is none; the message says why not for each.
+    """
+    known: Mapping[str, Callable[[], BootLoader]] = {
+        "grub": lambda: Grub(host, layout),
+        "systemd-boot": lambda: SystemdBoot(host),
+        "kexec": lambda: Kexec(host),
+    }
+    problems = []
+    for name, make in known.items():
+        if wanted in ("auto", name):
+            loader = make()
+            problem = loader.problem()
+            if problem is None:
+                return loader
+            problems.append(f"{name}: {problem}")
+    raise LoaderError(f"{host.name} cannot start a kernel for once; {'; '.join(problems)}")

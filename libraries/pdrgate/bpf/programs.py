@@ -22,7 +22,7 @@ from pdrgate.bpf.struct_ops import without_links
 from pdrgate.builds.bpf_build import BpfBuild, BpfRefusedError
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import CommandError, Completed, Host
-from pdrgate.hosts.sent_program import sent
+from pdrgate.hosts.piped_program import sent
 from pdrgate.traffic import native
 from pdrgate.values.errors import TestbedError
 

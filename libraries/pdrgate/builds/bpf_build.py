@@ -17,8 +17,7 @@ from typing import Literal
 
 from pdrgate.builds.elf_file import BPF, EXECUTABLE, GLOBAL_FUNCTION, WEAK_FUNCTION, ElfFile
 from pdrgate.builds.handed_over import BuildError, content
-from pdrgate.builds.program_hooks import hook_of
-from pdrgate.builds.program_purposes import measured_otherwise
+from pdrgate.builds.program_hooks import hook_of, measured_otherwise
 from pdrgate.builds.program_setup import ATTACHES, ProgramSetup
 from pdrgate.this_process.cache import cache_folder
 from pdrgate.this_process.checkout import how_to_install

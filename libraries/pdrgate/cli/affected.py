@@ -28,8 +28,8 @@ def affected(baseline: str, candidate: str, where: Address | None, form: str) ->
     from pdrgate.differences.affected_paths import affected_paths
     from pdrgate.differences.code_differences import code_differences
     from pdrgate.launch.described import described_tests
-    from pdrgate.launch.drawn_order import PORTFOLIO
     from pdrgate.launch.selected_paths import known_codes
+    from pdrgate.launch.shard import PORTFOLIO
     from pdrgate.launch.suites import default_testbed
     from pdrgate.reports.words.affected_words import affected_lines, affected_values
     from pdrgate.testbeds import load_testbed

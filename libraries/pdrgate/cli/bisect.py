@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pdrgate.cli.boots_session import boots_session
+from pdrgate.cli.boots_session import Sentences, boots_session
 from pdrgate.cli.parameters import (
     BuildType,
     PathType,
@@ -21,7 +21,6 @@ from pdrgate.cli.parameters import (
     scenario_option,
     text_or_json,
 )
-from pdrgate.cli.sentences import Sentences
 from pdrgate.history.address import Address
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, UsageError
 from pdrgate.values.printable import printable

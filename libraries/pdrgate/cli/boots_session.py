@@ -1,4 +1,4 @@
-"""The session of a command that measures many boots."""
+"""The session of a command that measures many boots. It prints sentences, and no line for each trial."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pdrgate.cli.sentences import Sentences
+import click
+
+from pdrgate.values.printable import printable
 
 if TYPE_CHECKING:
+    from pdrgate.gate.run.progress import Progress, Upcoming
     from pdrgate.gate.run.session import Session
     from pdrgate.history.address import Address
 
@@ -47,3 +50,21 @@ def boots_session(
         give_to_caller(folder)
         if history is not None:
             give_history_to_caller(history)
+
+
+class Sentences:
+    """Observer of a session that prints each sentence it gets and no line for a trial. Boots are what counts here."""
+
+    def __init__(self, to_stderr: bool) -> None:
+        self._to_stderr = to_stderr
+
+    def said(self, sentence: str) -> None:
+        click.echo(f"  {printable(sentence)}", err=self._to_stderr)
+
+    warned = said
+
+    def measuring(self, upcoming: Upcoming) -> None:
+        pass
+
+    def measured(self, progress: Progress) -> None:
+        pass

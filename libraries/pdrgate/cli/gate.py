@@ -243,7 +243,7 @@ def _of_testbed(options: RunOptions, said: Collection[str]) -> RunOptions:
     """The options with what the testbed's file says where the command line and the scenario's file do not."""
     from pdrgate.gate.run.run_settings import settings_of_testbed
     from pdrgate.launch import found
-    from pdrgate.launch.drawn_order import PORTFOLIO, new_order
+    from pdrgate.launch.shard import PORTFOLIO, new_order
     from pdrgate.testbeds import load_testbed
 
     of_file = settings_of_testbed(load_testbed(found(options.testbed)))
@@ -270,7 +270,7 @@ def _default_tag(options: RunOptions) -> str:
     from pdrgate.builds.program_code import ip_versions
     from pdrgate.builds.program_hooks import hook_of
     from pdrgate.builds.program_setup import ProgramSetup
-    from pdrgate.launch.drawn_order import PORTFOLIO
+    from pdrgate.launch.shard import PORTFOLIO
 
     if options.packets is not None:
         return "bpf-packets"

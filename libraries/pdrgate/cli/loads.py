@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from pdrgate.cli.boots_session import boots_session
+from pdrgate.cli.boots_session import Sentences, boots_session
 from pdrgate.cli.parameters import BuildType, PathType, declared, echo_json, note, output_option, text_or_json
-from pdrgate.cli.sentences import Sentences
 from pdrgate.values.printable import printable
 from pdrgate.values.units import Duration
 

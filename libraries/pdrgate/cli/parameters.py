@@ -19,7 +19,7 @@ from pdrgate.history.address import HISTORY_SCHEMES, HISTORY_VARIABLE, Address
 from pdrgate.history.results import followed
 from pdrgate.this_process.own_files import beside_own
 from pdrgate.values.errors import UsageError
-from pdrgate.values.redaction import is_address, redacted
+from pdrgate.values.printable import is_address, redacted
 from pdrgate.values.units import Duration, Ratio
 
 

@@ -1,4 +1,4 @@
-"""Steps that put an eBPF program in the way of packets by links, which last until they are ended."""
+"""Steps that put an eBPF program in the way of packets, or let sockets call it, by links that last until they end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pdrgate.builds.program_hooks import Hook, hook_of
 from pdrgate.data_paths.attached_programs import LastingStep, Sent, sut_names
 from pdrgate.data_paths.contract import Hop
 from pdrgate.data_paths.cpu_groups import cgroup_root
+from pdrgate.traffic.frames import MARKED_PORT
 from pdrgate.values.errors import UsageError
 
 _FAMILIES = (2, 10)
@@ -84,3 +85,20 @@ def hook_words(build: BpfBuild) -> str:
     """The hook of a build that no port runs, in words: ``sockops``, ``netfilter forward``."""
     section = build.section.removeprefix("?")
     return f"netfilter {netfilter_hook(build)}" if system_hook(build).place == "netfilter" else section
+
+
+def attached_to_reuseport(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
+    """The step by which a program chooses among the receivers of a hop, which are in its table of sockets."""
+    return AttachedLinks(hop, build, build.load_as, sent, lambda: (f"reuseport {MARKED_PORT}",))
+
+
+def attached_to_sockets(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
+    """The step that attaches a program to its table of sockets, which TCP connections of a hop come into.
+
+    The object's own program of sock_ops puts them there, or pdrgate's where it has none.
+    """
+
+    def links() -> Sequence[str]:
+        return (f"sockets {cgroup_root(hop.host)}",)
+
+    return AttachedLinks(hop, build, build.load_as, sent, links)

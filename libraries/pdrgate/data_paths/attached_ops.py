@@ -9,7 +9,7 @@ from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.attached_links import AttachedLinks
 from pdrgate.data_paths.attached_programs import Sent
 from pdrgate.data_paths.contract import Hop
-from pdrgate.data_paths.steps import KnobSetting, Step
+from pdrgate.data_paths.steps import KnobSetting, Step, undo_all
 from pdrgate.knobs import RootQdisc, sysctl
 from pdrgate.values.errors import TestbedError
 
@@ -41,13 +41,7 @@ class AttachedOps:
         """The knobs have done so."""
 
     def undo(self) -> Sequence[str]:
-        sentences: list[str] = []
-        while self._done:
-            try:
-                sentences += self._done.pop().undo()
-            except TestbedError as error:
-                sentences.append(str(error))
-        return sentences
+        return undo_all(self._done)
 
 
 def _by_connections(hop: Hop, name: str) -> Sequence[Step]:

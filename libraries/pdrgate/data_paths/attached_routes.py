@@ -1,9 +1,13 @@
-"""Steps that let routes of a hop call an eBPF program: those with ``encap bpf``, and segments of its own (End.BPF)."""
+"""Steps that put an eBPF program in the way of packets by routes of a hop.
+
+A route calls the program (``encap bpf``, or a segment of its own, End.BPF), or leads through a pair of netkit devices
+where the program is, as into a container.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import BpfBuild
@@ -55,16 +59,86 @@ class AttachedRoutes(LastingStep):
 
     def _routes(self, pin: str) -> Sequence[tuple[Sequence[str], Sequence[str]]]:
         """Each route as it is, and as it calls a pinned program."""
-        hop, number, networks, network = self._hop, self._number, NETWORKS[self._family], KernelNetwork(self._family)
         if self._at == _SEGMENTS:
-            own = (f"{segment(number)}/128", "encap", _SEGMENTS, "action")
-            port = ("dev", hop.ingress.interface)
+            own = (f"{segment(self._number)}/128", "encap", _SEGMENTS, "action")
+            port = ("dev", self._hop.ingress.interface)
             return (((*own, "End", *port), (*own, "End.BPF", "endpoint", "pinned", pin, *port)),)
-        found = []
-        for where, via, port_name in (
-            (networks.forward, network.address(number, 2), hop.egress.interface),
-            (networks.reverse, network.address(number - 1, 1), hop.ingress.interface),
-        ):
-            way = ("via", via, "dev", port_name)
-            found.append(((str(where), *way), (str(where), "encap", "bpf", self._at, "pinned", pin, *way)))
-        return found
+        return [
+            ((network, *way), (network, "encap", "bpf", self._at, "pinned", pin, *way))
+            for network, way in _ways(self._hop, self._number, self._family)
+        ]
+
+
+def _ways(hop: Hop, number: int, family: Literal[4, 6]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Each network of the traffic with its way out of a hop, which has a number from 1 on."""
+    networks, network = NETWORKS[family], KernelNetwork(family)
+    yield str(networks.forward), ("via", network.address(number, 2), "dev", hop.egress.interface)
+    yield str(networks.reverse), ("via", network.address(number - 1, 1), "dev", hop.ingress.interface)
+
+
+_DEVICE = "pdrgate-nk"
+_TABLE = "5476"
+"""Table of routes, and the preference of the rule that leads there, for what comes out of the pair."""
+
+
+class AttachedNetkit(LastingStep):
+    """A hop routes its packets into one device of a pair, whose program a build is, and on from the other device.
+
+    Args:
+        number: of the hop, from 1 on.
+        family: the IP version of the packets.
+    """
+
+    def __init__(self, hop: Hop, number: int, build: BpfBuild, family: Literal[4, 6], sent: Sent) -> None:
+        super().__init__()
+        self._hop = hop
+        self._number = number
+        self._build = build
+        self._family = family
+        self._sent = sent
+        self._side = build.section.removeprefix("?").partition("/")[2] or "primary"
+        """The device whose packets call it, ``primary`` or ``peer``, as they leave there."""
+
+    def apply(self) -> None:
+        primary, peer, number = self._pair()
+        into, out_of = (peer, primary) if self._side == "peer" else (primary, peer)
+        rule = ("iif", out_of, "lookup", _TABLE, "pref", _TABLE)
+        self._ip("rule", "add", *rule)
+        self._undone_by(("rule", "delete", *rule))
+        routes = list(_ways(self._hop, self._number, self._family))
+        for to, way in routes:
+            self._ip("route", "add", to, *way, "table", _TABLE)
+            self._undone_by(("route", "delete", to, "table", _TABLE))
+        link = f"netkit {self._side} {number}"
+        host, build = self._hop.host, self._build
+        program = self._undo.enter_context(loaded(host, build, build.load_as, sut_names(self._hop), links=[link]))
+        self._undo.callback(program.leave)
+        for to, way in routes:
+            self._undone_by(("route", "replace", to, *way))
+            self._ip("route", "replace", to, "dev", into)
+        self._sent.add(program)
+
+    def _pair(self) -> tuple[str, str, int]:
+        """A new pair of devices that are up: both names, and the number of the first one."""
+        host = self._hop.host
+        try:
+            host.run("ip", "link", "add", _DEVICE, "type", "netkit")
+        except CommandError as error:
+            raise TestbedError(
+                f"{host.name} has no netkit devices ({error}); they need Linux 6.7 with CONFIG_NETKIT"
+            ) from error
+        self._undo.callback(host.run, "ip", "link", "delete", _DEVICE)
+        (made,) = host.run_json("ip", "-j", "link", "show", "dev", _DEVICE)
+        link: dict[str, Any] = made
+        peer = str(link["link"])
+        for device in (_DEVICE, peer):
+            if self._family == 6:
+                host.write(f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6", "0")
+            host.run("ip", "link", "set", "dev", device, "up")
+        return _DEVICE, peer, int(link["ifindex"])
+
+    def _undone_by(self, words: Sequence[str]) -> None:
+        self._undo.callback(self._ip, *words)
+
+    def _ip(self, *words: str) -> None:
+        self._hop.host.run("ip", f"-{self._family}", *words)

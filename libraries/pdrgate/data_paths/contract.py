@@ -10,9 +10,9 @@ from typing import Literal, Protocol
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.bpf.programs import LoadedProgram
 from pdrgate.hosts.host import Host
-from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
 from pdrgate.traffic.frames import Path
+from pdrgate.traffic.generator import ClosedLoop
 
 
 class Steering(Protocol):

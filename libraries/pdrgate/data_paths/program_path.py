@@ -13,19 +13,21 @@ from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
-from pdrgate.data_paths.attached_netkit import AttachedNetkit
+from pdrgate.data_paths.attached_links import (
+    attached_to_hook,
+    attached_to_reuseport,
+    attached_to_sockets,
+    hook_words,
+    system_hook,
+)
 from pdrgate.data_paths.attached_ops import AttachedOps
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
-from pdrgate.data_paths.attached_routes import AttachedRoutes
-from pdrgate.data_paths.attached_sockets import attached_to_reuseport, attached_to_sockets
+from pdrgate.data_paths.attached_routes import AttachedNetkit, AttachedRoutes
 from pdrgate.data_paths.attached_tc import attached_tc, tc_hook
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
-from pdrgate.data_paths.steps import Step, SteppedPath
+from pdrgate.data_paths.steps import PathAbove, Step, SteppedPath, undo_all
 from pdrgate.record.fate import Fate
-from pdrgate.traffic.closed_loop import ClosedLoop
-from pdrgate.traffic.delivery import Arrivals
 from pdrgate.values.errors import TestbedError
 
 
@@ -80,17 +82,15 @@ class ProgramPath(SteppedPath):
         return f"{sentence}, program {self._program.label}" if self._program else sentence
 
 
-class ProgramBefore:
+class ProgramBefore(PathAbove):
     """A program of the user's own at every hop, and another path beneath it: what it lets pass is right.
-
-    Satisfies `DataPath`, as the path beneath does.
 
     Args:
         disposable: whether the hops end with the path, so that a program may see all their processes.
     """
 
     def __init__(self, path: DataPath, build: BpfBuild, fate: Fate = "forwarded", *, disposable: bool = False) -> None:
-        self._path = path
+        super().__init__(path)
         self._disposable = disposable
         self._fate = fate
         self._build = build
@@ -99,44 +99,21 @@ class ProgramBefore:
         self._hops: tuple[Hop, ...] = ()
 
     @property
-    def name(self) -> str:
-        return self._path.name
-
-    @property
-    def family(self) -> Literal[4, 6]:
-        return self._path.family
-
-    @property
     def mode(self) -> str:
-        return f"{self._hook()} before {self._path.mode}"
+        return f"{self._hook()} before {self._beneath.mode}"
 
     @property
     def by_kernel(self) -> bool:
         return True
 
-    @property
-    def arrivals(self) -> Arrivals | None:
-        return self._path.arrivals
-
-    @property
-    def loop(self) -> ClosedLoop | None:
-        return self._path.loop
-
-    @property
-    def of_user(self) -> bool:
-        return True
-
     def sentence(self) -> str:
-        return f"{self._hook(why=True)} before {self._path.sentence()}, program {self._build.label}"
+        return f"{self._hook(why=True)} before {self._beneath.sentence()}, program {self._build.label}"
 
     def describe(self) -> Mapping[str, str]:
-        return {**self._path.describe(), "data_path_mode": self.mode} | set_up_with(self._build)
+        return {**self._beneath.describe(), "data_path_mode": self.mode} | set_up_with(self._build)
 
     def redirected(self) -> int | None:
         return None
-
-    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return self._path.forwarded(frame, direction)
 
     def load_cost(self) -> Mapping[str, int]:
         return self._sent.load_cost
@@ -147,19 +124,13 @@ class ProgramBefore:
 
     def apply(self, hops: Sequence[Hop]) -> None:
         self._hops = tuple(hops)
-        self._path.apply(hops)
+        self._beneath.apply(hops)
         for step in self._programs(hops):
             self._steps.append(step)
             step.apply()
 
     def restore(self) -> list[str]:
-        sentences: list[str] = []
-        while self._steps:
-            try:
-                sentences += self._steps.pop().undo()
-            except TestbedError as error:
-                sentences.append(str(error))
-        return sentences + self._path.restore()
+        return undo_all(self._steps) + self._beneath.restore()
 
     def _programs(self, hops: Sequence[Hop]) -> Sequence[Step]:
         if self._build.kind == "xdp":

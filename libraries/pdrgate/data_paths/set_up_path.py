@@ -1,30 +1,65 @@
-"""A data path that a user's own steps are on top of."""
+"""A data path that a user's own steps are on top of, whose commands run in one round trip to each host."""
 
 from __future__ import annotations
 
 import re
+import secrets
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal
 
-from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.data_paths.commands_at_once import commands_at_once
 from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.network_state import KnownNetworks
 from pdrgate.data_paths.replacing import replaced
 from pdrgate.data_paths.set_up import SetUp, SetUpStep
 from pdrgate.data_paths.standing_base import StandingBase
+from pdrgate.data_paths.steps import PathAbove
 from pdrgate.hosts.host import NOT_FOUND, Completed, Host
-from pdrgate.hosts.sent_program import sent
+from pdrgate.hosts.piped_program import sent
 from pdrgate.hosts.shell import last_line
 from pdrgate.traffic import native
-from pdrgate.traffic.closed_loop import ClosedLoop
-from pdrgate.traffic.delivery import Arrivals
 from pdrgate.values.errors import SutError, TestbedError, ToolError, UsageError
+
+
+def commands_at_once(
+    host: Host, before: str, commands: Sequence[str], timeout: float, *, go_on: bool = False
+) -> list[Completed]:
+    """Run commands one after the other, up to the first that fails; what each came to that was begun.
+
+    Each has a shell of its own, so that none changes what the next one finds but by what it does to the host.
+
+    Args:
+        before: lines of a script that all commands stand behind; where it ends, the first command has its exit code.
+        timeout: seconds for all of them.
+        go_on: whether those behind a command that fails are run, too.
+
+    Raises:
+        HostError: they did not end in time, or the way to the host broke.
+    """
+    if not commands:
+        return []
+    mark = f"pdrgate-{secrets.token_hex(8)}"  # no command knows what to print to look like it
+    lines = [before]
+    for command in commands:
+        lines.append(f"sh -c {shlex.quote(command)}")
+        lines.append(f"code=$?; printf '\\n{mark} %d\\n' $code; printf '\\n{mark} %d\\n' $code >&2")
+        if not go_on:
+            lines.append("[ $code = 0 ] || exit $code")
+    whole = host.script("\n".join(lines), timeout)
+    (*out, last), (*errors, last_error) = (
+        re.split(rf"\n{mark} (\d+)\n", text) for text in (whole.stdout, whole.stderr)
+    )  # fmt: skip
+    ended = [(int(code), text, error) for text, code, error in zip(out[::2], out[1::2], errors[::2], strict=False)]
+    stopped = bool(ended) and bool(ended[-1][0]) and not go_on
+    if len(ended) < len(commands) and not stopped:
+        ended.append((whole.exit_code or 1, last, last_error))  # the script itself ended, as where a folder is missing
+    return [
+        Completed(("sh", "-c", command), *each) for command, each in zip(commands, ended, strict=False)
+    ]  # fmt: skip
+
 
 _TIMEOUT = 120.0
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
@@ -81,8 +116,8 @@ class _OnHop:
         return f"cd {shlex.quote(self.folder)} || exit\n{path}{exports}"
 
 
-class SetUpPath:
-    """A data path with a user's own steps set up on top of it, on every hop; satisfies `DataPath`.
+class SetUpPath(PathAbove):
+    """A data path with a user's own steps set up on top of it, on every hop.
 
     Only the user knows what comes of a frame. No frame is wrong by itself, but it may differ from the other build's.
 
@@ -98,57 +133,13 @@ class SetUpPath:
         base: StandingBase | None = None, report: Callable[[str], None] = lambda line: None,
         build: BpfBuild | None = None,
     ) -> None:  # fmt: skip
+        super().__init__(beneath)
         self._build = build
-        self._beneath = beneath
         self._set_up = set_up
         self._networks = networks
         self._base = base
         self._report = report
         self._hops: list[_OnHop] = []
-
-    # --- What holds of the data path beneath ---
-
-    @property
-    def name(self) -> str:
-        return self._beneath.name
-
-    @property
-    def family(self) -> Literal[4, 6]:
-        return self._beneath.family
-
-    @property
-    def mode(self) -> str:
-        return self._beneath.mode
-
-    @property
-    def by_kernel(self) -> bool:
-        return self._beneath.by_kernel
-
-    @property
-    def arrivals(self) -> Arrivals | None:
-        return self._beneath.arrivals
-
-    @property
-    def loop(self) -> ClosedLoop | None:
-        return self._beneath.loop
-
-    def load_cost(self) -> Mapping[str, int]:
-        return self._beneath.load_cost()
-
-    def explain(self, packet: bytes) -> PacketOutcome | None:
-        return self._beneath.explain(packet)
-
-    def redirected(self) -> int | None:
-        return self._beneath.redirected()
-
-    # --- What the steps make of it ---
-
-    @property
-    def of_user(self) -> bool:
-        return True
-
-    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return self._beneath.forwarded(frame, direction)
 
     def sentence(self) -> str:
         """The data path beneath and the number of steps, in words."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
 from pdrgate.bpf.prog_run import PacketOutcome
-from pdrgate.data_paths.contract import Hop
+from pdrgate.data_paths.contract import DataPath, Hop
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.knobs import ChangeLog, Knob, KnobSet, Missing, put_back, sysctl
-from pdrgate.traffic.closed_loop import ClosedLoop
 from pdrgate.traffic.delivery import Arrivals
+from pdrgate.traffic.generator import ClosedLoop
 from pdrgate.values.errors import TestbedError
 
 
@@ -31,6 +31,17 @@ class Step(Protocol):
 
         Raises TestbedError when the host refuses.
         """
+
+
+def undo_all(steps: list[Step]) -> list[str]:
+    """Undo steps, the last first, and leave none; sentences on what could not be done as expected."""
+    sentences: list[str] = []
+    while steps:
+        try:
+            sentences += steps.pop().undo()
+        except TestbedError as error:
+            sentences.append(str(error))
+    return sentences
 
 
 def _nothing() -> None:
@@ -251,14 +262,58 @@ class SteppedPath(ABC):
             step.read_back()
 
     def restore(self) -> list[str]:
-        sentences: list[str] = []
-        while self._taken:
-            try:
-                sentences += self._taken.pop().undo()
-            except TestbedError as error:
-                sentences.append(str(error))
-        return sentences
+        return undo_all(self._taken)
 
     def _take(self, step: Step) -> None:
         self._taken.append(step)
         step.apply()
+
+
+class PathAbove:
+    """A data path of a user's own on top of another one, which answers whatever a subclass does not.
+
+    Satisfies `DataPath`, as the path beneath does.
+    """
+
+    def __init__(self, beneath: DataPath) -> None:
+        self._beneath = beneath
+
+    @property
+    def name(self) -> str:
+        return self._beneath.name
+
+    @property
+    def family(self) -> Literal[4, 6]:
+        return self._beneath.family
+
+    @property
+    def mode(self) -> str:
+        return self._beneath.mode
+
+    @property
+    def by_kernel(self) -> bool:
+        return self._beneath.by_kernel
+
+    @property
+    def arrivals(self) -> Arrivals | None:
+        return self._beneath.arrivals
+
+    @property
+    def loop(self) -> ClosedLoop | None:
+        return self._beneath.loop
+
+    @property
+    def of_user(self) -> bool:
+        return True
+
+    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
+        return self._beneath.forwarded(frame, direction)
+
+    def load_cost(self) -> Mapping[str, int]:
+        return self._beneath.load_cost()
+
+    def explain(self, packet: bytes) -> PacketOutcome | None:
+        return self._beneath.explain(packet)
+
+    def redirected(self) -> int | None:
+        return self._beneath.redirected()

@@ -16,7 +16,7 @@ from pdrgate.data_paths.contract import Station
 from pdrgate.data_paths.iperf import Ends
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.hosts.host import CommandError, Host, Running
-from pdrgate.hosts.sent_program import sent
+from pdrgate.hosts.piped_program import sent
 from pdrgate.record.transfer import Look, Senders, Transfer
 from pdrgate.record.trial import Trial
 from pdrgate.traffic import native

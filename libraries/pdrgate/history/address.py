@@ -9,7 +9,7 @@ from typing import Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pdrgate.values.errors import UsageError
-from pdrgate.values.redaction import is_address
+from pdrgate.values.printable import is_address
 
 HISTORY_VARIABLE = "PDRGATE_HISTORY"
 """Name of the environment variable with the address of the history, where the command line names none.

@@ -21,7 +21,7 @@ import requests
 
 from pdrgate.history.results import RESULT_FILE
 from pdrgate.values.errors import DataError, UsageError
-from pdrgate.values.redaction import redacted
+from pdrgate.values.printable import redacted
 from pdrgate.values.units import Duration
 
 KEPT = "kept"

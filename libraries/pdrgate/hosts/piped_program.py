@@ -1,8 +1,8 @@
 """A program of ours on a host, which is asked and answers by lines through two named pipes.
 
 It works alike on this machine, in a guest and over SSH, and no message passes over the way there while it works. It is
-statically linked, sent to the host, and prints {"ready": ...} when it is ready. It ends with the host's shell at the
-latest.
+statically linked, sent to the host unless it lies there already, and prints {"ready": ...} when it is ready. It ends
+with the host's shell at the latest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 from pdrgate.hosts.answers import understood
 from pdrgate.hosts.host import DEFAULT_TIMEOUT, CommandError, Host, HostError, Running
-from pdrgate.hosts.sent_program import sent
 from pdrgate.values.errors import TestbedError
 
 _PATIENCE = 10
@@ -114,3 +113,27 @@ class PipedProgram:
         if self._folder:
             self._host.run("rm", "-rf", self._folder)
             self._folder = ""
+
+
+_USAGE = 64
+"""The program's exit code when it is asked for nothing: it runs there."""
+
+
+def sent(host: Host, program: Path, folder: str, what: str) -> str:
+    """The path of the program on the host, once it is there and seen to run.
+
+    Args:
+        program: the file on this machine, in a folder that is named after what it was made of.
+        folder: where it is put on the host.
+        what: its name in words and the plural: ``the receivers``.
+
+    Raises:
+        CommandError: it does not run there.
+    """
+    if host.exists(str(program)):
+        return str(program)
+    path = f"{folder}/{program.name}"
+    host.put(path, program.read_bytes(), 0o700)
+    if (tried := host.run(path, check=False)).exit_code != _USAGE:
+        raise CommandError(host.name, f"the program of {what}, which this machine has built,", tried)
+    return path

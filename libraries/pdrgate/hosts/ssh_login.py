@@ -1,7 +1,7 @@
 """The way into a host by SSH: its address and keys, the host key's verification, and the login.
 
 The host key is always verified, against a known_hosts file or the key that the testbed file gives. (SSHLibrary itself
-takes any key, so logins are made here and handed to it, see `pdrgate.keywords.ssh_aliases`.) Keys and agents log in. A
+takes any key, so logins are made here and handed to it, see `pdrgate.keywords.testbed`.) Keys and agents log in. A
 password comes from an environment variable or a Robot `Secret`, and is never written down.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -15,7 +16,6 @@ from pdrgate.gate.run.declaration import declarations
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.run_record import not_in_history
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.keywords.argument_spelling import as_arguments
 from pdrgate.keywords.comparing import BuildKeywords
 from pdrgate.keywords.describing import ScenarioKeywords
 from pdrgate.keywords.failures import STOPPED, failed_by, is_assertion
@@ -31,6 +31,27 @@ from pdrgate.reports.words.headline import scenario_headline, scenario_in_lines
 from pdrgate.results.verdict import INTERRUPTED, Judgement, Verdict
 from pdrgate.values.errors import PdrGateError
 from pdrgate.values.units import Duration, Rate, Ratio
+
+_NAMED = re.compile(r"--([a-z][a-z-]*)(?: (\d+)([^\s,;)]*))?")
+
+
+def as_arguments(sentence: str) -> str:
+    """The sentence with arguments of `Open Testbed` in place of options; what these have not stays as it is."""
+    return _NAMED.sub(_argument, sentence.replace("--set ", ""))
+
+
+def _argument(named: re.Match[str]) -> str:
+    name = named[1].replace("-", "_")
+    one = declarations(Options).get(name)
+    if one is None:
+        return named[0]
+    if one.flag:
+        return f"{name}=True"
+    number, unit = named[2], named[3]
+    if number is None:
+        return f"{name}=…"
+    return f"{name}={number} {unit}" if unit.isalpha() else f"{name}={number}{unit}"
+
 
 _LINE = 100
 """Characters of what a path came to, in its line."""

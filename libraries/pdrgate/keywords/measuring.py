@@ -81,9 +81,8 @@ class MeasuringKeywords:
         bound = measurement.lower_bound if isinstance(measurement, ScenarioRun) else None
         if bound is None:
             raise TestbedError("there is no lower bound; search one first with Search Partial Drop Rate")
-        expected = None if assertion_operator is None else Rate.parse(assertion_expected)
         what = "Relevant lower bound"
-        return self._state.test.check(Rate(bound), assertion_operator, expected, what, message)
+        return self._state.test.check(Rate(bound), assertion_operator, assertion_expected, what, message)
 
     @keyword
     def measure_window_curve(self) -> int | None:
@@ -174,8 +173,9 @@ class MeasuringKeywords:
         found = measurement.result().measurand(RECEIVE_RATE.name) if isinstance(measurement, ScenarioRun) else None
         if found is None:
             raise TestbedError("there is no MRR; measure it first with Measure Maximum Receive Rate")
-        expected = None if assertion_operator is None else Rate.parse(assertion_expected)
-        return self._state.test.check(Rate(found.value), assertion_operator, expected, RECEIVE_RATE.name, message)
+        return self._state.test.check(
+            Rate(found.value), assertion_operator, assertion_expected, RECEIVE_RATE.name, message
+        )
 
     @keyword
     def get_loss_ratio(
@@ -202,9 +202,8 @@ class MeasuringKeywords:
         if trial.seen.disturbed:
             why = causes_in_words(trial.seen.disturbed)
             raise AssertionError(f"{Verdict.DISTURBED}: {why}, in each of the last trial's repeats")
-        expected = None if assertion_operator is None else Ratio.parse(assertion_expected)
         return self._state.test.check(
-            Ratio(trial.steady_loss_ratio), assertion_operator, expected, "Loss ratio", message
+            Ratio(trial.steady_loss_ratio), assertion_operator, assertion_expected, "Loss ratio", message
         )
 
     @keyword
@@ -222,9 +221,8 @@ class MeasuringKeywords:
         trial = self._require_trial()
         if trial.seen.latency is None:
             raise UsageError("the last trial had no latency probes; begin with the keyword Send Latency Probes")
-        expected = None if assertion_operator is None else Duration.parse(assertion_expected)
         value = Duration(getattr(trial.seen.latency, quantile))
-        return self._state.test.check(value, assertion_operator, expected, f"Latency {quantile}", message)
+        return self._state.test.check(value, assertion_operator, assertion_expected, f"Latency {quantile}", message)
 
     @keyword
     def get_pdr(
@@ -246,8 +244,7 @@ class MeasuringKeywords:
             raise TestbedError(
                 "there is no PDR; measure it first with Measurement Should Be Stable, after Search Partial Drop Rate"
             )
-        expected = None if assertion_operator is None else Rate.parse(assertion_expected)
-        return self._state.test.check(Rate(pdr.load), assertion_operator, expected, "PDR", message)
+        return self._state.test.check(Rate(pdr.load), assertion_operator, assertion_expected, "PDR", message)
 
     def _require_trial(self) -> Trial:
         trial = self._state.test.last_trial

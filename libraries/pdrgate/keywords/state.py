@@ -28,6 +28,7 @@ from pdrgate.keywords.failures import CheckError
 from pdrgate.record.trial import Trial
 from pdrgate.reports.console.screen import Screen
 from pdrgate.values.errors import TestbedError, UsageError
+from pdrgate.values.units import Duration, Rate, Ratio
 
 _Run = TypeVar("_Run", ScenarioRun, TransferRun)
 AnyMeasurement: TypeAlias = ScenarioRun | TransferRun | PairsComparison | VectorsComparison
@@ -64,7 +65,9 @@ class RunningTest:
     def check(
         self, value: Any, operator: AssertionOperator | None, expected: Any, what: str, message: str | None
     ) -> Any:
-        """A getter's assertion. Raises CheckError when it fails."""
+        """A getter's assertion; what a quantity is compared with is parsed as one. Raises CheckError when it fails."""
+        if operator is not None and isinstance(value, Rate | Ratio | Duration):
+            expected = type(value).parse(expected)
         try:
             return verify_assertion(value, operator, expected, what, message)
         except AssertionError as failure:

@@ -1,11 +1,17 @@
-"""Keywords that open and close testbeds."""
+"""Keywords that open and close testbeds, and the testbed's SSH connections in the suite's SSHLibrary.
+
+Keywords of SSHLibrary reach the SUT by the host's alias. SSHLibrary makes connections that take any host key. So the
+testbed makes its own, which is verified, and SSHLibrary is given that one.
+"""
 
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robot.api.deco import keyword
 from robot.api.types import Secret
@@ -18,6 +24,7 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.run_settings import keys, read_settings, settings_of_testbed
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.verdicts.baseline import baselines
+from pdrgate.hosts.ssh import SshConnection
 from pdrgate.keywords.failures import STOPPED
 from pdrgate.keywords.log import RobotObserver
 from pdrgate.keywords.state import OpenTestbed, State
@@ -28,7 +35,6 @@ from pdrgate.values.errors import HeldError, PdrGateError
 if TYPE_CHECKING:
     from pdrgate.history.address import Address
     from pdrgate.history.database.experience import Experience
-    from pdrgate.keywords.ssh_aliases import SharedConnections
 
 
 class TestbedKeywords:
@@ -163,7 +169,7 @@ class TestbedKeywords:
         for one in self._state.testbeds:
             if one.session.config.over_ssh and not one.session.config.waits_for_build:
                 # Only here: SSH takes a while to load, and most testbeds do without.
-                from pdrgate.keywords.ssh_aliases import SharedConnections
+                from pdrgate.keywords.testbed import SharedConnections
 
                 self._shared = self._shared or SharedConnections()
                 self._shared.share(getattr(one.session.testbed, "connections", {}))
@@ -193,3 +199,67 @@ class TestbedKeywords:
             self._state.record.write(finished=True)
         if failures:
             raise failures[0]
+
+
+_MODULE = "SSHLibrary"
+
+
+class SharedConnections:
+    """What was given to SSHLibrary, so that it can be taken back."""
+
+    def __init__(self) -> None:
+        self._given: list[tuple[Any, str]] = []
+
+    def share(self, connections: Mapping[str, SshConnection]) -> None:
+        """Open a connection of each alias in every SSHLibrary of the running suite that has not got it yet."""
+        for library in _libraries():
+            for alias, connection in connections.items():
+                if (library, alias) not in self._given:
+                    self._given.append((library, alias))
+                    with _current_kept(library):
+                        target = connection.target
+                        library.open_connection(target.address, alias=alias, port=target.port, timeout=target.timeout)
+                        library.current.client = _Client(connection)
+
+    def end(self) -> None:
+        """Close them in SSHLibrary; the testbed's own connection goes on."""
+        given, self._given = self._given, []
+        for library, alias in given:
+            # The suite may have closed it, with all others.
+            with contextlib.suppress(RuntimeError), _current_kept(library):
+                library.switch_connection(alias)
+                library.close_connection()
+
+
+class _Client:
+    """What SSHLibrary uses of a connected client, always of the present connection."""
+
+    def __init__(self, connection: SshConnection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection.client(), name)
+
+    def close(self) -> None:
+        """The connection is the testbed's, and stays."""
+
+
+def _libraries() -> list[Any]:
+    if _MODULE not in sys.modules:
+        return []
+    kind = sys.modules[_MODULE].SSHLibrary
+    instances: Any = BuiltIn().get_library_instance(all=True)
+    return [one for one in instances.values() if isinstance(one, kind)]
+
+
+@contextlib.contextmanager
+def _current_kept(library: Any) -> Iterator[None]:
+    """What was the current connection before is it afterwards."""
+    try:
+        before = library.current.config.index
+    except (AttributeError, RuntimeError):
+        before = None
+    yield
+    if before is not None:
+        with contextlib.suppress(RuntimeError):
+            library.switch_connection(before)

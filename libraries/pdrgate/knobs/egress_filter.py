@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.device_knob import DeviceKnob
+from pdrgate.knobs.set_knob import DeviceKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
 
 MOST_INSTRUCTIONS = 1500

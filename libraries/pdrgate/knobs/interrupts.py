@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.cpu_shares import absent_cpus, is_share, shares, shares_in_words
-from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.file_set_knob import FileSetKnob
+from pdrgate.knobs.set_knob import DeviceKnob
 from pdrgate.knobs.states import parse_state
 
 _NO_QUEUE = re.compile(

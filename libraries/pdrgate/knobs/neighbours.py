@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.device_knob import DeviceKnob
+from pdrgate.knobs.set_knob import DeviceKnob
 from pdrgate.knobs.states import includes, mixture, parse_state, state_text
 
 _NONE = "none"

@@ -9,9 +9,9 @@ from typing import Literal
 from pdrgate.hosts.cpus import cpu_mask, format_cpu_list, parse_cpu_list, parse_cpu_mask
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.cpu_shares import NONE, absent_cpus, each, is_share, shares, shares_in_words
-from pdrgate.knobs.device_knob import DeviceKnob
 from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.knobs.file_set_knob import FileSetKnob, read_set
+from pdrgate.knobs.set_knob import DeviceKnob
 from pdrgate.knobs.states import parse_state
 
 Attribute = Literal["rps_cpus", "xps_cpus", "rps_flow_cnt"]

@@ -8,18 +8,19 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 from rich.text import Text
 
 from pdrgate.gate.run.options import RunOptions
 from pdrgate.history.results import RESULT_FILE, read_result
-from pdrgate.launch.expected_time import expected_time
-from pdrgate.launch.first_failure import FirstFailure
 from pdrgate.launch.folders import give_history_to_caller, give_to_caller, mark_latest
-from pdrgate.launch.stopping import StoppedError, Stopping
-from pdrgate.launch.suites import ALL, RUN_NAME
+from pdrgate.launch.shard import is_of_a_path, shard_of
+from pdrgate.launch.stopping import FirstFailure, StoppedError, Stopping
+from pdrgate.launch.suites import ALL, RUN_NAME, listed
 from pdrgate.launch.variables import variable_file
+from pdrgate.reports.words.durations import about
 from pdrgate.results.model import RunResult
 from pdrgate.this_process.interruption import interrupted_code
 from pdrgate.this_process.own_files import PACKAGE, found
@@ -180,9 +181,8 @@ def _robot(options: RunOptions, folder: Path, resume: bool, verbose: bool, *list
     from robot.run import run  # type: ignore[import-untyped]  # only robot.api is typed
 
     from pdrgate.gate.run.selection_file import read_selection
-    from pdrgate.launch.drawn_order import DrawnOrder
     from pdrgate.launch.selected_paths import measured_first
-    from pdrgate.launch.shard import OnlyTests, shard_of
+    from pdrgate.launch.shard import DrawnOrder, OnlyTests, shard_of
     from pdrgate.reports.pages.overview import STATISTICS
 
     include = [] if ALL in options.patterns else list(options.patterns)
@@ -205,3 +205,32 @@ def _robot(options: RunOptions, folder: Path, resume: bool, verbose: bool, *list
         **STATISTICS,
     )
     return code
+
+
+def expected_time(options: RunOptions) -> str:
+    """``72 paths, about 40 min by the last 3 runs``; empty for a single path."""
+    if options.scenario_file is not None or not options.against:
+        return ""
+    mine = shard_of(options)
+    number = sum(is_of_a_path(one) and one.longname in mine for one in listed(options.suites, options.patterns))
+    if number < 2:
+        return ""
+    seconds = _seconds_a_path(options)
+    if not seconds:
+        return f"{number} paths; how long they take is known once the first one has ended"
+    runs = f"the last {len(seconds)} runs" if len(seconds) > 1 else "the last run"
+    return f"{number} paths, {about(number * median(seconds))} by {runs}"
+
+
+def _seconds_a_path(options: RunOptions) -> list[float]:
+    """What a path took in each of the last runs of several paths on this testbed; empty where nobody knows."""
+    if options.history is None or (options.history.file is not None and not options.history.file.exists()):
+        return []
+    from pdrgate.history.database.connection import Database
+    from pdrgate.history.database.queries import seconds_a_path
+
+    try:
+        with Database.open(options.history) as history, history.reading() as connection:
+            return seconds_a_path(connection, options.testbed.stem, options.profile)
+    except PdrGateError:
+        return []  # the run itself reports what is wrong with it

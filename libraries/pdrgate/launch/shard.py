@@ -1,16 +1,21 @@
-"""A part of the tests that are asked for: several jobs measure a portfolio together, and their results are merged."""
+"""Which tests of a portfolio a run measures, and in which order.
+
+Several jobs measure a portfolio together, each a part of it, and their results are merged. Each run has another order,
+so that no path has a place.
+"""
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from robot.api import SuiteVisitor, TestSuite
 
 from pdrgate.gate.run.options import RunOptions
-from pdrgate.launch.drawn_order import PORTFOLIO
 from pdrgate.launch.suites import RUN_NAME, Listed, listed
 from pdrgate.values.errors import UsageError
 
@@ -88,3 +93,35 @@ class OnlyTests(SuiteVisitor):  # type: ignore[misc]  # Robot has no types of it
 def _below(top: str, longname: str) -> str:
     """A long name without that of the topmost suite."""
     return longname.removeprefix(f"{top}.")
+
+
+PORTFOLIO = "portfolio"
+"""The folder of suites whose order is drawn, and the tag of its tests."""
+_SEEDS = 1_000_000
+
+
+def new_order() -> int:
+    """A number that an order is drawn by."""
+    return secrets.randbelow(_SEEDS)
+
+
+class DrawnOrder(SuiteVisitor):  # type: ignore[misc]  # Robot has no types of it
+    """Puts the suites of the portfolio into the order that a number draws; all others stay where they are.
+
+    Args:
+        first: the place of a path, by the name of its test, where some go before others; paths of one place are drawn.
+    """
+
+    def __init__(self, order: int, first: Mapping[str, int] | None = None) -> None:
+        self._order = order
+        self._first = first or {}
+
+    def start_suite(self, suite: TestSuite) -> None:
+        """Called by Robot for each suite, before the suites below it."""
+        if suite.name.lower() != PORTFOLIO:
+            return
+        below = sorted(suite.suites, key=lambda one: str(one.name))
+        random.Random(self._order).shuffle(below)
+        below.sort(key=lambda one: min((self._first.get(str(test.name), 0) for test in one.tests), default=0))
+        suite.suites = below
+        suite.metadata["Order"] = f"drawn; once more by --set order={self._order}"

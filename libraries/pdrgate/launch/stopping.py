@@ -1,4 +1,4 @@
-"""Signals, from the moment at which Robot is started: what was changed is put back, and nothing but pdrgate speaks."""
+"""What listens to a run of Robot's: signals, on which what was changed is put back, and why the first test failed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 from pdrgate.this_process.interruption import ECHOES_WITHIN, Handler, Heard, answered
 
@@ -75,3 +76,20 @@ class Stopping:
             self._robots(number, frame)
         finally:
             sys.__stderr__ = stderr  # type: ignore[misc]
+
+
+class FirstFailure:
+    """A listener of Robot that keeps the message of the first test that failed."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self) -> None:
+        self.sentence = ""
+        """The first line of the message; empty where no test failed."""
+
+    def end_suite(self, data: object, result: Any) -> None:
+        """Called by Robot after each suite: the library fails a test that has ended when its result cannot be kept."""
+        failed = (test for test in result.tests if test.failed)
+        if not self.sentence and (first := next(failed, None)) is not None:
+            told = (line for line in first.message.splitlines() if not line.endswith("setup failed:"))
+            self.sentence = next(told, "").rstrip(".")

@@ -12,13 +12,10 @@ from pdrgate.measurands.measurand import (
     Setting,
     replicate_of,
 )
-from pdrgate.measurands.rates.knee import AT_THE_KNEE, agree_at_the_knee, told_once
 from pdrgate.measurands.rates.latency import LatencyTrials
 from pdrgate.measurands.rates.overload import OverloadThroughput
-from pdrgate.measurands.rates.pdr import PartialDropRate
-from pdrgate.measurands.rates.receive_rate import RECEIVE_RATE
-from pdrgate.measurands.rates.saturation import SaturationThroughput
-from pdrgate.measurands.rates.sweep import Sweep
+from pdrgate.measurands.rates.pdr import AT_THE_KNEE, PartialDropRate, Sweep, agree_at_the_knee, told_once
+from pdrgate.measurands.rates.saturation import RECEIVE_RATE, SaturationThroughput
 from pdrgate.measurands.registry import (
     DESCRIPTIONS,
     OF_TRANSFERS,

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.results.model import Better, ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.values.tolerances import TOLERANCE
-from pdrgate.values.units import change_in_words
+from pdrgate.values.units import TOLERANCE, change_in_words
 
 TolerancesAsked = Mapping[str, float | None]
 """Tolerances by the option that asks for them. What is missing was not asked for; of None nothing is judged."""
@@ -91,23 +89,17 @@ _MOST = 0.5
 """A share of a change: functions with as much are called most of it."""
 
 
-class Sentence(Protocol):
+@dataclass(frozen=True, slots=True)
+class Sentence:
     """Words for a measurand's change, where its numbers alone do not say it well."""
 
-    @property
-    def whole(self) -> bool:
-        """Whether it says all of a REGRESSION, so that neither the tolerance nor the numbers of others are wanted."""
-
-    @property
-    def says_worse(self) -> bool:
-        """Whether a reader knows from it that a REGRESSION is one."""
-
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
-        """The change in words; None where its numbers say it better.
-
-        Args:
-            functions: where it changed; None where nobody looked.
-        """
+    clause: Callable[[ChangeResult, Sequence[FunctionChange] | None], str | None]
+    """Returns the change in words; None where its numbers say it better. The functions are where it changed; None
+    where nobody looked."""
+    whole: bool = True
+    """Whether it says all of a REGRESSION, so that neither the tolerance nor the numbers of others are wanted."""
+    says_worse: bool = True
+    """Whether a reader knows from it that a REGRESSION is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,8 @@ from pdrgate.measurands.rates.latency import MedianLatency, TailLatency
 from pdrgate.measurands.rates.overload import LivelockThreshold, OverloadThroughput
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.measurands.rates.pdr import PartialDropRate
-from pdrgate.measurands.rates.receive_rate import RECEIVE_RATE
 from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
-from pdrgate.measurands.rates.saturation import SaturationThroughput
+from pdrgate.measurands.rates.saturation import RECEIVE_RATE, SaturationThroughput
 from pdrgate.measurands.rates.starvation import LeastDelivered
 from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate

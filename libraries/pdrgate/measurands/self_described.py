@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from pdrgate.measurands.description import Description, TolerancesAsked
 from pdrgate.results.model import Better, ChangeResult, Findings
@@ -37,6 +37,11 @@ class SelfDescribed:
             cls.name, cls.unit, cls.better = cls.about.name, cls.about.unit, cls.about.better
 
     @classmethod
+    def of(cls, setting: Any) -> Self | None:
+        """The measurand of a setting; None where it is not measured in it. One without fields is measured in each."""
+        return cls()
+
+    @classmethod
     def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
         """The change by a rule of its own; None where there is none, and where a test of pairs judges it."""
         return None
@@ -48,4 +53,14 @@ class AsksNothing(SelfDescribed):
     __slots__ = ()
 
     def next(self, measured: Sequence[object]) -> None:
+        return None
+
+
+class OnRequest(AsksNothing):
+    """A measurand that no setting has: who makes its trials asks for it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, setting: Any) -> None:
         return None

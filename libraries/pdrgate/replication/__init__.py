@@ -3,9 +3,8 @@ tries have left, and what equal builds deviate by. It knows no packets."""
 
 from pdrgate.replication.earlier_tries import Try
 from pdrgate.replication.noise import MeasurandNoise, NoiseFloor, NoiseObservation, ObservedBoot, TrialScatter
-from pdrgate.replication.one_ratio import Contradiction, contradiction
 from pdrgate.replication.rule import PairsRule, Standing
-from pdrgate.replication.samples import Samples
+from pdrgate.replication.samples import Contradiction, Samples, contradiction
 
 __all__ = [
     "Contradiction",

@@ -1,4 +1,5 @@
-"""Several runs as one result with one verdict: what was measured on several machines, and what was lost of it."""
+"""Several runs as one result with one verdict: what was measured on several machines, what these have in common, and
+what was lost of it."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from pdrgate.results.acknowledgement import AcknowledgedPath, Acknowledgement
-from pdrgate.results.common_environment import in_common
 from pdrgate.results.model import SCHEMA, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.selection import Selection
 from pdrgate.results.verdict import ALL_ACKNOWLEDGED, Judgement, Verdict, gravest_verdict
@@ -206,3 +207,22 @@ def _last(runs: Sequence[RunResult]) -> float | None:
 
 def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, texts)))
+
+
+def in_common(scenarios: Iterable[ScenarioResult]) -> dict[str, Any]:
+    """The entries in which all SUTs of these scenarios are equal; of none that is not known.
+
+    Two builds are two SUTs: the kernel of one is not in it.
+    """
+    found = [one for scenario in scenarios for one in _environments(scenario) if one]
+    first = found[0] if found else {}
+    return {name: value for name, value in first.items() if all(one.get(name) == value for one in found)}
+
+
+def _environments(scenario: ScenarioResult) -> list[Mapping[str, Any]]:
+    """Environments of both builds where two were compared: that of the scenario is the candidate's then."""
+    return (
+        [side.findings.environment for side in scenario.builds.sides]
+        if scenario.builds.sides
+        else [scenario.findings.environment]
+    )

@@ -452,7 +452,13 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePdr:
-    """The load where the PLR of a curve crosses the threshold, interpolated; ``bracket`` are its neighbours."""
+    """The load at which the PLR of a curve first crosses the threshold, packets/s.
+
+    ``load`` is interpolated on the mean PLR between the two loads of ``bracket``. ``lower`` is where the upper
+    confidence limit of the PLR crosses, ``upper`` where the lower limit does: up to ``lower`` even the pessimistic
+    curve keeps the threshold, from ``upper`` on even the optimistic one breaks it. An end that lies outside the
+    measured loads is None, except that the first and last measured load bound what they can bound.
+    """
 
     load: float | None
     lower: float | None

@@ -18,7 +18,7 @@ from pdrgate.results.model import (
 )
 from pdrgate.stability import checks as _checks
 from pdrgate.stability.checks import Bounds
-from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
+from pdrgate.stability.curve import LoadLossCurve, LoadPoint, first_past
 from pdrgate.stability.dips import without_lone_dips
 from pdrgate.stability.drift import (
     Repeats,
@@ -68,7 +68,7 @@ class Assessment:
     plr_threshold: float
     curve: LoadLossCurve
     labels: Mapping[TirReading, Label]
-    pdr: PdrEstimate
+    pdr: CurvePdr
     saturation: Saturation
     """The saturation in the chosen reading."""
     repeats: tuple[Repeats, ...]
@@ -97,13 +97,7 @@ class Assessment:
             source=self.source,
             labels={reading.value: label.value for reading, label in self.labels.items()},
             reading=self.reading.value,
-            pdr=CurvePdr(
-                load=self.pdr.load,
-                lower=self.pdr.lower,
-                upper=self.pdr.upper,
-                bracket=self.pdr.bracket,
-                plr_threshold=self.plr_threshold,
-            ),
+            pdr=self.pdr,
             saturation=SaturationResult(
                 potential_index=self.saturation.potential_index,
                 actual_index=self.saturation.actual_index,

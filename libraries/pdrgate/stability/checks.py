@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pdrgate.results.model import CheckResult
-from pdrgate.stability.curve import LoadLossCurve, LoadPoint, PdrEstimate, first_past
+from pdrgate.results.model import CheckResult, CurvePdr
+from pdrgate.stability.curve import LoadLossCurve, LoadPoint, first_past
 from pdrgate.stability.drift import WANDER_MIN_RUNS, Repeats, RepeatScatter
 from pdrgate.stability.throughput_increase import Saturation, TirReading
 from pdrgate.stats.intervals import sample_deviation, t_quantile
@@ -117,7 +117,7 @@ def check_enough_data(
 def check_saturation(
     curve: LoadLossCurve,
     saturation: Saturation,
-    pdr: PdrEstimate,
+    pdr: CurvePdr,
     *,
     reading: TirReading,
     plr_threshold: float,
@@ -171,7 +171,7 @@ def check_saturation(
 
 
 def check_plateau(
-    curve: LoadLossCurve, pdr: PdrEstimate, *, plr_threshold: float, eta: float, bounds: Bounds
+    curve: LoadLossCurve, pdr: CurvePdr, *, plr_threshold: float, eta: float, bounds: Bounds
 ) -> CheckResult:
     """Saturation if no check looks at the loads between the PDR and the highest: one TIR from there to here.
 
@@ -203,7 +203,7 @@ def check_plateau(
     return CheckResult(name, False, ratio, eta, sentence)
 
 
-def check_low_load_loss(curve: LoadLossCurve, pdr: PdrEstimate, plr_threshold: float, bounds: Bounds) -> CheckResult:
+def check_low_load_loss(curve: LoadLossCurve, pdr: CurvePdr, plr_threshold: float, bounds: Bounds) -> CheckResult:
     """Loss long before the PDR, which the paper's method does not look at: the mean PLR at every low load.
 
     The limit is on the mean itself, not on its confidence limit: bursts at half the PDR are a fault even if the

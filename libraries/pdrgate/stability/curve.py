@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
+from pdrgate.results.model import CurvePdr
 from pdrgate.stats.intervals import delta_ucl, mean, sample_deviation, t_interval
 
 
@@ -107,22 +108,6 @@ class LoadPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class PdrEstimate:
-    """The load at which the PLR first crosses the threshold, packets/s.
-
-    ``load`` is interpolated on the mean PLR between the two loads of ``bracket``, see `crossing`. ``lower`` is where
-    the upper confidence limit of the PLR crosses, ``upper`` where the lower limit does: up to ``lower`` even the
-    pessimistic curve keeps the threshold, from ``upper`` on even the optimistic one breaks it. An end that lies
-    outside the measured loads is None, except that the first and last measured load bound what they can bound.
-    """
-
-    load: float | None
-    lower: float | None
-    upper: float | None
-    bracket: tuple[float | None, float | None]
-
-
-@dataclass(frozen=True, slots=True)
 class LoadLossCurve:
     """Points with strictly increasing loads."""
 
@@ -179,18 +164,19 @@ class LoadLossCurve:
         """Generator-limited repeats at loads that still are points."""
         return sum(point.left_out for point in self.points)
 
-    def pdr(self, threshold: float) -> PdrEstimate:
-        """The load where the PLR crosses ``threshold``; see ``PdrEstimate`` for how its interval comes about."""
+    def pdr(self, threshold: float) -> CurvePdr:
+        """The load where the PLR crosses ``threshold``; see `CurvePdr` for how its interval comes about."""
         loads = self.loads
         past = first_past(self.steady_plrs, threshold)
         bracket = (
             (loads[-1] if loads else None, None) if past is None else (loads[past - 1] if past else None, loads[past])
         )
-        return PdrEstimate(
+        return CurvePdr(
             load=None if past is None else crossing(loads, self.steady_plrs, threshold, self.throughputs),
             lower=self._lower(threshold),
             upper=self._upper(threshold),
             bracket=bracket,
+            plr_threshold=threshold,
         )
 
     def _lower(self, threshold: float) -> float | None:

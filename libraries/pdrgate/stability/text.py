@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from pdrgate.data_paths.tcp_streams import size
-from pdrgate.results.model import CheckResult
+from pdrgate.results.model import CheckResult, CurvePdr
 from pdrgate.stability.assessment import Assessment
-from pdrgate.stability.curve import LoadPoint, PdrEstimate
+from pdrgate.stability.curve import LoadPoint
 from pdrgate.stability.throughput_increase import TirReading
 from pdrgate.stability.transfer_checks import TransfersAssessment, round_trip
 from pdrgate.values.units import Rate, Ratio
@@ -103,7 +103,7 @@ def _whole(found: Assessment) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _load(pdr: PdrEstimate) -> str:
+def _load(pdr: CurvePdr) -> str:
     if pdr.load is not None:
         return str(Rate(pdr.load))
     low, high = pdr.bracket
@@ -112,7 +112,7 @@ def _load(pdr: PdrEstimate) -> str:
     return f"< {Rate(high)}" if high is not None else "unknown"
 
 
-def _interval(pdr: PdrEstimate) -> str:
+def _interval(pdr: CurvePdr) -> str:
     if pdr.lower is None and pdr.upper is None:
         return "no interval"
     low = "below the lowest load" if pdr.lower is None else str(Rate(pdr.lower))

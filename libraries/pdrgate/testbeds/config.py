@@ -1,4 +1,7 @@
-"""Contents of a testbed file, whatever kind of testbed it describes; see `pdrgate.testbeds.kinds`."""
+"""Contents of a testbed file, whatever kind of testbed it describes, and the contradictions that no schema finds in it.
+
+`pdrgate.testbeds.kinds` lists the kinds.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
+from pdrgate.knobs import plan_contradictions, sysctls
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Resource
-from pdrgate.testbeds.contradictions import shared_cpu, wrong_knobs
 from pdrgate.testbeds.protocol import Testbed
 from pdrgate.testbeds.yaml_lines import Key
 from pdrgate.this_process.checkout import own_testbed_file
@@ -197,3 +200,25 @@ class TestbedConfig(ABC):
 def named_file(source: Path, name: str) -> Path:
     """A file that a testbed file names: relative ones lie next to it."""
     return source.absolute().parent / Path(name).expanduser()
+
+
+def shared_cpu(content: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
+    """Generator and SUT have CPUs of one machine, and none of them is both's."""
+    cpu, cpus = content["generator"].get("cpu", "auto"), content.get("sut", {}).get("cpus", "auto")
+    if cpus != "auto" and cpu in cpus:
+        problem = f"CPU {cpu} is the generator's too (generator.cpu); the two must not share one"
+        yield ("sut", "cpus"), problem
+
+
+def wrong_knobs(content: Mapping[str, Any], *, whole_machine: bool = False) -> Iterator[tuple[Key, str]]:
+    """The section of knobs makes sense, and is of the SUT's namespace alone unless that is a ``whole_machine``."""
+    section = content.get("sut", {}).get("knobs", {})
+    wrong = set()
+    for key, problem in plan_contradictions(section):
+        wrong.add(key[-1])
+        yield ("sut", "knobs", *key), problem
+    for name in () if whole_machine else sysctls(section):
+        if name not in wrong and not name.startswith(("net.", "net/")):
+            key = (name,) if name in section else ("sysctls", name)
+            problem = f"{name} is a setting of the whole machine; only those of net. belong to the SUT's namespace"
+            yield ("sut", "knobs", *key), problem

@@ -1,4 +1,4 @@
-"""Protocol of a traffic generator."""
+"""Protocols of what makes traffic: a generator, and programs that transfer by TCP where it ends at the SUT."""
 
 from __future__ import annotations
 
@@ -72,3 +72,26 @@ def generator_identity(about: Mapping[str, str]) -> str:
     """
     details = [f"{key} {value}" for key, value in about.items() if key not in (*_IDENTITY, *_INCIDENTAL)]
     return "; ".join((f"{about['name']}/{about['engine']}", *details))
+
+
+class ClosedLoop(Protocol):
+    """Mover of bytes between a program at the SUT and one at the station that it faces.
+
+    Lost bytes are sent again, and no more are sent than were acknowledged: a load cannot be asked for.
+    """
+
+    def describe(self) -> dict[str, str]:
+        """Identity of the generator: ``name``, ``engine`` and further keys, as `Generator.describe`."""
+
+    def transfer(self, window: int, duration: float, rate: float = 0.0) -> Trial:
+        """One trial of about ``duration`` seconds, whose receivers advertise at most ``window`` bytes a stream.
+
+        Args:
+            rate: bits/s that the sender holds itself back to; 0: as fast as it goes.
+
+        Raises:
+            TestbedError: no transfer came of it.
+        """
+
+    def close(self) -> None:
+        """Stop the programs; may be called twice."""

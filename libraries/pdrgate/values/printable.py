@@ -1,4 +1,4 @@
-"""Texts of which no character controls anything, wherever they came from: a name may hold an escape sequence."""
+"""Texts as they may be shown: without characters that control a terminal, and addresses without passwords."""
 
 from __future__ import annotations
 
@@ -55,3 +55,23 @@ def printable_name(name: str) -> str:
     """A name that a stranger gave, which is in one line and no longer than a kernel's may be."""
     cut = name[:LONGEST_NAME]
     return cut if cut.isprintable() else printable(cut)
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?=/)")
+HIDDEN = "***"
+
+
+def is_address(text: str) -> bool:
+    """Whether a text looks like a URL, even a mistyped one, and not like a path."""
+    return _SCHEME.match(text) is not None
+
+
+def redacted(address: str) -> str:
+    """The address without all that could be a secret: user, password, query and fragment.
+
+    A password may hold any sign, so of an address with an at sign only the scheme is left.
+    """
+    if "@" in address:
+        scheme = _SCHEME.match(address)
+        return f"{scheme[0]}//{HIDDEN}" if scheme else HIDDEN
+    return re.sub(r"(?s)[?#;].*", f"?{HIDDEN}", address)

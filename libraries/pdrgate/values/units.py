@@ -156,3 +156,11 @@ def change_in_words(change: float, lower: float, upper: float) -> str:
     """
     change_text, *ends = (f"{one:+z.1%}" for one in (change, lower, upper))
     return change_text if ends == [change_text, change_text] else f"{change_text} ({ends[0]} to {ends[1]})"
+
+
+TOLERANCE = Ratio(0.02)
+"""The tolerance of the PDR, and of what has none of its own."""
+COST_TOLERANCE = Ratio(0.01)
+"""The tolerance of the instructions per packet: they are counted, and equal builds differ by 0.3 % at most."""
+LATENCY_TOLERANCE = Ratio(0.3)
+"""The tolerance of latency: docs/method-trial.md has what that of equal builds deviates by."""

@@ -24,7 +24,7 @@ from pdrgate.guests.metering.memory.memory_observer import WARM, memory_marks, m
 from pdrgate.guests.metering.symbols import read_symbols
 from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.hosts.host import Host
-from pdrgate.hosts.sent_program import sent
+from pdrgate.hosts.piped_program import sent
 from pdrgate.measurands.counted.estimated_cycles import PricedEvents, priced_events
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.record.stretch import MemoryCounts

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.builds.packages.deb822 import stanzas
+from pdrgate.builds.packages.package_fields import stanzas
 from pdrgate.this_process.child_environment import PROXIES, child_environment
 
 _LARGEST = 1 << 20

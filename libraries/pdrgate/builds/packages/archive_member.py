@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.builds.decompression import Part
+from pdrgate.builds.decompression import Part, Source, read_all
 from pdrgate.builds.handed_over import CHUNK
 
 MemberKind = Literal["file", "hard link", "link", "folder", "other"]
@@ -23,6 +23,12 @@ class Member:
     changed: int
     """Seconds since 1970."""
     content: Part
+
+
+def skip_bytes(archive: Source, length: int) -> None:
+    """Read what fills a member up. Raises ValueError if the archive ends before it."""
+    if len(read_all(archive, length)) < length:
+        raise ValueError("it ends too early")
 
 
 def skip_rest(content: Part) -> None:

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 
 from pdrgate.builds.decompression import Part, Source, read_all
-from pdrgate.builds.packages.archive_member import Member, MemberKind, skip_rest
+from pdrgate.builds.packages.archive_member import Member, MemberKind, skip_bytes, skip_rest
 
 _MAGIC = b"070701"
 _HEADER = 110
@@ -40,7 +40,7 @@ def cpio_members(archive: Source) -> Iterator[Member]:
         yield member
         skip_rest(member.content)
         if kind == "file":
-            _skip(archive, -size % 4)
+            skip_bytes(archive, -size % 4)
             for other in shared.pop(inode, ()) if links > 1 else ():
                 yield dataclasses.replace(other, kind="hard link", target=name)
     for members in shared.values():
@@ -65,10 +65,5 @@ def _read(archive: Source, length: int, before: int) -> bytes:
     content = read_all(archive, length)
     if len(content) < length:
         raise ValueError("it ends too early")
-    _skip(archive, -(before + length) % 4)
+    skip_bytes(archive, -(before + length) % 4)
     return content
-
-
-def _skip(archive: Source, length: int) -> None:
-    if len(read_all(archive, length)) < length:
-        raise ValueError("it ends too early")

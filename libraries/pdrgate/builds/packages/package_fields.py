@@ -8,11 +8,9 @@ none that holds its kernel, nor does a binary name its modules, so these go by t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
-
-from pdrgate.builds.packages.deb822 import stanzas
 
 PackageRole = Literal["image", "base", "modules"]
 """A package's part of a kernel. The base is its configuration, and the lists of its modules."""
@@ -99,3 +97,25 @@ def needed_packages(depends: str) -> tuple[str, ...]:
 def _alternative(need: str) -> str:
     names = (re.split(r"[\s(:\[]", one.strip(), maxsplit=1)[0] for one in need.split("|"))
     return next((name for name in names if (match := _DEB.fullmatch(name)) and "extra" not in match["variant"]), "")
+
+
+def stanzas(text: str) -> Iterator[Mapping[str, str]]:
+    """The stanzas of a text: each field's value by its name in lower case, with line breaks where it has several lines.
+
+    A line that is neither a field nor goes on with one is passed over.
+    """
+    found: dict[str, str] = {}
+    key = ""
+    for line in [*text.splitlines(), ""]:
+        if not line.strip():
+            if found:
+                yield found
+            found, key = {}, ""
+        elif line[0] in " \t":
+            if key:
+                found[key] += f"\n{line}"
+        elif not line.startswith("#"):
+            name, colon, value = line.partition(":")
+            key = name.strip().lower() if colon else ""
+            if key:
+                found[key] = value.strip()

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 
 from pdrgate.builds.decompression import Part, Source, read_all
-from pdrgate.builds.packages.archive_member import Member, MemberKind, skip_rest
+from pdrgate.builds.packages.archive_member import Member, MemberKind, skip_bytes, skip_rest
 
 _BLOCK = 512
 _LONGEST_HEADER = 64 << 10
@@ -36,7 +36,7 @@ def tar_members(archive: Source) -> Iterator[Member]:
             if size > _LONGEST_HEADER:
                 raise ValueError("it has a name or header of more than 64 KiB")
             content = read_all(archive, size)
-            _skip(archive, -size % _BLOCK)
+            skip_bytes(archive, -size % _BLOCK)
             if kind == b"x":
                 extended |= _pax(content)
             elif kind != b"g":
@@ -52,7 +52,7 @@ def tar_members(archive: Source) -> Iterator[Member]:
         extended = {}
         skip_rest(part)
         if _KINDS.get(kind) == "file":
-            _skip(archive, -size % _BLOCK)
+            skip_bytes(archive, -size % _BLOCK)
 
 
 def _checked(head: bytes) -> int:
@@ -97,8 +97,3 @@ def _pax(content: bytes) -> dict[str, str]:
             found[_text(key)] = value.decode(errors="surrogateescape")
             content = content[length:]
     return found
-
-
-def _skip(archive: Source, length: int) -> None:
-    if len(read_all(archive, length)) < length:
-        raise ValueError("it ends too early")

@@ -9,7 +9,6 @@ from typing import Literal
 from pdrgate.data_paths.contract import Hop, Port, Station
 from pdrgate.data_paths.iperf import Ends, Iperf
 from pdrgate.data_paths.kernel_network import KernelNetwork
-from pdrgate.data_paths.lost_frames import EveryNth
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
 from pdrgate.data_paths.steps import KnobSetting, Started, Step, SteppedPath
@@ -226,3 +225,36 @@ def _description(family: Literal[4, 6]) -> PathDescription:
 
 
 PATHS = (_description(4), _description(6))
+
+
+_TABLE = "netdev pdrgate_loss"
+
+
+class EveryNth:
+    """Loss of each n-th frame that comes to an interface, by nftables; a `Step`.
+
+    The first frame is not lost: a connection that begins anew for want of an answer takes a second. Frames are counted
+    as on a wire. A sender's queue has large segments instead, of which a part would be lost.
+    """
+
+    def __init__(self, host: Host, interface: str, every: int) -> None:
+        self._host = host
+        self._command = (
+            f"add table {_TABLE}; "
+            f"add chain {_TABLE} coming {{ type filter hook ingress device {interface} priority 0; }}; "
+            f"add rule {_TABLE} coming numgen inc mod {every} {every - 1} drop"
+        )
+        self._is_done = False
+
+    def apply(self) -> None:
+        self._host.run("nft", self._command)
+        self._is_done = True
+
+    def read_back(self) -> None:
+        """The kernel has taken it."""
+
+    def undo(self) -> Sequence[str]:
+        if self._is_done:
+            self._is_done = False
+            self._host.run("nft", f"delete table {_TABLE}")
+        return ()

@@ -8,8 +8,7 @@ from pdrgate.gate.comparisons.cold_boots.curve_boots import CurveBoots
 from pdrgate.gate.comparisons.cold_boots.transfer_boots import TransferBoots
 from pdrgate.gate.comparisons.living_boots.counted_bytes import CountedBytes
 from pdrgate.gate.comparisons.living_boots.counted_measurands import compared_by_counts
-from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets
-from pdrgate.gate.comparisons.living_boots.counted_replacements import CountedReplacements
+from pdrgate.gate.comparisons.living_boots.counted_packets import CountedPackets, CountedReplacements
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import BootedOnce

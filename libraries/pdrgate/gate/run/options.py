@@ -35,8 +35,7 @@ from pdrgate.history.whole_file import write_whole
 from pdrgate.this_process.checkout import GATE_COMMAND
 from pdrgate.this_process.no_follow import read_no_follow
 from pdrgate.values.errors import DataError, UsageError
-from pdrgate.values.tolerances import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE
-from pdrgate.values.units import Duration, Ratio
+from pdrgate.values.units import COST_TOLERANCE, LATENCY_TOLERANCE, TOLERANCE, Duration, Ratio
 
 OPTIONS_FILE = "run.json"
 _LARGEST_OPTIONS = 1 << 20

@@ -24,7 +24,7 @@ from pdrgate.history.whole_file import write_whole
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.results.acknowledgement import Acknowledgement, day_of
 from pdrgate.results.acknowledging import acknowledged, states
-from pdrgate.results.common_environment import in_common
+from pdrgate.results.merging import in_common
 from pdrgate.results.model import SCHEMA, LeftOutPath, RunResult, ScenarioResult, TestbedResult
 from pdrgate.results.verdict import ALL_ACKNOWLEDGED, Verdict, gravest_verdict
 from pdrgate.stability import read_trials
@@ -128,10 +128,7 @@ class RunRecord:
     @functools.cached_property
     def steps(self) -> Self:
         """Record of builds that are measured beside those that the run is about. Raises as the record itself does."""
-        other = copy.copy(self)
-        other.trials = TrialFile(self.folder / STEPS_TRIALS)
-        other.earlier = EarlierTrials()
-        return other
+        return self._beside(STEPS_TRIALS)
 
     @functools.cached_property
     def several_cpus(self) -> Self:
@@ -139,8 +136,12 @@ class RunRecord:
 
         Raises as the record itself does.
         """
+        return self._beside(SEVERAL_CPUS_TRIALS)
+
+    def _beside(self, trials: str) -> Self:
+        """A record that has a file of trials of its own, and goes on with no earlier ones."""
         other = copy.copy(self)
-        other.trials = TrialFile(self.folder / SEVERAL_CPUS_TRIALS)
+        other.trials = TrialFile(self.folder / trials)
         other.earlier = EarlierTrials()
         return other
 

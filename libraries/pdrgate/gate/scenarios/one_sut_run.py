@@ -30,11 +30,21 @@ class OneSutRun(ABC):
         baselines: what to compare with; None where nothing was asked for.
         test: the Robot test that asks.
         longname: name of the test that no other test of the run has; empty where ``test`` is unique.
+
+    Raises:
+        TestbedError: the scenario has nothing of what is measured.
     """
 
     def __init__(
-        self, session: Session, scenario: Scenario, baselines: BaselineSource | None, test: str, longname: str
+        self,
+        session: Session,
+        scenario: Scenario,
+        *,
+        baselines: BaselineSource | None = None,
+        test: str = "",
+        longname: str = "",
     ) -> None:
+        self._check(scenario)
         self.session = session
         self.sut = PreparedSut(
             session, scenario, session.testbed, Identity(test=longname or test), on_trial=self._on_trial
@@ -54,6 +64,10 @@ class OneSutRun(ABC):
         self._against = AgainstBaseline(self.sut, baselines)
         self._failure: Judgement | None = None
         """Why there is nothing to compare."""
+
+    @abstractmethod
+    def _check(self, scenario: Scenario) -> None:
+        """Raise TestbedError where the scenario has nothing of what is measured."""
 
     @property
     def scenario(self) -> Scenario:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
+from functools import cached_property
 
 from pdrgate.gate.run.profile import TOP_TRIALS
 from pdrgate.gate.run.progress import Progress
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.load_plan import ends, further_load, grid, is_highest, overloads, past_the_pdr, round_order
 from pdrgate.gate.scenarios.one_sut_run import OneSutRun
 from pdrgate.gate.scenarios.receive_rates import check_count, receive_rate
@@ -19,7 +19,6 @@ from pdrgate.gate.sut.dropped_packets import drop_tracer, look, lossy_load, trac
 from pdrgate.gate.sut.load_search import LoadSearch, goals_of
 from pdrgate.gate.verdicts.against_baseline import measurands_in_words
 from pdrgate.gate.verdicts.arrivals import arrivals
-from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.verdicts.packet_cost import cost_result
@@ -41,8 +40,8 @@ from pdrgate.results.model import (
 )
 from pdrgate.results.soak import SoakResult
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.search.bounds import known_bounds
 from pdrgate.search.calibration import Calibration
+from pdrgate.search.goals import known_bounds
 from pdrgate.search.mlr import GoalBounds as Found
 from pdrgate.search.mlr import GoalOutcome
 from pdrgate.search.mlr import SearchOutcome as Search
@@ -61,36 +60,27 @@ _WAVERING = 1.25
 class ScenarioRun(OneSutRun):
     """One scenario: `prepare`, then `search`, `repeat` and `judge` in this order, then `finish`.
 
-    Args:
-        baselines: what to compare with; None where nothing was asked for.
-        test: the Robot test that asks.
-        longname: name of the test that no other test of the run has; empty where ``test`` is unique.
-
     Raises:
         TestbedError: the scenario is a closed loop.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        scenario: Scenario,
-        *,
-        baselines: BaselineSource | None = None,
-        test: str = "",
-        longname: str = "",
-    ) -> None:
+    found: Search | None = None
+    assessment: Assessment | None = None
+    latency: tuple[LatencyResult, ...] = ()
+    soak: SoakResult | None = None
+    drops: DropsResult | None = None
+    _tracer: DropTracer | None = None
+
+    def _check(self, scenario: Scenario) -> None:
         if scenario.streams is not None:
             raise TestbedError(
                 f"{scenario.data_path} has no PDR: a closed loop offers what it gets acknowledged; measure transfers"
             )
-        super().__init__(session, scenario, baselines, test, longname)
-        self.loads = LoadSearch(self.sut)
-        self.found: Search | None = None
-        self.assessment: Assessment | None = None
-        self.latency: tuple[LatencyResult, ...] = ()
-        self.soak: SoakResult | None = None
-        self.drops: DropsResult | None = None
-        self._tracer: DropTracer | None = None
+
+    @cached_property
+    def loads(self) -> LoadSearch:
+        """The search, with the calibration of the generator that it begins with."""
+        return LoadSearch(self.sut)
 
     def prepare(self) -> None:
         """Set the SUT up for the scenario and start the generator. Raises TestbedError."""
@@ -157,14 +147,14 @@ class ScenarioRun(OneSutRun):
             self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")
         replicates = [first]
         replicates += [Replicate(self.sut, (), number) for number in range(2, profile.repeats + 1)]
-        for number, one in enumerate(replicates, start=1):
-            one.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
-            measure_in_turn([one])
+        for number, replicate in enumerate(replicates, start=1):
+            replicate.steps = measurands.steps(Sweep(round_order(loads, number - 1), profile.trial_duration))
+            measure_in_turn([replicate])
             if measurands.latency == LatencyTrials():  # its loads are shares of the first repeat's PDR
-                measurands = self._with_latency(measurands, one)
+                measurands = self._with_latency(measurands, replicate)
             # The next repeats will take as many trials for the PDR as these took. In a resumed run these took no time.
-            each = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
-            self._foresee(*2 * (each * (profile.repeats - number),))
+            seconds = max(profile.trials_time(len(self.trials) - before), time.monotonic() - began) / number
+            self._foresee(*2 * (seconds * (profile.repeats - number),))
         self._summarise(measurands, replicates)
         self.cost = cost_result([one.trials for one in replicates], result.goal.loss_ratio)
         self.latency = latencies([one.trials for one in replicates])
@@ -275,13 +265,10 @@ class ScenarioRun(OneSutRun):
     def _with_latency(self, measurands: Measurands, first: Replicate) -> Measurands:
         """Add the loads at which latency is measured, and measure the first repeat's trials there."""
         pdr = measurands.pdr.value(first.trials)
-        found = dataclasses.replace(
-            measurands, latency=latency_trials(pdr, self.session.profile.trial_duration, self._against.scenario)
-        )  # fmt: skip
-        assert found.latency is not None
-        first.steps = (found.latency,)
+        latency = latency_trials(pdr, self.session.profile.trial_duration, self._against.scenario)
+        first.steps = (latency,)
         measure_in_turn([first])
-        return found
+        return dataclasses.replace(measurands, latency=latency)
 
     def _look_at_drops(self, trials: Sequence[Trial]) -> None:
         if self._tracer is None:
@@ -327,8 +314,8 @@ class ScenarioRun(OneSutRun):
 
 def pdr_result_of(measurands: tuple[MeasurandResult, ...]) -> PdrResult | None:
     """The PDR among measurands."""
-    one = next((one for one in measurands if one.name == PartialDropRate.name), None)
-    return None if one is None else PdrResult(load=one.value, lower=one.lower, upper=one.upper)
+    pdr = next((one for one in measurands if one.name == PartialDropRate.name), None)
+    return None if pdr is None else PdrResult(load=pdr.value, lower=pdr.lower, upper=pdr.upper)
 
 
 def searched(found: Search) -> SearchResult:

@@ -15,10 +15,8 @@ from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.data_paths.tcp_streams import Buffers, size
 from pdrgate.gate.run.profile import Profile
 from pdrgate.gate.run.scenario import Scenario
-from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.one_sut_run import OneSutRun
 from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn, summaries
-from pdrgate.gate.verdicts.baseline import BaselineSource
 from pdrgate.measurands import (
     AtRest,
     Measurand,
@@ -71,33 +69,20 @@ def seconds_of(profile: Profile) -> float:
 class TransferRun(OneSutRun):
     """One scenario: `prepare`, then `sweep` where a curve is wanted, `repeat` and `judge` in this order, then `finish`.
 
-    Args:
-        baselines: what to compare with; None where nothing was asked for.
-        test: the Robot test that asks.
-        longname: name of the test that no other test of the run has; empty where ``test`` is unique.
-
     Raises:
         TestbedError: the scenario is no closed loop.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        scenario: Scenario,
-        *,
-        baselines: BaselineSource | None = None,
-        test: str = "",
-        longname: str = "",
-    ) -> None:
+    checks: tuple[CheckResult, ...] = ()
+    """Checks of the repeats; empty before them."""
+    _curve: WindowCurve | None = None
+
+    def _check(self, scenario: Scenario) -> None:
         if scenario.streams is None:
             closed = next(name for name, path in DATA_PATHS.items() if path.transfers)
             raise TestbedError(
                 f"{scenario.data_path} transfers nothing by TCP; choose {closed}, or search its partial drop rate"
             )
-        super().__init__(session, scenario, baselines, test, longname)
-        self.checks: tuple[CheckResult, ...] = ()
-        """Checks of the repeats; empty before them."""
-        self._curve: WindowCurve | None = None
 
     @property
     def window(self) -> int:
@@ -125,15 +110,15 @@ class TransferRun(OneSutRun):
         replicate: Replicate = Replicate(self.sut, (curve,))
         self._foresee(*2 * (2 * len(windows) * seconds_of(profile),))
         measure_in_turn([replicate])
-        found = curve.knee(replicate.trials)
-        knees = ", ".join(map(size, curve.knees(replicate.trials)))
-        if found is None:
-            untold = Judgement(Verdict.UNSTABLE, f"no two sweeps agree on the knee of the window curve: {knees}")
-            self._judged(untold)
+        knee = curve.knee(replicate.trials)
+        by_sweep = ", ".join(map(size, curve.knees(replicate.trials)))
+        if knee is None:
+            why = f"no two sweeps agree on the knee of the window curve: {by_sweep}"
+            self._judged(Judgement(Verdict.UNSTABLE, why))
         else:
-            beyond = ", the largest that was tried" if found == windows[-1] else ""
-            self.session.observer.said(f"the knee of the window curve is {size(found)}{beyond} ({knees} by sweep)")
-        return found
+            beyond = ", the largest that was tried" if knee == windows[-1] else ""
+            self.session.observer.said(f"the knee of the window curve is {size(knee)}{beyond} ({by_sweep} by sweep)")
+        return knee
 
     def repeat(self) -> tuple[CheckResult, ...]:
         """Measure the replicates at the fixed window, once, and judge whether their throughput is one number."""

@@ -11,7 +11,7 @@ from pdrgate.observers.watching import Observer, watching
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.testbeds import KeepsGenerator, Testbed
-from pdrgate.traffic.closed_loop import ClosedLoop
+from pdrgate.traffic.generator import ClosedLoop
 
 _KIB = 1024
 _WARMING = 1.0

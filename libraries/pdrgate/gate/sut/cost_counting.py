@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager
 from pdrgate.observers.watching import Observer
 from pdrgate.record.phase import Phase
 from pdrgate.testbeds import ExecutesInTurn, Testbed
-from pdrgate.values.tolerances import COST_TOLERANCE
-from pdrgate.values.units import Ratio
+from pdrgate.values.units import COST_TOLERANCE, Ratio
 
 
 def counting_of(testbed: Testbed) -> tuple[Observer, ...]:

@@ -19,7 +19,8 @@ from pdrgate.measurands import Ask
 from pdrgate.measurands.measurand import LATENCY, is_counted
 from pdrgate.measurands.rates.latency import probe_rate
 from pdrgate.observers.fates import by_fate
-from pdrgate.observers.tap_counts import taken_from_taps
+from pdrgate.observers.gains import Gains
+from pdrgate.observers.reading import Place
 from pdrgate.record.fate import Fate
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Occasion
@@ -171,3 +172,19 @@ def _rest(duration: float) -> Trial:
     return Trial(
         intended_load=0.0, intended_duration=duration, offered=0, forwarded=0, occasion=Occasion(started=started)
     )
+
+
+def taken_from_taps(trial: Trial) -> int | None:
+    """Packets that QEMU took from the generator's TAPs meanwhile; None if the SUT is no guest behind any.
+
+    Of namespaces each wire is counted instead, and veths count frames of XDP in different ways.
+    """
+    gains = Gains({Place.parse(place): gained for place, gained in trial.seen.counter_changes.items()})
+    taps = [
+        place
+        for place in map(Place.parse, trial.seen.counters_after)
+        if (place.kind, place.node) == ("interface", "tg")
+    ]
+    if gains.wired or gains.of_hops or not taps:
+        return None
+    return sum(gains.at(tap, "tx_packets") for tap in taps)

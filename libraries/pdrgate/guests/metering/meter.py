@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from pdrgate.guests.metering.plugin_memory import PluginMemory, offset
+from pdrgate.guests.metering.plugin import PluginMemory, offset
 
 LATENESS_BOUND = 0.030
 """Seconds of arrears that are made good: most stalls of a shared machine are shorter.

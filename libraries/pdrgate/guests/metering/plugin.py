@@ -1,4 +1,4 @@
-"""Builds plugins for the QEMU of this machine, with this machine's compiler."""
+"""Builds plugins for the QEMU of this machine, with this machine's compiler, and maps the memory that one shares."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import hashlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from pdrgate.builds.architecture import Architecture
+from pdrgate.guests.shared_memory import SharedMemory
 from pdrgate.this_process.cache import cache_folder
 from pdrgate.this_process.checkout import how_to_install
 from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
@@ -87,3 +92,33 @@ def plugin(
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+
+
+class PluginMemory(SharedMemory):
+    """The memory of one guest's plugin: a head of numbers, and tables behind it."""
+
+    head: ClassVar[np.dtype[np.void]]
+    """Head of the memory."""
+
+    def _get(self, name: str) -> int:
+        """A number of the head."""
+        at = offset(self.head, name)
+        return int.from_bytes(self._memory[at : at + 8], "little")
+
+    def _put(self, name: str, value: int) -> None:
+        self._write(name, np.array([value], "<u8"))
+
+    def _write(self, name: str, values: npt.NDArray[np.generic]) -> None:
+        at, content = offset(self.head, name), values.tobytes()
+        self._memory[at : at + len(content)] = content
+
+    def _table(self, at: int, kind: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
+        """A copy of so many records from byte ``at`` on."""
+        return np.frombuffer(self._memory, kind, count, at).copy()
+
+
+def offset(kind: np.dtype[np.void], name: str) -> int:
+    """At which byte of a record a field begins."""
+    fields = kind.fields
+    assert fields is not None
+    return fields[name][1]

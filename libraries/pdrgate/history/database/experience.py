@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import TypeVarTuple
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import Row, Select, select
 
 from pdrgate.history.address import Address
 from pdrgate.history.database.connection import LOCK_PATIENCE, Database
@@ -18,6 +19,8 @@ from pdrgate.history.database.inserting import insert_new
 from pdrgate.history.database.tables import AttemptRow, CodeRow, NoiseRow
 from pdrgate.record.path_code import PathCode
 from pdrgate.replication import NoiseObservation, ObservedBoot, Try
+
+_Columns = TypeVarTuple("_Columns")
 
 NEWEST = 500
 """Observations of a testbed that are read: what is older weighs next to nothing by then."""
@@ -39,8 +42,6 @@ class Experience:
 
     def observations(self, testbed: str) -> list[NoiseObservation]:
         """The newest observations of a testbed, oldest first; none where there is no file yet."""
-        if self._nothing_yet:
-            return []
         asked = (
             select(NoiseRow.measured, NoiseRow.boots)
             .where(NoiseRow.testbed == testbed)
@@ -48,11 +49,10 @@ class Experience:
             .limit(NEWEST)
         )
         found = []
-        with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
-            for measured, boots in connection.execute(asked):
-                with contextlib.suppress(msgspec.MsgspecError):
-                    decoded = msgspec.json.decode(boots, type=tuple[ObservedBoot, ...])
-                    found.append(NoiseObservation(when=measured, boots=decoded))
+        for measured, boots in self._rows(asked):
+            with contextlib.suppress(msgspec.MsgspecError):
+                decoded = msgspec.json.decode(boots, type=tuple[ObservedBoot, ...])
+                found.append(NoiseObservation(when=measured, boots=decoded))
         return found[::-1]
 
     def add_observation(self, testbed: str, conditions: Mapping[str, str], seen: NoiseObservation) -> None:
@@ -73,18 +73,15 @@ class Experience:
         Args:
             compared: the digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.pairs.tries`.
         """
-        if self._nothing_yet:
-            return []
         asked = (
             select(AttemptRow.attempt)
             .where(AttemptRow.compared == compared)
             .order_by(AttemptRow.ended, AttemptRow.id)
         )  # fmt: skip
         found = []
-        with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
-            for encoded in connection.execute(asked).scalars():
-                with contextlib.suppress(msgspec.MsgspecError):
-                    found.append(msgspec.json.decode(encoded, type=Try))
+        for (encoded,) in self._rows(asked):
+            with contextlib.suppress(msgspec.MsgspecError):
+                found.append(msgspec.json.decode(encoded, type=Try))
         return found
 
     def add_try(self, compared: str, ended: Try) -> None:
@@ -101,19 +98,16 @@ class Experience:
         Args:
             kernel: see `pdrgate.gate.run.selection_file.code_key`.
         """
-        if self._nothing_yet:
-            return {}
         asked = (
             select(CodeRow.scenario, CodeRow.code)
             .where(CodeRow.kernel == kernel)
             .order_by(CodeRow.seen, CodeRow.id)
         )  # fmt: skip
         found: dict[str, PathCode] = {}
-        with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
-            for scenario, code in connection.execute(asked):
-                with contextlib.suppress(msgspec.MsgspecError):
-                    seen = msgspec.json.decode(code, type=PathCode)
-                    found[scenario] = seen.with_more(found.get(scenario, PathCode()))
+        for scenario, code in self._rows(asked):
+            with contextlib.suppress(msgspec.MsgspecError):
+                seen = msgspec.json.decode(code, type=PathCode)
+                found[scenario] = seen.with_more(found.get(scenario, PathCode()))
         return found
 
     def add_path_codes(self, kernel: str, codes: Mapping[str, PathCode], seen: float) -> None:
@@ -127,9 +121,12 @@ class Experience:
                 row = {"key": key, "kernel": kernel, "scenario": scenario, "seen": seen, "code": encoded.decode()}
                 insert_new(connection, CodeRow, "key", row)
 
-    @property
-    def _nothing_yet(self) -> bool:
-        return self.where.file is not None and not self.where.file.exists()
+    def _rows(self, asked: Select[*_Columns]) -> Sequence[Row[*_Columns]]:
+        """All rows that are asked for; none where there is no file yet."""
+        if self.where.file is not None and not self.where.file.exists():
+            return ()
+        with Database.open(self.where, patience=self.patience) as history, history.reading() as connection:
+            return connection.execute(asked).all()
 
     def _add(self, table: type[NoiseRow | AttemptRow], row: Mapping[str, object]) -> None:
         opened = Database.open(self.where, create=True, patience=self.patience)

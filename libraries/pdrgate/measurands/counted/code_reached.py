@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from pdrgate.measurands.counted.load_cost import ProgramSize
 from pdrgate.measurands.description import Description, Rule
-from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import Unit
@@ -25,10 +24,6 @@ class CodeReached(AsksNothing):
         "share of the eBPF program's machine code that packets reached",
         rule=Rule.REPORT_ONLY,
     )  # fmt: skip
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self:
-        return cls()
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         loaded = [one for one in trials if one.occasion.phase != Phase.IDLE]

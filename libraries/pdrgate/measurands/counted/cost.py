@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, Parts, Tolerance
+from pdrgate.measurands.description import Description, Parts, Sentence, Tolerance
 from pdrgate.measurands.measurand import REPORT_ONLY_IN, Ask, Setting
 from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import Unit
@@ -29,7 +29,7 @@ from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, FunctionChange
 from pdrgate.results.verdict import Verdict
-from pdrgate.values.tolerances import COST_TOLERANCE
+from pdrgate.values.units import COST_TOLERANCE
 
 _ONE_MORE = 1.0
 """Ticks that a trial may have more than its time holds: where it begins is chance."""
@@ -46,15 +46,8 @@ TOLERANCE_OF_COST = Tolerance(COST_TOLERANCE, "cost_tolerance")
 PARTS_OF_COST = Parts(change=lambda one: one.change, sure=lambda one: one.sure)
 
 
-@dataclass(frozen=True, slots=True)
-class _MoreInstructions:
-    """A change of the cost in a sentence that names functions."""
-
-    whole: bool = True
-    says_worse: bool = True
-
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
-        return None if functions is None else cost_change_in_words(change, functions)
+def _more_instructions(change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
+    return None if functions is None else cost_change_in_words(change, functions)
 
 
 def cost_change_in_words(change: ChangeResult, functions: Sequence[FunctionChange]) -> str:
@@ -118,7 +111,7 @@ class Cost(SelfDescribed):
 
     about: ClassVar[Description] = Description(
         "cost", INSTRUCTIONS, "lower", "instructions that the SUT's kernel executes for a packet, at saturation",
-        beside=True, tolerance=TOLERANCE_OF_COST, sentence=_MoreInstructions(), parts=PARTS_OF_COST,
+        beside=True, tolerance=TOLERANCE_OF_COST, sentence=Sentence(_more_instructions), parts=PARTS_OF_COST,
     )  # fmt: skip
 
     @classmethod

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from pdrgate.measurands.counted.cost import idle_of
-from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
-from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
 from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
 
 _SURE = 2.0
@@ -29,16 +28,10 @@ _MUCH = 1e7
 of 1000 Hz in place of 250 adds some 4 million."""
 
 
-@dataclass(frozen=True, slots=True)
-class _TimesAsMuch:
+def _times_as_much(change: ChangeResult, _: object) -> str:
     """A change of the idle work in a sentence: *the idle kernel executes 66 times as much (1.2 -> 79 M/s)*."""
-
-    whole: bool = True
-    says_worse: bool = True
-
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        before, after = change.baseline / 1e6, change.candidate / 1e6
-        return f"the idle kernel executes {1 + change.change:.2g} times as much ({before:.2g} -> {after:.3g} M instr/s)"
+    before, after = change.baseline / 1e6, change.candidate / 1e6
+    return f"the idle kernel executes {1 + change.change:.2g} times as much ({before:.2g} -> {after:.3g} M instr/s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +41,9 @@ class IdleWork(AsksNothing):
     about: ClassVar[Description] = Description(
         "idle work", Unit("instructions/s idle", metric="idle_instructions_per_second", prefixed=False), "lower",
         "instructions that the SUT's kernel executes in a second without packets", rule=Rule.SURE,
-        tolerance=Tolerance(_SURE - 1.0, ""), sentence=_TimesAsMuch(),
+        tolerance=Tolerance(_SURE - 1.0, ""), sentence=Sentence(_times_as_much),
         slows="What a kernel does in the background takes the CPU from packets; it is no part of what one costs.",
     )  # fmt: skip
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self:
-        return cls()
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         idle = idle_of(trials)

@@ -11,34 +11,33 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
-from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
-from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
 
 LOAD_TOLERANCE: Final = "load_tolerance"
 """The option that says how much more a load may cost."""
 
 
-@dataclass(frozen=True, slots=True)
-class _BothNumbers:
-    """A change by both numbers as they are: they are counts, and have no interval."""
+def _both_numbers(words: str) -> Sentence:
+    """A change by both numbers as they are: they are counts, and have no interval.
 
-    words: str
-    """What has a number, ``the verifier looks at {} instructions``."""
-    whole: bool = False
-    says_worse: bool = True
+    Args:
+        words: what has a number, ``the verifier looks at {} instructions``.
+    """
 
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        said = self.words.format(f"{change.candidate:.0f}")
+    def clause(change: ChangeResult, _: object) -> str:
+        said = words.format(f"{change.candidate:.0f}")
         return f"{said}, baseline {change.baseline:.0f} ({100 * change.change:+z.1f} %)"
+
+    return Sentence(clause, whole=False)
 
 
 _ASKED = Tolerance(option=LOAD_TOLERANCE)
@@ -49,10 +48,6 @@ class _LoadCost(AsksNothing):
     """A number that the kernel reports of a program that it has loaded."""
 
     counter: ClassVar[str]
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self:
-        return cls()
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         # What a kernel does by itself was seen once, maybe under the program of another path.
@@ -92,7 +87,7 @@ class VerifiedInstructions(_LoadCost):
     about: ClassVar[Description] = Description(
         "verified instructions", Unit("instructions", metric="instructions", prefixed=False), "lower",
         "instructions that the kernel's verifier went through when the eBPF program was loaded",
-        rule=Rule.EXACT, tolerance=_ASKED, sentence=_BothNumbers("the verifier looks at {} instructions"),
+        rule=Rule.EXACT, tolerance=_ASKED, sentence=_both_numbers("the verifier looks at {} instructions"),
     )  # fmt: skip
 
 
@@ -104,7 +99,7 @@ class VerifierStates(_LoadCost):
     about: ClassVar[Description] = Description(
         "verifier states", Unit("states", metric="states", prefixed=False), "lower",
         "states that the kernel's verifier kept when the eBPF program was loaded",
-        rule=Rule.EXACT, tolerance=_ASKED, sentence=_BothNumbers("the verifier keeps {} states"),
+        rule=Rule.EXACT, tolerance=_ASKED, sentence=_both_numbers("the verifier keeps {} states"),
     )  # fmt: skip
 
 
@@ -116,7 +111,7 @@ class ProgramSize(_LoadCost):
     about: ClassVar[Description] = Description(
         "program size", Unit("bytes", metric="program_bytes", prefixed=False), "lower",
         "machine code that the kernel made of the eBPF program",
-        rule=Rule.EXACT, tolerance=_ASKED, sentence=_BothNumbers("the program has {} bytes of machine code"),
+        rule=Rule.EXACT, tolerance=_ASKED, sentence=_both_numbers("the program has {} bytes of machine code"),
     )  # fmt: skip
 
 
@@ -128,7 +123,7 @@ class MapMemory(_LoadCost):
     about: ClassVar[Description] = Description(
         "map memory", Unit("bytes", metric="map_bytes", prefixed=False), "lower",
         "memory of the eBPF program's maps, as the kernel accounts for it",
-        rule=Rule.EXACT, tolerance=_ASKED, sentence=_BothNumbers("the program's maps take {} bytes"),
+        rule=Rule.EXACT, tolerance=_ASKED, sentence=_both_numbers("the program's maps take {} bytes"),
     )  # fmt: skip
 
 

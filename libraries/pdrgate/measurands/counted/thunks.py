@@ -18,7 +18,7 @@ from typing import ClassVar, Final, Self
 from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
 from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
 from pdrgate.measurands.functions.function_changes import explained_by_batches
-from pdrgate.measurands.functions.more_by_function import MoreByFunction, share_of
+from pdrgate.measurands.functions.more_by_function import more_by_function, share_of
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
@@ -78,7 +78,7 @@ class ThunkBranches(OfThunks):
     about: ClassVar[Description] = Description(
         "branches by thunks", Unit("branches by thunks/packet", metric="thunk_branches_per_packet", prefixed=False),
         "lower", "indirect jumps and calls of a packet that go through thunks", rule=Rule.SURE,
-        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} indirect branches through thunks"),
+        tolerance=Tolerance(0.1, ""), sentence=more_by_function("takes {} {} indirect branches through thunks"),
         slows="A CPU stands still at each thunk; instructions do not show that.",
     )  # fmt: skip
     counts = staticmethod(branches_by)
@@ -92,7 +92,7 @@ class ThunkReturns(OfThunks):
     about: ClassVar[Description] = Description(
         "returns by thunks", Unit("returns by thunks/packet", metric="thunk_returns_per_packet", prefixed=False),
         "lower", "returns of a packet that go through thunks", rule=Rule.SURE,
-        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} returns through thunks"),
+        tolerance=Tolerance(0.1, ""), sentence=more_by_function("takes {} {} returns through thunks"),
         slows="A CPU stands still at each thunk; instructions do not show that.",
     )  # fmt: skip
     counts = staticmethod(returns_by)

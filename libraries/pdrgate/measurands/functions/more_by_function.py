@@ -1,45 +1,46 @@
-"""A change of what a packet has of something, said by a number and by the functions that it is in."""
+"""A change of what a packet has of something, in words: a number, the functions that it is in, and kinds of lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Final
 
-from pdrgate.measurands.functions.line_kinds import kinds_changed
-from pdrgate.results.model import ChangeResult, FunctionChange, PartChange
+from pdrgate.measurands.description import Sentence
+from pdrgate.record.stretch import MemorySeen
+from pdrgate.results.model import ChangeResult, PartChange
 
 
-@dataclass(frozen=True, slots=True)
-class MoreByFunction:
+def more_by_function(words: str) -> Sentence:
     """A change in a sentence that says the packet's numbers, then the functions: *each packet touches 6.0 more cache
     lines (31.2 -> 37.2), 5.0 of them in lookup*.
 
     Where the functions that surely changed come to another number than the packet's, both are said: *(11.6 -> 13.8),
     +4.0 in enqueue*.
+
+    Args:
+        words: what a packet has more of, ``touches {} {} cache lines``.
     """
+    return Sentence(lambda change, _: _more_in_words(words, change))
 
-    words: str
-    """What a packet has more of, ``touches {} {} cache lines``."""
-    whole: bool = True
-    says_worse: bool = True
 
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        by = more_of(change)
-        said = self.words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
-        numbers = f"{change.baseline:z.1f} -> {change.candidate:z.1f}"
-        if not change.parts:
-            return f"each packet {said} ({numbers})"
-        sure = surely_more(change)
-        first = max((one for one in change.parts if (one.change > 0) == (sure > 0)), key=lambda one: abs(one.change))
-        alone = abs(first.change) >= _ALL * abs(sure)
-        limits = limits_in_words(change)
-        if adds_up(change):
-            between = f", {limits}" if limits else ""
-            part = "" if alone else f"{abs(first.change):.1f} of them "
-            return f"each packet {said} ({numbers}{between}), {part}in {_place(change, first)}"
-        between = f" ({limits})" if limits else ""
-        told = f"{sure:+z.1f}{between} in" if alone else f"by function {sure:+z.1f}{between}, most in"
-        return f"each packet {said} ({numbers}), {'' if by * sure > 0 else 'though '}{told} {_place(change, first)}"
+def _more_in_words(words: str, change: ChangeResult) -> str:
+    by = more_of(change)
+    said = words.format(f"{abs(by):.1f}", "more" if by >= 0 else "fewer")
+    numbers = f"{change.baseline:z.1f} -> {change.candidate:z.1f}"
+    if not change.parts:
+        return f"each packet {said} ({numbers})"
+    sure = surely_more(change)
+    first = max((one for one in change.parts if (one.change > 0) == (sure > 0)), key=lambda one: abs(one.change))
+    alone = abs(first.change) >= _ALL * abs(sure)
+    limits = limits_in_words(change)
+    if adds_up(change):
+        between = f", {limits}" if limits else ""
+        part = "" if alone else f"{abs(first.change):.1f} of them "
+        return f"each packet {said} ({numbers}{between}), {part}in {_place(change, first)}"
+    between = f" ({limits})" if limits else ""
+    told = f"{sure:+z.1f}{between} in" if alone else f"by function {sure:+z.1f}{between}, most in"
+    return f"each packet {said} ({numbers}), {'' if by * sure > 0 else 'though '}{told} {_place(change, first)}"
 
 
 def _place(change: ChangeResult, first: PartChange) -> str:
@@ -91,3 +92,56 @@ _SCATTER = 0.15
 """Amount for a packet by which all functions together that did not surely change may differ."""
 _ALL = 0.95
 """A share of a change: the function that has it is the only one."""
+
+
+LINE_KINDS: Final[Mapping[str, str]] = {
+    "stack_lines": "stacks", "cpu_lines": "per-CPU areas", "symbol_lines": "symbols", "direct_lines": "the direct map",
+    "vmalloc_lines": "vmalloc", "page_lines": "struct pages", "program_lines": "programs",
+}  # fmt: skip
+"""Fields of `MemoryCounts`, and what their lines are of."""
+_TOLD = 0.1
+"""Lines of a kind for a packet, for the kind to be listed."""
+
+
+def lines_by_kind(seen: Sequence[MemorySeen], function: str) -> dict[str, float]:
+    """A function's lines by what they are, for a packet: medians of the trials.
+
+    Lines that have names of their own, as far as these are known, count under their name: a BPF map, a slab cache, a
+    variable.
+    """
+    trials = [_of_trial(one, function) for one in seen]
+    kinds = dict.fromkeys(kind for trial in trials for kind in trial)
+    found = {kind: median(trial.get(kind, 0.0) for trial in trials) for kind in kinds}
+    return {kind: lines for kind, lines in found.items() if lines > 0}
+
+
+def names_of(seen: Sequence[MemorySeen], function: str, field: str) -> dict[str, float]:
+    """How many lines of each name a field of `MemoryCounts` counts for a packet: medians of the trials.
+
+    There are fewer than it counts, for not all lines have names.
+    """
+    trials = [(one.named.get(function, {}).get(field, {}), one.windows) for one in seen]
+    names = dict.fromkeys(name for trial, _ in trials for name in trial)
+    found = {name: median(trial.get(name, 0) / windows for trial, windows in trials) for name in names}
+    return {name: count for name, count in found.items() if count > 0}
+
+
+def _of_trial(seen: MemorySeen, function: str) -> dict[str, float]:
+    counts, named = seen.functions.get(function), seen.named.get(function, {})
+    if counts is None:
+        return {}
+    found = {
+        kind: max(0, getattr(counts, field) - sum(named.get(field, {}).values())) for field, kind in LINE_KINDS.items()
+    }
+    for field in LINE_KINDS:
+        found.update(named.get(field, {}))
+    return {kind: lines / seen.windows for kind, lines in found.items()}
+
+
+def kinds_changed(parts: Iterable[PartChange]) -> list[tuple[str, float]]:
+    """What the changes of functions come to by kind, the largest first."""
+    found: dict[str, float] = {}
+    for part in parts:
+        for kind, change in part.kinds.items():
+            found[kind] = found.get(kind, 0.0) + change
+    return sorted(((kind, by) for kind, by in found.items() if abs(by) >= _TOLD), key=lambda one: -abs(one[1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pdrgate.measurands.description import Description, Rule, Tolerance
-from pdrgate.measurands.functions.more_by_function import MoreByFunction
+from pdrgate.measurands.functions.more_by_function import more_by_function
 from pdrgate.measurands.memory.of_memory import OfMemory
 from pdrgate.measurands.unit_spelling import Unit
 
@@ -19,6 +19,6 @@ class Atomics(OfMemory):
     about: ClassVar[Description] = Description(
         "atomics", Unit("atomics/packet", metric="atomics_per_packet", prefixed=False), "lower",
         "atomic instructions that the SUT's kernel executes for a packet", rule=Rule.SURE,
-        tolerance=Tolerance(0.05, ""), sentence=MoreByFunction("takes {} {} atomic instructions"),
+        tolerance=Tolerance(0.05, ""), sentence=more_by_function("takes {} {} atomic instructions"),
         slows="An atomic instruction takes its line from all other CPUs, which is slow where several handle packets.",
     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from pdrgate.measurands.description import Description, Rule, Tolerance
-from pdrgate.measurands.functions.more_by_function import MoreByFunction
+from pdrgate.measurands.functions.more_by_function import more_by_function
 from pdrgate.measurands.measurand import Ask
 from pdrgate.measurands.memory.memory_trials import MemoryTrials
 from pdrgate.measurands.memory.of_memory import OfMemory
@@ -24,7 +24,7 @@ class CacheLines(OfMemory):
     about: ClassVar[Description] = Description(
         "cache lines", Unit("lines/packet", metric="cache_lines_per_packet", prefixed=False), "lower",
         "cache lines of data that the SUT's kernel touches for a packet", rule=Rule.SURE,
-        tolerance=Tolerance(0.05, ""), sentence=MoreByFunction("touches {} {} cache lines"),
+        tolerance=Tolerance(0.05, ""), sentence=more_by_function("touches {} {} cache lines"),
         slows="A CPU waits for lines that its caches do not hold; instructions do not show that.",
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pdrgate.measurands.description import Description, Rule, Tolerance
-from pdrgate.measurands.functions.more_by_function import MoreByFunction
+from pdrgate.measurands.functions.more_by_function import more_by_function
 from pdrgate.measurands.memory.of_memory import OfMemory
 from pdrgate.measurands.unit_spelling import Unit
 
@@ -20,7 +20,7 @@ class SecondLevelMisses(OfMemory):
         "L2 misses", Unit("L2 misses/packet", metric="modelled_l2_misses_per_packet", prefixed=False), "lower",
         "lines that a packet touches and that a model of a server's second level does not have",
         rule=Rule.SURE, tolerance=Tolerance(0.1, ""),
-        sentence=MoreByFunction("misses the modelled second level {} times {}"),
+        sentence=more_by_function("misses the modelled second level {} times {}"),
         slows="A CPU waits for each miss; instructions do not show that.",
     )  # fmt: skip
 
@@ -35,6 +35,6 @@ class LastLevelMisses(OfMemory):
         "last-level misses", Unit("misses/packet", metric="modelled_last_level_misses_per_packet", prefixed=False),
         "lower", "lines that a packet touches and that a model of a server's last level does not have",
         rule=Rule.SURE, tolerance=Tolerance(0.1, ""),
-        sentence=MoreByFunction("misses the modelled last level {} times {}"),
+        sentence=more_by_function("misses the modelled last level {} times {}"),
         slows="A CPU waits for each miss; instructions do not show that.",
     )  # fmt: skip

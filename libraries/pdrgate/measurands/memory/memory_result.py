@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pdrgate.measurands.counted.estimated_cycles import priced_of
-from pdrgate.measurands.functions.line_kinds import lines_by_kind, names_of
+from pdrgate.measurands.functions.more_by_function import lines_by_kind, names_of
 from pdrgate.measurands.memory.atomics import Atomics
 from pdrgate.measurands.memory.cache_lines import CacheLines
 from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
-from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
-from pdrgate.measurands.measurand import Ask, Setting
-from pdrgate.measurands.self_described import BuildSeen, SelfDescribed
+from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
+from pdrgate.measurands.self_described import BuildSeen, OnRequest
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import IN_LOCKSTEP, Phase
 from pdrgate.record.trial import Trial, by_boot
-from pdrgate.results.model import ChangeResult, FunctionChange, MemoryResult
+from pdrgate.results.model import ChangeResult, MemoryResult
 from pdrgate.results.verdict import Verdict
 
 LOCKSTEP_TRIALS: Final = (Phase.ALL_CPUS, Phase.ONE_CPU, Phase.ALL_CPUS)
@@ -31,34 +30,20 @@ _LOST = 0.02
 """The share of the packets that may be lost: a packet that is dropped takes less time."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimesOfOne:
-    """A change of scaling in a sentence: *all CPUs handle 1.43 times what one does (1.99 before)*."""
-
-    whole: bool = True
-    says_worse: bool = True
-
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        return f"all CPUs handle {change.candidate:.2f} times what one does ({change.baseline:.2f} before)"
+def _times_of_one(change: ChangeResult, _: object) -> str:
+    return f"all CPUs handle {change.candidate:.2f} times what one does ({change.baseline:.2f} before)"
 
 
 @dataclass(frozen=True, slots=True)
-class Scaling(SelfDescribed):
+class Scaling(OnRequest):
     """Packets that all CPUs of a guest handle in the time in which the first one alone handles one packet."""
 
     about: ClassVar[Description] = Description(
         "scaling", Unit("x", metric="scaling", prefixed=False), "higher",
         "packets that all CPUs handle at saturation while one CPU handles one",
-        rule=Rule.SURE, tolerance=Tolerance(0.05, ""), sentence=TimesOfOne(),
+        rule=Rule.SURE, tolerance=Tolerance(0.05, ""), sentence=Sentence(_times_of_one),
         slows="CPUs that wait for each other handle no more packets than fewer CPUs do.",
     )  # fmt: skip
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self | None:
-        return None
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = scalings(trials)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, Self
 
 from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
-from pdrgate.measurands.functions.more_by_function import MoreByFunction
+from pdrgate.measurands.functions.more_by_function import more_by_function
 from pdrgate.measurands.measurand import Setting
 from pdrgate.measurands.memory.of_memory import OfMemory
 from pdrgate.measurands.self_described import BuildSeen
@@ -40,7 +40,7 @@ class SharedLines(OfSeveralCpus):
         "shared lines", Unit("shared lines/packet", metric="shared_lines_per_packet", prefixed=False), "lower",
         "cache lines of a packet that another CPU touched shortly before, one of the two writing",
         rule=Rule.SURE, tolerance=Tolerance(0.1, ""),
-        sentence=MoreByFunction("touches {} {} lines that another CPU uses"),
+        sentence=more_by_function("touches {} {} lines that another CPU uses"),
         slows="A line that several CPUs use moves between them, which is slow where several handle packets.",
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ class FalselySharedLines(OfSeveralCpus):
     about: ClassVar[Description] = Description(
         "falsely shared lines", Unit("falsely shared lines/packet", metric="falsely_shared_lines_per_packet",
         prefixed=False), "lower", "shared lines of which the CPUs touch other bytes", rule=Rule.REPORT_ONLY,
-        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("touches {} {} lines that CPUs share falsely"),
+        tolerance=Tolerance(0.1, ""), sentence=more_by_function("touches {} {} lines that CPUs share falsely"),
     )  # fmt: skip
 
     @classmethod
@@ -71,7 +71,7 @@ class InterprocessorInterrupts(OfSeveralCpus):
     about: ClassVar[Description] = Description(
         "interprocessor interrupts", Unit("IPIs/packet", metric="ipis_per_packet", prefixed=False), "lower",
         "interrupts that one of the SUT's CPUs sends another for a packet", rule=Rule.REPORT_ONLY,
-        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("takes {} {} interprocessor interrupts"),
+        tolerance=Tolerance(0.1, ""), sentence=more_by_function("takes {} {} interprocessor interrupts"),
         report_only=_BY_CHANCE,
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ class Wakeups(OfSeveralCpus):
     about: ClassVar[Description] = Description(
         "wakeups", Unit("wakeups/packet", metric="wakeups_per_packet", prefixed=False), "lower",
         "tasks that the SUT's kernel wakes for a packet", rule=Rule.REPORT_ONLY,
-        tolerance=Tolerance(0.1, ""), sentence=MoreByFunction("wakes {} {} tasks"), report_only=_BY_CHANCE,
+        tolerance=Tolerance(0.1, ""), sentence=more_by_function("wakes {} {} tasks"), report_only=_BY_CHANCE,
     )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ class LockWaits(OfSeveralCpus):
         "waiting for locks", Unit("instructions of waiting/packet", metric="lock_wait_instructions_per_packet",
         prefixed=False), "lower", "instructions of the SUT's CPUs for a packet while they wait for a lock",
         rule=Rule.REPORT_ONLY, tolerance=Tolerance(0.1, ""),
-        sentence=MoreByFunction("waits {} {} instructions for locks"), report_only=_BY_CHANCE,
+        sentence=more_by_function("waits {} {} instructions for locks"), report_only=_BY_CHANCE,
     )  # fmt: skip
 
 

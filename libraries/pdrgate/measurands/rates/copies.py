@@ -7,44 +7,36 @@ for has less to do. So each is judged by itself where the candidate alone does i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import mean, median
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from pdrgate.measurands.description import Description, Rule, Tolerance, TolerancesAsked
-from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
 from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import SPECIAL, Phase
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import ChangeResult, FunctionChange
+from pdrgate.results.model import ChangeResult
 from pdrgate.results.verdict import Verdict
 
 _NONE = 0.001
 """A part of all packets that is as good as none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PartOfAll:
-    """A change in a sentence that gives both values as parts of all packets."""
+def _part_of_all(words: str) -> Sentence:
+    """A change in a sentence that gives both values as parts of all packets.
 
-    words: str
-    """What happens to the packets, ``{} of the packets come back twice``."""
-    whole: bool = True
-    says_worse: bool = True
-
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        return f"{self.words.format(f'{change.candidate:.1%}')}, {change.baseline:.1%} of the baseline's"
+    Args:
+        words: what happens to the packets, ``{} of the packets come back twice``.
+    """
+    return Sentence(
+        lambda change, _: f"{words.format(f'{change.candidate:.1%}')}, {change.baseline:.1%} of the baseline's"
+    )
 
 
 class _OfNumbers(AsksNothing):
     """A part of the packets that is 0 for a sound SUT; then a boot has no value."""
 
     __slots__ = ()
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self:
-        return cls()
 
     @classmethod
     def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
@@ -77,7 +69,7 @@ class PacketsTwice(_OfNumbers):
     about: ClassVar[Description] = Description(
         "packets twice", Unit("", metric="packets_twice_ratio"), "lower", "packets that come back twice, of all",
         rule=Rule.SURE, tolerance=Tolerance(_NONE, ""),
-        sentence=_PartOfAll("{} of the packets come back twice"),
+        sentence=_part_of_all("{} of the packets come back twice"),
     )  # fmt: skip
 
     def value(self, trials: Sequence[Trial]) -> float | None:
@@ -101,7 +93,7 @@ class PacketsNever(_OfNumbers):
     about: ClassVar[Description] = Description(
         "packets never", Unit("", metric="packets_never_ratio"), "lower",
         "packets that never come back, of bursts that the SUT has room for", rule=Rule.SURE,
-        tolerance=Tolerance(0.005, ""), sentence=_PartOfAll("{} of the packets never come back"),
+        tolerance=Tolerance(0.005, ""), sentence=_part_of_all("{} of the packets never come back"),
     )  # fmt: skip
 
     def value(self, trials: Sequence[Trial]) -> float | None:

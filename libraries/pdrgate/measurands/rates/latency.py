@@ -17,16 +17,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Self
 
-from pdrgate.measurands.description import Description, Tolerance, unresolved
+from pdrgate.measurands.description import Description, Sentence, Tolerance, unresolved
 from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
 from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import SECONDS
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Latency
 from pdrgate.record.trial import Trial
-from pdrgate.results.model import ChangeResult, FunctionChange
-from pdrgate.values.tolerances import LATENCY_TOLERANCE
-from pdrgate.values.units import Duration
+from pdrgate.results.model import ChangeResult
+from pdrgate.values.units import LATENCY_TOLERANCE, Duration
 
 _HALF, _BUSY, _FULL = LATENCY
 SHARES = {_HALF: 0.5, _BUSY: 0.9, _FULL: 0.99}
@@ -71,21 +70,17 @@ class LatencyTrials:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Title:
-    """A change of latency in a sentence that begins with what a reader calls it."""
+def _latency_sentence(title: str) -> Sentence:
+    """``the 99th percentile of latency at 90 % of the PDR is +45 % (+31 to +60 %: 310 µs against 214 µs)``."""
 
-    title: str
-    whole: bool = False
-    says_worse: bool = True
-
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
-        """``the 99th percentile of latency at 90 % of the PDR is +45 % (+31 to +60 %: 310 µs against 214 µs)``."""
+    def clause(change: ChangeResult, _: object) -> str:
         low, high = sorted((change.lower, change.upper))
         return unresolved(change) or (
-            f"{self.title} is {100 * change.change:+z.0f} % ({100 * low:+z.0f} to {100 * high:+z.0f} %: "
+            f"{title} is {100 * change.change:+z.0f} % ({100 * low:+z.0f} to {100 * high:+z.0f} %: "
             f"{Duration(change.candidate)} against {Duration(change.baseline)})"
         )
+
+    return Sentence(clause, whole=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +90,7 @@ class MedianLatency(AsksNothing):
     about: ClassVar[Description] = Description(
         "median latency at 50% PDR", SECONDS, "lower", "the median of the probes at half of the PDR",
         beside=True, tolerance=TOLERANCE_OF_LATENCY,
-        sentence=_Title("the median latency at 50 % of the PDR"),
+        sentence=_latency_sentence("the median latency at 50 % of the PDR"),
     )  # fmt: skip
 
     @classmethod
@@ -121,7 +116,7 @@ class TailLatency(AsksNothing):
     about: ClassVar[Description] = Description(
         "p99 latency at 90% PDR", SECONDS, "lower", "the 99th percentile of the probes at 90 % of the PDR",
         beside=True, tolerance=TOLERANCE_OF_LATENCY,
-        sentence=_Title("the 99th percentile of latency at 90 % of the PDR"),
+        sentence=_latency_sentence("the 99th percentile of latency at 90 % of the PDR"),
     )  # fmt: skip
 
     @classmethod

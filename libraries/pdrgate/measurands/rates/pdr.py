@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting, rounded
@@ -14,6 +15,20 @@ from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
+from pdrgate.results.model import ChangeResult
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Each load once, in the given order (packets/s), for ``duration`` seconds; the curve is judged by PASTRAMI."""
+
+    loads: tuple[float, ...]
+    duration: float
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        done = {trial.intended_load for trial in trials if trial.occasion.phase == Phase.REPEAT}
+        return next((Ask(load, self.duration, Phase.REPEAT) for load in self.loads if load not in done), None)
+
 
 _SAG = 0.03
 """A SUT that forwards so much less at its most than at a smaller overload suffers from overload."""
@@ -165,3 +180,32 @@ class PartialDropRate(SelfDescribed):
 
     def _sound(self, trials: Sequence[Trial]) -> list[Trial]:
         return [trial for trial in trials if trial.sound and trial.occasion.phase in (Phase.REPEAT, Phase.PDR)]
+
+
+AT_THE_KNEE: Final = f"{PartialDropRate.name} (at the knee)"
+"""The name of both where they agree."""
+_APART: Final = 0.01
+"""Relative: a PDR at the knee lies above the saturation throughput by the loss ratio of its goal, or by less."""
+_EQUAL: Final = 1e-6
+"""Changes that are measured by themselves differ by more."""
+
+
+def agree_at_the_knee(changes: Iterable[ChangeResult]) -> bool:
+    """Whether the changes of PDR and saturation throughput are the same, and so are their values."""
+    known = {one.measurand: one for one in changes}
+    pdr, saturation = known.get(PartialDropRate.name), known.get(SaturationThroughput.name)
+    if pdr is None or saturation is None or pdr.verdict is not saturation.verdict:
+        return False
+    told = ((pdr.change, saturation.change), (pdr.lower, saturation.lower), (pdr.upper, saturation.upper))
+    return all(math.isclose(one, other, rel_tol=0.0, abs_tol=_EQUAL) for one, other in told) and (
+        math.isclose(pdr.candidate, saturation.candidate, rel_tol=_APART)
+        and math.isclose(pdr.baseline, saturation.baseline, rel_tol=_APART)
+    )  # fmt: skip
+
+
+def told_once(changes: Iterable[ChangeResult]) -> list[ChangeResult]:
+    """The changes without that of the saturation throughput, where it equals the PDR's."""
+    found = list(changes)
+    if not agree_at_the_knee(found):
+        return found
+    return [one for one in found if one.measurand != SaturationThroughput.name]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask, Setting
+from pdrgate.measurands.description import Description, Sentence, Tolerance
+from pdrgate.measurands.measurand import Ask
 from pdrgate.measurands.observed import gained_by_places
-from pdrgate.measurands.self_described import AsksNothing
+from pdrgate.measurands.self_described import OnRequest
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE
@@ -42,21 +42,15 @@ class Replacements:
         return Ask(self.load, self.duration, Phase.REPLACEMENT) if made < self.count else None
 
 
-@dataclass(frozen=True, slots=True)
-class _TakesLonger:
+def _takes_longer(change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str:
     """A change of the time in a sentence that names what is called more often."""
-
-    whole: bool = False
-    says_worse: bool = False
-
-    def clause(self, change: ChangeResult, functions: Sequence[FunctionChange] | None) -> str | None:
-        told = (
-            f"a replacement takes the kernel {SECONDS.said(change.candidate)}, was {SECONDS.said(change.baseline)} "
-            f"({100 * change.change:+z.1f} %, {100 * change.lower:+z.1f} to {100 * change.upper:+z.1f})"
-        )
-        more = called_more(functions or ()) if change.change > change.tolerance else []
-        calls = (f"{one.label} ({one.calls_after:.3g}, was {one.calls_before or 0.0:.3g})" for one in more)
-        return f"{told}, by calls of {', '.join(calls)}" if more else told
+    numbers = (
+        f"a replacement takes the kernel {SECONDS.said(change.candidate)}, was {SECONDS.said(change.baseline)} "
+        f"({100 * change.change:+z.1f} %, {100 * change.lower:+z.1f} to {100 * change.upper:+z.1f})"
+    )
+    more = called_more(functions or ()) if change.change > change.tolerance else []
+    calls = (f"{one.label} ({one.calls_after:.3g}, was {one.calls_before or 0.0:.3g})" for one in more)
+    return f"{numbers}, by calls of {', '.join(calls)}" if more else numbers
 
 
 def called_more(functions: Sequence[FunctionChange]) -> list[FunctionChange]:
@@ -75,7 +69,7 @@ def _more_calls(one: FunctionChange) -> float:
     return (one.calls_after or 0.0) - (one.calls_before or 0.0)
 
 
-class ReplacementTime(AsksNothing):
+class ReplacementTime(OnRequest):
     """Seconds that the kernel takes for a replacement, of some trials.
 
     What it executes is the median, and what it makes the command wait is the least: a busy machine lengthens a wait.
@@ -86,13 +80,10 @@ class ReplacementTime(AsksNothing):
     about: ClassVar[Description] = Description(
         "time of a replacement", SECONDS, "lower",
         "what the kernel takes to replace rules, sets or routes: its instructions at 1000 MIPS, and the wait",
-        beside=True, tolerance=Tolerance(0.1, option=""), sentence=_TakesLonger(),
+        beside=True, tolerance=Tolerance(0.1, option=""),
+        sentence=Sentence(_takes_longer, whole=False, says_worse=False),
         each="replacement",
     )  # fmt: skip
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self | None:
-        return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = replacing_trials(trials)
@@ -101,7 +92,7 @@ class ReplacementTime(AsksNothing):
         return median(map(_instructions, found)) / _SPEED + min(map(_waited, found))
 
 
-class ReplacementLoss(AsksNothing):
+class ReplacementLoss(OnRequest):
     """Packets that are sent for each that is forwarded, while something is replaced."""
 
     __slots__ = ()
@@ -111,10 +102,6 @@ class ReplacementLoss(AsksNothing):
         "packets sent for each that is forwarded, while rules, sets or routes are replaced",
         beside=True, tolerance=Tolerance(0.005, option=""), each="replacement",
     )  # fmt: skip
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self | None:
-        return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = [one for one in trials if one.occasion.phase == Phase.REPLACEMENT and one.forwarded]

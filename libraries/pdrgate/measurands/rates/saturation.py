@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.description import Description
+from pdrgate.measurands.description import Description, Rule
 from pdrgate.measurands.measurand import Ask, Setting, rounded
 from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
@@ -70,3 +70,9 @@ class SaturationThroughput(SelfDescribed):
         if not sound or median(one.steady_loss_ratio for one in sound) <= self.loss_ratio:
             return None
         return median(one.forwarding_rate for one in sound)
+
+
+RECEIVE_RATE = Description(
+    "MRR", PACKETS, "higher", "what is forwarded of all that the generator sends", rule=Rule.REPORT_ONLY
+)  # fmt: skip
+"""A test asks for trials of it by itself; the PDR, which is compared, is what a SUT holds."""

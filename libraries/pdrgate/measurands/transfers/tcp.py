@@ -92,10 +92,6 @@ class LoadedRoundTrip(AsksNothing):
         tolerance=Tolerance(least=0.15),  # guests of constant speed: 2 to 5 % from boot to boot
     )  # fmt: skip
 
-    @classmethod
-    def of(cls, setting: TransferSetting) -> Self:
-        return cls()
-
     def value(self, trials: Sequence[Trial]) -> float | None:
         told = [one.transfer.senders.rtt for one in loaded_transfers(trials) if one.transfer.senders.rtt is not None]
         return median(told) if told else None
@@ -127,10 +123,6 @@ class Transmissions(AsksNothing):
         tolerance=Tolerance(0.005, option=""),
     )  # fmt: skip
 
-    @classmethod
-    def of(cls, setting: TransferSetting) -> Self:
-        return cls()
-
     def value(self, trials: Sequence[Trial]) -> float | None:
         found = loaded_transfers(trials)
         segments = sum(one.transfer.senders.segments for one in found)
@@ -154,10 +146,6 @@ class ByteCost(SelfDescribed):
         "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
         beside=True, tolerance=COST_TOLERANCE,
     )  # fmt: skip
-
-    @classmethod
-    def of(cls, setting: TransferSetting) -> Self:
-        return cls()
 
     def next(self, trials: Sequence[Trial]) -> Ask | None:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pdrgate.measurands import unit_of
-from pdrgate.reports.words.builds import kernel_release
+from pdrgate.reports.words.build_words import kernel_release
 from pdrgate.reports.words.measurands import measurands_of
 from pdrgate.results.model import MeasurandResult, RunResult, ScenarioResult
 

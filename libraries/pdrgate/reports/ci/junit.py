@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 
 from pdrgate.reports.ci.export_figures import slug, unit
 from pdrgate.reports.markup.columns import table_lines
-from pdrgate.reports.words.build_words import build_lines
-from pdrgate.reports.words.builds import kernel_release
+from pdrgate.reports.words.build_words import build_lines, kernel_release
 from pdrgate.reports.words.headline import scenario_fault, scenario_headline, scenario_in_lines
 from pdrgate.reports.words.path_remarks import said_of_paths
 from pdrgate.reports.words.path_table import is_portfolio, path_lines, paths_table

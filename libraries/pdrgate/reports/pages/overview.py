@@ -13,8 +13,7 @@ from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.reports.markup.robot_text import bold, captioned_table, link, picture, robot_table, robot_text
 from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.tree import Table
-from pdrgate.reports.words.build_words import lines_beside
-from pdrgate.reports.words.builds import kernel_release
+from pdrgate.reports.words.build_words import kernel_release, lines_beside
 from pdrgate.reports.words.headline import headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import measurands_table
 from pdrgate.reports.words.measurands import PDR_ABOUT, measurand_rows

@@ -10,7 +10,7 @@ from pdrgate.measurands.slower_paths import by_cost_alone
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.reports.words.assessment_words import assessed_builds
-from pdrgate.reports.words.builds import kernel_release
+from pdrgate.reports.words.build_words import kernel_release
 from pdrgate.reports.words.latencies import latency_by_build
 from pdrgate.reports.words.loss_words import by_build
 from pdrgate.results.file_name import distinct_names

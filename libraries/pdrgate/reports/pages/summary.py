@@ -19,8 +19,7 @@ from pdrgate.reports.pages.scenario_pictures import Picture
 from pdrgate.reports.pages.trial_chart import HEAD, TrialChart, shapes
 from pdrgate.reports.tree import Figure
 from pdrgate.reports.words.architecture_words import architectures_table
-from pdrgate.reports.words.build_words import lines_beside
-from pdrgate.reports.words.builds import kernel_release
+from pdrgate.reports.words.build_words import kernel_release, lines_beside
 from pdrgate.reports.words.headline import builds_compared, headline, left_out, lines_below, scenario_headline
 from pdrgate.reports.words.measurand_tables import evidence_tables
 from pdrgate.reports.words.packet_way import folded_stacks

@@ -28,7 +28,7 @@ from pdrgate.reports.plots.page import (
 )
 from pdrgate.reports.plots.scales import interval, rate_axis
 from pdrgate.results.model import GoalResult
-from pdrgate.search.bounds import known_bounds
+from pdrgate.search.goals import known_bounds
 from pdrgate.values.units import Ratio
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.tree import Cell, Column, ReportPart, Table, begun
-from pdrgate.reports.words.builds import lines_by_build, of_builds
+from pdrgate.reports.words.build_words import lines_by_build, of_builds
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import ArrivalsResult, AssessmentResult, ScenarioResult
 from pdrgate.values.units import Duration, Rate

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from pdrgate.measurands import Cost
 from pdrgate.reports.tree import Cell, Column, ReportPart, Table, begun
-from pdrgate.reports.words.builds import of_builds
+from pdrgate.reports.words.build_words import of_builds
 from pdrgate.reports.words.packet_way import callers_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, FunctionChange, ScenarioResult
 from pdrgate.values.units import Rate

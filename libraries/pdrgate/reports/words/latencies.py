@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pdrgate.measurands import Cost
 from pdrgate.reports.tree import Cell, Column, ReportPart, Table, begun
-from pdrgate.reports.words.builds import lines_by_build, of_builds
+from pdrgate.reports.words.build_words import lines_by_build, of_builds
 from pdrgate.results.losses import thousands
 from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.values.units import Duration, Rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pdrgate.reports.tree import Cell, Column, ReportPart, Table, begun
-from pdrgate.reports.words.builds import lines_by_build, of_builds
+from pdrgate.reports.words.build_words import lines_by_build, of_builds
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import ScenarioResult
 

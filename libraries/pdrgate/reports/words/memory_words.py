@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdrgate.measurands.functions.line_kinds import kinds_changed
+from pdrgate.measurands.functions.more_by_function import kinds_changed
 from pdrgate.reports.tree import Cell, Column, ReportPart, Table
 from pdrgate.results.model import ChangeResult, PartChange, ScenarioResult
 

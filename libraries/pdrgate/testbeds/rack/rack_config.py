@@ -12,8 +12,7 @@ from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import MACHINE, Resource
-from pdrgate.testbeds.config import Claim, TestbedConfig
-from pdrgate.testbeds.contradictions import shared_cpu, wrong_knobs
+from pdrgate.testbeds.config import Claim, TestbedConfig, shared_cpu, wrong_knobs
 from pdrgate.testbeds.rack.rack_host import HostConfig
 from pdrgate.testbeds.rack.rack_keys import PortConfig, StationConfig, wrong_passwords, wrong_ports
 from pdrgate.testbeds.sharing import BACKLOG, cores, settings

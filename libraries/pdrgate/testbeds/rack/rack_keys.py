@@ -16,7 +16,7 @@ from pdrgate.testbeds.yaml_lines import Key
 
 if TYPE_CHECKING:
     from pdrgate.safety.sut_lock import SutLock
-    from pdrgate.testbeds.rack.rack_station import RackStation
+    from pdrgate.testbeds.rack.rack_ports import RackStation
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class StationConfig:
 
     def open(self, journal: Journal, lock: SutLock | None) -> RackStation:
         """Reach the host, by the connection of ``lock`` where its holder has one. Raises TestbedError."""
-        from pdrgate.testbeds.rack.rack_station import RackStation
+        from pdrgate.testbeds.rack.rack_ports import RackStation
 
         machine, router = self.host.reach(lock)
         return RackStation(machine, router, self.interface, journal, cpu=self.cpu, lock=lock)

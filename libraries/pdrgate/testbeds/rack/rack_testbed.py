@@ -36,8 +36,7 @@ from pdrgate.testbeds.protocol import Counting, Pinning, first_cpus
 from pdrgate.testbeds.rack.rack_buffer import RackBuffer
 from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.testbeds.rack.rack_machine import RackMachine
-from pdrgate.testbeds.rack.rack_ports import find_router
-from pdrgate.testbeds.rack.rack_station import RackStation
+from pdrgate.testbeds.rack.rack_ports import RackStation, find_router
 from pdrgate.testbeds.rack.rack_steering import RackSteering
 from pdrgate.testbeds.rack.traffic_source import TrafficSource
 from pdrgate.traffic.generator import Generator

@@ -1,18 +1,11 @@
-"""Packets of an open loop, counted at an overload and at a light load."""
+"""Packets of an open loop, counted at an overload and at a light load, and replacements while they pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts
-from pdrgate.gate.comparisons.living_boots.overload_step import (
-    CARRIED,
-    LIGHT_FOR,
-    LIGHT_LOAD,
-    PACED,
-    Overload,
-    OverloadStep,
-)
 from pdrgate.gate.comparisons.living_boots.path_codes import FIRST
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.run.scenario import Scenario
@@ -23,6 +16,7 @@ from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep
 from pdrgate.measurands.counted.calls import Calls
 from pdrgate.measurands.counted.code_reached import CodeReached
+from pdrgate.measurands.counted.cost import complete
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.thunks import OF_THUNKS
@@ -32,6 +26,7 @@ from pdrgate.measurands.memory.memory_result import OF_MEMORY
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
 from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
+from pdrgate.measurands.rates.replacement import ReplacementLoss, Replacements, ReplacementTime
 from pdrgate.record.fate import INSIDE
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import MemorySeen
@@ -132,3 +127,76 @@ class CountedPackets:
         return Cost(
             LIGHT_LOAD, LIGHT_FOR, self._loss_ratio, paths=sut is not None and sut.boot_id in self._followed
         )  # fmt: skip
+
+
+LIGHT_LOAD, LIGHT_FOR = 4e3, 0.1
+"""Packets/s that come one by one at any guest that runs at all, and seconds."""
+_TRIALS = 3
+"""Trials at an overload, of which the median counts.
+
+Now and then a kernel tidies up in one trial, or comes upon a list that is full.
+"""
+_MOST = 6
+"""Trials at one load, where some were no overload, or lost packets of a burst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """Loads that emulated guests do not take, on a machine of today and of some years on, and for how long."""
+
+    loads: tuple[float, ...]
+    """Packets/s; the first that is too much counts."""
+    seconds: float
+    """Seconds of a trial."""
+
+
+CARRIED = Overload((250e3, 500e3, 1e6), 2304 / 250e3)
+"""For packets that come back, or end at programs: twelve bursts are sent, where packets come in bursts. Else a socket's
+buffer of 2 MiB has room for all of them: Linux 6.12 takes 1280 bytes of 4 MiB for each."""
+PACED = Overload((500e3, 1e6), 6144 / 500e3)
+"""For packets that do not come back, and are sent when they are due: half as many again as a ring of 4096 has room for.
+Of as many as it holds, it is chance whether any is refused, and a boot that loses none is asked at a higher load."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadStep:
+    """Trials at a load that is too much; a higher one where none of three lost anything."""
+
+    loss_ratio: float
+    """What a trial must lose more than."""
+    overload: Overload = CARRIED
+
+    def next(self, trials: Sequence[Trial]) -> Ask | None:
+        """The trial that is wanted next; None where there are enough, or no load is too much."""
+        for load in self.overload.loads:
+            made = [one for one in trials if one.occasion.phase == Phase.SATURATION and one.intended_load == load]
+            lossy = [one for one in made if one.steady_loss_ratio > self.loss_ratio]
+            if len(made) >= _TRIALS and not lossy:
+                continue
+            enough = sum(map(complete, lossy)) >= _TRIALS or len(made) >= _MOST
+            return None if enough else Ask(load, self.overload.seconds, Phase.SATURATION)
+        return None
+
+
+_ASKED = Replacements(load=500.0, duration=0.5, count=2)
+"""A load that a guest takes besides."""
+
+
+class CountedReplacements(CountedPackets):
+    """Trials of a living SUT in which a command replaces what it was set up with; a `LivingCount`."""
+
+    first: type[Described] = ReplacementTime
+
+    def count(self, sut: PreparedSut) -> None:
+        while (ask := _ASKED.next(sut.trials)) is not None:
+            sut.measure(ask)
+
+    def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
+        return ()
+
+    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
+        values = {one.about.name: one.value(trials) for one in (ReplacementTime(), ReplacementLoss())}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def why_missing(self, trials: Sequence[Trial]) -> str:
+        return f"none of its {len(trials)} trials shows a replacement"

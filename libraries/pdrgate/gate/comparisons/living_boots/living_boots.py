@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
-from pdrgate.gate.comparisons.living_boots.living_count import LivingCount
 from pdrgate.gate.comparisons.living_boots.living_suts import AT_ONCE, LivingSuts, OfPair
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.comparisons.pairs.failed_boots import refused_alone
 from pdrgate.gate.comparisons.pairs.known_builds import KnownBuilds
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
+from pdrgate.gate.sut.carried_frames import FramesSeen
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.guests.guest import GuestError
 from pdrgate.hosts.host import NOT_FOUND, CommandError, HostError
 from pdrgate.measurands.counted.cost import with_pair_beside
+from pdrgate.measurands.measurand import Described
 from pdrgate.record.trial import Trial
 from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
@@ -210,3 +212,30 @@ def unable_alone(failed: Sequence[BootError], sides: Sequence[Side]) -> Judgemen
     if len(own) < sides.count("candidate") or len(failed) > len(own) or silent:
         raise failed[0]
     return Judgement(Verdict.REGRESSION, f"the candidate cannot, and the baseline can: {own[0].error}")
+
+
+class LivingCount(Protocol):
+    """What each SUT of a scenario is asked, and what its answers come to."""
+
+    @property
+    def first(self) -> type[Described]:
+        """The measurand that every boot must have a value of."""
+
+    @property
+    def frames(self) -> Mapping[Side, FramesSeen]:
+        """What was seen of packets, by build; nothing where none is looked at."""
+
+    def count(self, sut: PreparedSut) -> None:
+        """Measure all that is asked of a boot; it may be done beside others. Raises TestbedError."""
+
+    def doubtful(self, suts: Sequence[PreparedSut]) -> Sequence[PreparedSut]:
+        """SUTs among these that must be measured once more by `count`, now that all have been counted."""
+
+    def values(self, trials: Sequence[Trial]) -> Mapping[str, float]:
+        """Values of a boot by measurand. `first` is not among them where the boot has no value of it."""
+
+    def why_missing(self, trials: Sequence[Trial]) -> str:
+        """Why a boot has no value of the measurand `first`, in a clause."""
+
+    def unlike(self, suts: Sequence[PreparedSut]) -> Judgement | None:
+        """What the packets that these SUTs have seen say of the builds; None where they are as they must be."""

@@ -12,10 +12,9 @@ from functools import cached_property
 from statistics import median
 
 from pdrgate.builds.bpf_build import ProgramKind
-from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns
+from pdrgate.gate.comparisons.packet_vectors.loaded_runs import LoadedRuns, whole
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVector, PacketVectors
 from pdrgate.gate.comparisons.packet_vectors.program_answer import ProgramAnswer, answers_differ, remarks_on_answers
-from pdrgate.gate.comparisons.packet_vectors.run_cost import whole
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.verdicts.change_verdict import judged
 from pdrgate.gate.verdicts.packet_cost import PathCost, functions_of

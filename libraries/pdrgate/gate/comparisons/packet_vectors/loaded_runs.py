@@ -11,8 +11,8 @@ from pdrgate.bpf.programs import LoadCost, loaded
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.attached_programs import sut_names
 from pdrgate.gate.comparisons.packet_vectors.packet_vector import PacketVector
-from pdrgate.gate.comparisons.packet_vectors.run_cost import cost_of_a_run
 from pdrgate.gate.verdicts.packet_cost import PathCost
+from pdrgate.record.stretch import Functions
 from pdrgate.testbeds import Testbed
 from pdrgate.this_process.checkout import own_testbed_file
 from pdrgate.values.errors import TestbedError
@@ -103,3 +103,13 @@ class RunsOfTestbed:
             f"instructions are not counted here: {why or 'a processor tells no run from what is around it'}; an "
             f"emulated guest counts them, such as {own_testbed_file('steady-guest')}"
         )
+
+
+def cost_of_a_run(counted: Functions, runs: int) -> PathCost:
+    """Instructions and calls per run, by function."""
+    return {name: (instructions / runs, calls / runs) for name, (instructions, calls) in counted.items()}
+
+
+def whole(cost: PathCost) -> float:
+    """Instructions of all functions."""
+    return sum(instructions for instructions, _ in cost.values())

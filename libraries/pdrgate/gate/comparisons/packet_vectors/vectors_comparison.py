@@ -39,7 +39,7 @@ from pdrgate.results.model import (
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
 from pdrgate.testbeds import Furnishing, Testbed
-from pdrgate.values.tolerances import COST_TOLERANCE
+from pdrgate.values.units import COST_TOLERANCE
 
 _NO_GENERATOR = {"name": "none", "engine": "BPF_PROG_RUN"}
 

@@ -26,7 +26,7 @@ from pdrgate.record.phase import SPECIAL
 from pdrgate.record.trial import Trial, by_boot
 from pdrgate.replication.replicates import Replication
 from pdrgate.results.model import ScenarioResult, Side, SideResult
-from pdrgate.search.bounds import known_bounds
+from pdrgate.search.goals import known_bounds
 from pdrgate.stats.pooled import Deviation
 
 _KIB = 1024

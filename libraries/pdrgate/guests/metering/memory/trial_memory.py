@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
-from pdrgate.guests.metering.plugin_memory import PluginMemory
+from pdrgate.guests.metering.plugin import PluginMemory
 from pdrgate.hosts.host import HostError
 
 MARKS, AREAS, PLACES = 256, 32, 1 << 18

@@ -31,7 +31,7 @@ from pdrgate.reports.ci.allure.settings import (
 from pdrgate.reports.ci.markdown import run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
 from pdrgate.reports.pages.scenario_pictures import Picture
-from pdrgate.reports.words.builds import kernel_release
+from pdrgate.reports.words.build_words import kernel_release
 from pdrgate.reports.words.headline import scenario_fault, scenario_headline
 from pdrgate.results.model import RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict

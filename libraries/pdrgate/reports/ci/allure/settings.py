@@ -9,7 +9,7 @@ from typing import Any
 from pdrgate.measurands import unit_of
 from pdrgate.reports.ci.export_figures import named, slug
 from pdrgate.reports.ci.pipeline import Pipeline
-from pdrgate.reports.words.builds import kernel_release
+from pdrgate.reports.words.build_words import kernel_release
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.values.printable import printable

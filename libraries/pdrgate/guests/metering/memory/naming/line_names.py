@@ -26,7 +26,6 @@ from pdrgate.guests.metering.memory.naming.kernel_types import kernel_types
 from pdrgate.guests.metering.memory.naming.maps import MapAreas, MapOwner
 from pdrgate.guests.metering.memory.naming.missing_names import LinesOfKind, TypesRead, missing_names
 from pdrgate.guests.metering.memory.naming.page_owners import KernelNotes, kernel_notes, page_owners
-from pdrgate.guests.metering.memory.naming.per_cpu_structs import PerCpuStructs
 from pdrgate.guests.metering.memory.naming.slab_objects import SlabObjects, StructPart
 from pdrgate.guests.metering.static_data import CPU_AREAS, CPU_BEGIN, CPU_END, MAPS
 from pdrgate.guests.metering.symbols import KernelSymbols
@@ -243,3 +242,49 @@ _OFTEN = 0.3
 """Share of a function's lines of one name above which a field of them is named."""
 _FIELDS = 3
 """The most fields that are named."""
+
+
+_SECTION = ".data..percpu"
+
+
+class PerCpuStructs:
+    """The structs of a kernel's per-CPU variables.
+
+    Args:
+        begin: where the variables begin, as the kernel's file has them.
+    """
+
+    def __init__(self, types: Types, begin: int) -> None:
+        self._types = types
+        self._begin = begin
+        self._known: dict[int, tuple[str, tuple[str, ...]] | None] = {}
+        try:
+            self._placed = types.placed(_SECTION)
+        except ValueError:  # a stranger's types are damaged
+            self._placed = {}
+
+    @property
+    def lacking(self) -> list[str]:
+        """The section of per-CPU variables, where the kernel's types have none of these."""
+        return [] if self._placed else [_SECTION]
+
+    def part(self, variable: int, address: int) -> StructPart | None:
+        """The struct of a variable; None if it is no struct, or not known.
+
+        Args:
+            variable: where it begins, as the kernel's file has it.
+            address: where a CPU's own begins.
+        """
+        if variable not in self._known:
+            try:
+                self._known[variable] = self._struct(self._placed.get(variable - self._begin))
+            except ValueError:
+                self._known[variable] = None
+        found = self._known[variable]
+        return None if found is None else StructPart(*found, address)
+
+    def _struct(self, number: int | None) -> tuple[str, tuple[str, ...]] | None:
+        kind = None if number is None else self._types.kind(number)
+        if number is None or kind is None or kind.sort != "struct" or not kind.name:
+            return None
+        return kind.name, self._types.layout(number)
