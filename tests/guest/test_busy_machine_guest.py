@@ -42,6 +42,7 @@ def busy_machine() -> Iterator[None]:
             one.wait()
 
 
+@pytest.mark.long
 def test_equal_kernels_cost_the_same_beside_busy_processes_and_without(cloud: KernelBuild, tmp_path: Path) -> None:
     with vm_session(tmp_path) as session:
         builds = {

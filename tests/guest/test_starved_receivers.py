@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("capable", "nothing_lef
 GUEST = NAMESPACES.with_name("steady-guest.yaml")
 
 
+@pytest.mark.long
 def test_a_kernel_that_starves_its_receivers_is_a_regression_of_what_they_get(tmp_path: Path) -> None:
     """Packets are taken in by interrupts, which go before receivers, where a thread of their priority did it before.
 

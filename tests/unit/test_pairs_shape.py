@@ -24,7 +24,7 @@ from pdrgate.replication import Contradiction, PairsRule, Samples, Standing
 from pdrgate.replication.earlier_tries import Try
 from pdrgate.results.model import Side
 from pdrgate.results.verdict import Judgement, Verdict
-from pdrgate.stability.transfer_checks import one_level_each, one_level_within
+from pdrgate.stability.series_checks import one_level_each, one_level_within
 
 LOADS = (50e3, 70e3, 125e3, 160e3, 200e3)
 LABELS = {"baseline": "a.deb", "candidate": "b.deb"}

@@ -115,6 +115,12 @@ def found(library: ctypes.CDLL) -> Iterator[Callable[[Callable[[Cpu], None]], di
         yield follow
 
 
+def test_no_thread_of_a_plugin_is_left_in_the_process_of_the_tests(library: ctypes.CDLL) -> None:
+    """Each would wake up a hundred times a second, beside all tests that come later."""
+    names = [task.joinpath("comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    assert "pdrgate-watch" not in names
+
+
 def test_a_function_is_below_the_one_that_called_it(found: Callable[[Callable[[Cpu], None]], dict[str, int]]) -> None:
     def run(cpu: Cpu) -> None:
         for _ in range(3):

@@ -34,8 +34,8 @@ def assess(files: tuple[Path, ...], form: str, reading: str, loss: Ratio | None,
     """
     from pdrgate.stability import TirReading, assess, expand, read_experiments
     from pdrgate.stability.goal import goal_of
+    from pdrgate.stability.series_checks import assess_transfers
     from pdrgate.stability.text import render_assessments, render_transfers
-    from pdrgate.stability.transfer_checks import assess_transfers
 
     found = [experiment for path in expand(files, note) for experiment in read_experiments(path)]
     assessments = [

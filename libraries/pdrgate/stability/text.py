@@ -11,8 +11,8 @@ from pdrgate.data_paths.tcp_streams import size
 from pdrgate.results.model import CheckResult, CurvePdr
 from pdrgate.stability.assessment import Assessment
 from pdrgate.stability.curve import LoadPoint
+from pdrgate.stability.series_checks import TransfersAssessment, round_trip
 from pdrgate.stability.throughput_increase import TirReading
-from pdrgate.stability.transfer_checks import TransfersAssessment, round_trip
 from pdrgate.values.units import Rate, Ratio
 
 

@@ -48,7 +48,7 @@ from pdrgate.search.goals import PDR_GOAL
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability import assess
 from pdrgate.stability.curve import LoadLossCurve, first_past
-from pdrgate.stability.transfer_checks import assess_transfers
+from pdrgate.stability.series_checks import assess_transfers
 from pdrgate.stability.trial_files import Experiment
 from pdrgate.stats.intervals import mean
 from pdrgate.values.errors import DataError

@@ -32,7 +32,7 @@ from pdrgate.record.trial import Trial
 from pdrgate.results.model import CheckResult, ScenarioResult, TransferResult, TransfersResult
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.stability import StabilityVerdict as Stability
-from pdrgate.stability.transfer_checks import transfer_checks, verdict_of
+from pdrgate.stability.series_checks import checks_of_series, verdict_of
 from pdrgate.values.errors import TestbedError
 
 _KIB = 1024
@@ -135,7 +135,7 @@ class TransferRun(OneSutRun):
         self.measurands = summaries(measurands, replicates)
         repeats = [trial for one in replicates for trial in loaded_transfers(one.trials)]
         rates = [one.transfer.throughput / 1e9 for one in repeats]
-        self.checks = transfer_checks(TcpThroughput.name, TcpThroughput.unit, rates)
+        self.checks = checks_of_series(TcpThroughput.name, TcpThroughput.unit, rates)
         failure = self.judgement or instability(self.checks)
         if not repeats:
             failure = failure or Judgement(Verdict.INCONCLUSIVE, "no transfer shows what the SUT did")

@@ -17,8 +17,8 @@ from pdrgate.stability import Assessment, assess
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION
 from pdrgate.stability.drift import PACKETS_PER_SECOND
+from pdrgate.stability.series_checks import one_level, one_level_each, one_level_within, steady
 from pdrgate.stability.slow_boots import SlowBoots, slow_boots
-from pdrgate.stability.transfer_checks import one_level, one_level_each, one_level_within, steady
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.order import order_effect, without_order
 

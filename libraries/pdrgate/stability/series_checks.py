@@ -29,7 +29,7 @@ from pdrgate.stats.ranks import LAG1_MIN_RUNS, TREND_MIN_RUNS
 _QUANTITY, _UNIT, _PER_UNIT = "TCP throughput", "Gbit/s", 1e9
 
 
-def transfer_checks(quantity: str, unit: str, values: Sequence[float]) -> tuple[CheckResult, ...]:
+def checks_of_series(quantity: str, unit: str, values: Sequence[float]) -> tuple[CheckResult, ...]:
     """The checks of one series of repeats in measured order, such as throughputs.
 
     Args:
@@ -118,7 +118,7 @@ def assess_transfers(experiment: Experiment) -> TransfersAssessment:
     if not rates:
         reason = "no transfer shows the SUT; each was disturbed, or at rest"
         return TransfersAssessment(experiment, (), StabilityVerdict.INCONCLUSIVE, reason)
-    checks = transfer_checks(_QUANTITY, _UNIT, rates)
+    checks = checks_of_series(_QUANTITY, _UNIT, rates)
     return TransfersAssessment(experiment, checks, *verdict_of(checks))
 
 
