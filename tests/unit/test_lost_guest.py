@@ -30,7 +30,7 @@ def guest(tmp_path: Path) -> Guest:
     made = Guest.__new__(Guest)
     made._silent, made._closed, made._process = "", False, SimpleNamespace(poll=lambda: None)  # type: ignore[assignment]
     made.build, made._console = SimpleNamespace(name="linux-a"), GuestConsole(tmp_path, "1")  # type: ignore[assignment]
-    made._threads, made._asked = SimpleNamespace(starved=0.0), (time.monotonic(), 0.0)  # type: ignore[assignment]
+    made._threads, made._asked = SimpleNamespace(waits=dict), (time.monotonic(), {})  # type: ignore[assignment]
     made.console, made._lines, made.boot_time, made._seen = made._console.path, SourceLines(None), None, 0
     made.console.write_text("[ 1.0] it is up\n")
     return made
@@ -54,8 +54,8 @@ def test_a_lost_shell_is_a_lost_guest_whatever_it_was_asked(guest: Guest) -> Non
 
 @pytest.mark.parametrize(("waited", "starved"), [(9.0, True), (2.0, False)])
 def test_a_guest_that_waited_for_a_cpu_most_of_the_time_is_starved(guest: Guest, waited: float, starved: bool) -> None:
-    guest._threads = SimpleNamespace(starved=waited)  # type: ignore[assignment]
-    guest._asked = time.monotonic() - 10.0, 0.4
+    guest._threads = SimpleNamespace(waits=lambda: {"7": waited, "8": 0.5})  # type: ignore[assignment]
+    guest._asked = time.monotonic() - 10.0, {"8": 0.4}
     with pytest.raises(GuestError) as error:
         guest._fail("took no `true`")
     assert error.value.starved is starved

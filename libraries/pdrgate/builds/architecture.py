@@ -164,8 +164,8 @@ ARM64 = Architecture(
 """QEMU puts an image that names no offset 2 MiB behind the begin of memory (Arm ARM, D8.3, for pages).
 
 Kernels are linked behind the area of modules, which has 2 GiB since Linux 6.6 and 128 MiB before. That area begins in
-the middle of the kernel's addresses (arch/arm64/include/asm/memory.h). They have 48 bits with most pages of 4 KiB and
-64 KiB, 47 with pages of 16 KiB, 39 in Android's kernels, and 42 or 36 where somebody chose so.
+the middle of the kernel's addresses (arch/arm64/include/asm/memory.h), which have so many bits: 48 in Debian's kernels
+with pages of 4 KiB, 47 in its kernel with pages of 16 KiB, 39 in Android's, and any of these by Kconfig.
 """
 
 ARCHITECTURES = (X86_64, ARM64)

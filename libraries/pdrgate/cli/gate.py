@@ -147,7 +147,7 @@ def _by_architecture(asked: dict[str, Any]) -> list[dict[str, Any]]:
     kernels = ["kernel"] if asked.get("bpf") else [name for name in ("kernel", "against") if asked.get(name)]
     found, alone = dict.fromkeys(known_architecture(name) for name in names), len(names) == 1
     if not asked.get("kernel"):
-        return [asked | {"kernel": one.kernel_package} for one in found]
+        return [asked if one.is_this_machines else asked | {"kernel": one.kernel_package} for one in found]
     return [asked | {name: for_architecture(asked[name], one, alone=alone) for name in kernels} for one in found]
 
 

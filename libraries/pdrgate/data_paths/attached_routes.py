@@ -20,8 +20,8 @@ from pdrgate.values.errors import TestbedError
 _SEGMENTS = "seg6local"
 
 
-class AttachedRoutes(LastingStep):
-    """The routes that a hop's packets take call a build's program.
+class _ByRoutes(LastingStep):
+    """Routes of a hop lead its packets to a build's program.
 
     Args:
         number: of the hop, from 1 on.
@@ -35,8 +35,15 @@ class AttachedRoutes(LastingStep):
         self._build = build
         self._family = family
         self._sent = sent
-        self._at = build.section.removeprefix("?").removeprefix("lwt_")
+
+
+class AttachedRoutes(_ByRoutes):
+    """The routes that a hop's packets take call a build's program; built as `_ByRoutes`."""
+
+    @property
+    def _at(self) -> str:
         """When a route calls it: in, out, xmit, or seg6local."""
+        return self._build.section.removeprefix("?").removeprefix("lwt_")
 
     def apply(self) -> None:
         host = self._hop.host
@@ -81,23 +88,16 @@ _TABLE = "5476"
 """Table of routes, and the preference of the rule that leads there, for what comes out of the pair."""
 
 
-class AttachedNetkit(LastingStep):
+class AttachedNetkit(_ByRoutes):
     """A hop routes its packets into one device of a pair, whose program a build is, and on from the other device.
 
-    Args:
-        number: of the hop, from 1 on.
-        family: the IP version of the packets.
+    Built as `_ByRoutes`.
     """
 
-    def __init__(self, hop: Hop, number: int, build: BpfBuild, family: Literal[4, 6], sent: Sent) -> None:
-        super().__init__()
-        self._hop = hop
-        self._number = number
-        self._build = build
-        self._family = family
-        self._sent = sent
-        self._side = build.section.removeprefix("?").partition("/")[2] or "primary"
+    @property
+    def _side(self) -> str:
         """The device whose packets call it, ``primary`` or ``peer``, as they leave there."""
+        return self._build.section.removeprefix("?").partition("/")[2] or "primary"
 
     def apply(self) -> None:
         primary, peer, number = self._pair()

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -138,7 +138,7 @@ class Guest(WatchedShell):
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
         self._ports = GuestPorts(CHANNELS)
         bridge = (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), *map(self._ports.address, CHANNELS))
-        self._shell = ShellHost(f"guest:{build.name}", bridge, lambda: self._threads.starved)
+        self._shell = ShellHost(f"guest:{build.name}", bridge, self._waited)
         self._lines = SourceLines(build.vmlinux)
         self._seen = 0
         """Number of faults on the console that `check` has returned."""
@@ -172,8 +172,8 @@ class Guest(WatchedShell):
         """Process that ends with QEMU, and QEMU's own process id."""
         self._started = time.monotonic()
         self._threads = QemuThreads(self.pid, config.cpus, isolate=config.isolate, metered=config.metered)
-        self._asked = self._started, 0.0
-        """When it was last asked for something, and for how long it had been starved by then, seconds."""
+        self._asked: tuple[float, Mapping[str, float]] = self._started, {}
+        """When it was last asked for something, and what its threads had waited by then, seconds."""
         if not config.metered:
             self._threads.hurry()
 
@@ -362,7 +362,7 @@ class Guest(WatchedShell):
         if self._silent:
             # To be found silent takes seconds: once, and not for each setting that is to be put back.
             self._fail(self._silent)
-        self._asked = time.monotonic(), self._threads.starved
+        self._asked = time.monotonic(), self._threads.waits()
         try:
             yield
         except GuestError:
@@ -373,6 +373,12 @@ class Guest(WatchedShell):
             if isinstance(error, NoShellError):
                 self._silent = str(error)
             self._fail(str(error), error)
+
+    def _waited(self) -> float:
+        """Seconds for which this machine had no CPU for it since it was last asked for something: those of the thread
+        that waited longest."""
+        before = self._asked[1]
+        return max((now - before.get(thread, 0.0) for thread, now in self._threads.waits().items()), default=0.0)
 
     def _fail(self, what: str, cause: Exception | None = None) -> None:
         """Raise the GuestError, or BuildError, that says best why the guest is lost."""
@@ -409,9 +415,7 @@ class Guest(WatchedShell):
             if code == 0:
                 why += ", for the kernel reset the machine or powered it off"
             raise GuestError(f"{self.build.name}: {why}; {last}", self.console) from cause
-        asked, before = self._asked
-        elapsed = time.monotonic() - asked
-        waited = self._threads.starved - before
+        elapsed, waited = time.monotonic() - self._asked[0], self._waited()
         starved = waited > _STARVED * elapsed
         why = f", while this machine had no CPU for it during {waited:.0f} of {elapsed:.0f} s" if starved else ""
         raise GuestError(

@@ -73,7 +73,8 @@ class Shell:
     """One running shell. ``in_step`` is false from the start of a command until all of its output was seen.
 
     Args:
-        starved: seconds so far in which the shell's machine could not run. A command has that much longer.
+        starved: seconds since a command was last given in which the shell's machine could not run. The command has
+            that much longer.
     """
 
     def __init__(self, streams: ShellStreams, starved: Callable[[], float] = lambda: 0.0) -> None:
@@ -113,16 +114,16 @@ class Shell:
         return int(code[1]), bytes(out.text), bytes(err.text)
 
     def _converse(self, pending: bytes, mark: bytes, timeout: float, fed: bytes) -> tuple[_Framed, _Framed]:
-        deadline, starved = time.monotonic() + timeout, self._starved()
+        deadline, granted = time.monotonic() + timeout, 0.0
         out, err = _Framed(mark), _Framed(mark)
         runs = mark[1:] + b"\n"
         while not (out.ended and err.ended):
             left = deadline - time.monotonic()
             heard = self.streams.exchange(pending, left) if left > 0 else Exchange()
             if heard == Exchange():
-                before, starved = starved, self._starved()
-                if starved > before + _NOTHING:
-                    deadline += starved - before
+                if (starved := self._starved()) > granted + _NOTHING:
+                    deadline += starved - granted
+                    granted = starved
                     continue
                 raise ShellError(f"did not end within {timeout:g} s and was killed; is the host overloaded or stuck?")
             pending = pending[heard.sent :]

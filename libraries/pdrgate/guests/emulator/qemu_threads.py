@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from pdrgate.hosts.scheduling import Closing, go_first, stay_awake, take_short_slices, take_turns
@@ -28,16 +29,15 @@ class QemuThreads:
         """Threads that `go_first` is about."""
         self._awake: Closing | None = None
 
-    @property
-    def starved(self) -> float:
-        """Seconds for which the thread that waited longest has waited for a CPU of this machine so far (schedstat); 0
-        when QEMU has ended."""
-        waited = [0.0]
+    def waits(self) -> Mapping[str, float]:
+        """Seconds that each thread has waited for a CPU of this machine so far, by its id (schedstat); empty when QEMU
+        has ended."""
+        found = {}
         with contextlib.suppress(OSError):
             for task in Path(f"/proc/{self._pid}/task").iterdir():
                 with contextlib.suppress(OSError, ValueError, IndexError):
-                    waited.append(int((task / "schedstat").read_text().split()[1]) / 1e9)
-        return max(waited)
+                    found[task.name] = int((task / "schedstat").read_text().split()[1]) / 1e9
+        return found
 
     def hurry(self) -> None:
         """Let QEMU go before other processes from now on, if it is isolated."""
