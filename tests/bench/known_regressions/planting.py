@@ -7,8 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-
-from known_change import KnownChange
+from typing import Protocol
 
 BRANCHES = "pdrgate-known"
 """Branches are called so, and as the change's file."""
@@ -19,7 +18,23 @@ class PlantingError(Exception):
     """A change does not fit the sources."""
 
 
-def planted(tree: Path, base: str, change: KnownChange) -> str:
+class Patch(Protocol):
+    """A change of sources."""
+
+    @property
+    def name(self) -> str:
+        """The name of the branch that it becomes."""
+
+    @property
+    def title(self) -> str:
+        """The subject of the commit."""
+
+    @property
+    def patch(self) -> str:
+        """What `git apply` takes."""
+
+
+def planted(tree: Path, base: str, change: Patch) -> str:
     """The commit with the change on top of ``base``, which is that of a branch from now on.
 
     The same change of the same base is the same commit each time, so that its build is found again.
