@@ -28,6 +28,7 @@ modules:
 modules_install:
 \t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/%s/kernel
 \t@touch $(INSTALL_MOD_PATH)/lib/modules/%s/modules.order
+\t@printf 'virtio.license=GPL\\0' >$(INSTALL_MOD_PATH)/lib/modules/%s/modules.builtin.modinfo
 """
 
 
@@ -59,7 +60,7 @@ def made_tree(folder: Path) -> Tree:
     (folder / "arch").mkdir(parents=True)
     (folder / "arch/Kconfig").write_text("")
     (folder / "Kbuild").write_text("")
-    (folder / "Makefile").write_text(MAKEFILE % ((RELEASE,) * 3))
+    (folder / "Makefile").write_text(MAKEFILE % ((RELEASE,) * 4))
     (folder / "image-x86_64").write_bytes(image())
     (folder / "image-arm64").write_bytes(flat_image())
     made = Tree(folder)

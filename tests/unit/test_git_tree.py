@@ -248,6 +248,25 @@ def test_the_compiler_s_first_error_is_told_and_the_next_revision_compiles(tree:
 
 
 @pytest.mark.usefixtures("tools")
+def test_what_compiled_before_an_error_is_not_compiled_again(tree: Tree, tmp_path: Path) -> None:
+    bad = tree.commit("int b = c;")
+    with pytest.raises(BuildError, match="does not compile"):
+        built(revision(f"{tree.folder}@"))
+    (left,) = (tmp_path / "cache").rglob("left/*")
+    assert left.name.startswith(bad) and (left / ".config").exists()
+    tree.commit("int b;")
+    sentences: list[str] = []
+    built(revision(f"{tree.folder}@"), report=sentences.append)
+    assert "(what differs from an ancestor; " in sentences[0]
+
+
+@pytest.mark.usefixtures("tools")
+def test_what_built_in_modules_say_of_themselves_is_kept_with_its_zeros(tree: Tree) -> None:
+    (kept,) = built(revision(f"{tree.folder}@")).rglob("modules.builtin.modinfo")
+    assert kept.read_bytes() == b"virtio.license=GPL\0"
+
+
+@pytest.mark.usefixtures("tools")
 def test_a_revision_is_built_into_a_folder_for_another_machine(
     tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -167,7 +167,7 @@ def test_of_modules_only_such_files_are_taken_out(tree: Tree, tmp_path: Path) ->
     tree.commit("int b;")
     build = built(revision(f"{tree.folder}@"), own)
     found = sorted(path.name for path in (build / folder).rglob("*") if not path.is_dir())
-    assert found == ["good.ko", "modules.order"]
+    assert found == ["good.ko", "modules.builtin.modinfo", "modules.order"]
 
 
 def test_no_program_of_a_tree_s_configuration_runs_on_this_machine(tree: Tree, tmp_path: Path) -> None:

@@ -44,14 +44,15 @@ class KindOfFile:
     largest: int
     at: int = 0
     mark: bytes = b""
+    text: bool = False
 
     def check(self, path: Path, begin: bytes) -> None:
         """Raise BuildError where a file that begins so is another thing."""
-        if begin[self.at : self.at + len(self.mark)] != self.mark or (not self.mark and b"\0" in begin):
+        if begin[self.at : self.at + len(self.mark)] != self.mark or (self.text and b"\0" in begin):
             raise BuildError(f"{path.name}: is no file of its kind; does the tree's Makefile make a kernel?")
 
 
-TEXT = KindOfFile(64 * _MIB)
+TEXT = KindOfFile(64 * _MIB, text=True)
 ELF = KindOfFile(4096 * _MIB, 0, b"\x7fELF")
 LARGEST_IMAGE_FILE = 1024 * _MIB
 _INSTALLED = {"modules.order": TEXT, "modules.builtin": TEXT, "modules.builtin.modinfo": KindOfFile(64 * _MIB)}
@@ -138,6 +139,11 @@ class Making:
             begin = file.read(_MOST_READ)
             file.seek(max(file.tell(), self.log.stat().st_size - _MOST_READ))
             return (begin + file.read(_MOST_READ)).decode(errors="replace")
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether make ended by itself, at an error: then each object that is there is whole."""
+        return re.search(r"^make\S*: \*\*\* ", self.said(), re.M) is not None
 
     def configure(self, configuration: KernelConfiguration, report: Report, *words: str) -> None:
         """Make the .config that is asked for. Raises MakeError."""

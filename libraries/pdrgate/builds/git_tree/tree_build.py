@@ -145,8 +145,12 @@ class _TreeBuild:
             try:
                 self._make(making, kept)
             except MakeError:
+                if making.compiled and making.gave_up:
+                    self._leftovers.leave(making.objects, kept.name)
                 raise DoesNotCompileError(self._failure(making)) from None
             except BuildError as error:
+                if making.compiled:
+                    self._leftovers.leave(making.objects, kept.name)
                 raise BuildError(f"{self._revision.name}: {error}") from error
             if left is None:
                 whole.write_text(str(making.compiled))
