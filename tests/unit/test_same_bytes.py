@@ -15,20 +15,22 @@ from pdrgate.differences.kernel_image import CodePlace, KernelImage, plain_name,
 from pdrgate.differences.same_bytes import SameBytes
 
 TEXT, RODATA, DATA = 0xFFFFFFFF81000000, 0xFFFFFFFF82000000, 0xFFFFFFFF83000000
+TESTS, PER_CPU = 0xFFFFFFFF84000000, 0x1000
 SIZE = 0x1000
 NOPS = b"\x66\x2e\x0f\x1f\x84\x00\x00\x00\x00\x00"
 
 
 @dataclass
 class Made:
-    """An image that is put together: code at TEXT, texts at RODATA and variables at DATA, each of one page."""
+    """An image that is put together: code at TEXT, texts at RODATA, variables at DATA, tests of features at TESTS and
+    per-CPU variables at PER_CPU, each of one page."""
 
-    content: bytearray = field(default_factory=lambda: bytearray(3 * SIZE))
+    content: bytearray = field(default_factory=lambda: bytearray(5 * SIZE))
     symbols: dict[int, str] = field(default_factory=dict)
 
     def put(self, address: int, content: bytes, name: str = "") -> CodePlace:
-        begin = next(at for at in (DATA, RODATA, TEXT) if address >= at)
-        offset = (TEXT, RODATA, DATA).index(begin) * SIZE + address - begin
+        begin = next(at for at in (TESTS, DATA, RODATA, TEXT, PER_CPU) if address >= at)
+        offset = (PER_CPU, TEXT, RODATA, DATA, TESTS).index(begin) * SIZE + address - begin
         self.content[offset : offset + len(content)] = content
         if name:
             self.symbols[address] = name
@@ -39,7 +41,10 @@ class Made:
         sections = tuple(
             Section(name, 1, flags, address, at * SIZE, SIZE, 0)
             for at, (name, flags, address) in enumerate(
-                ((".text", 2 | EXECUTABLE, TEXT), (".rodata", 2, RODATA), (".data", 3 | EXECUTABLE, DATA))
+                (
+                    (".data..percpu", 3, PER_CPU), (".text", 2 | EXECUTABLE, TEXT), (".rodata", 2, RODATA),
+                    (".data", 3 | EXECUTABLE, DATA), (".altinstr_aux", 2 | EXECUTABLE, TESTS),
+                )
             )
         )  # fmt: skip
         ordered = sorted(self.symbols)
@@ -72,6 +77,34 @@ def test_a_callee_that_moved_is_the_same_one(shift: int, behind: bytes) -> None:
     old = before.put(TEXT, b"\x55" + call(TEXT + 1, TEXT + 0x800, behind) + b"\xc3", "ip_rcv")
     new = after.put(TEXT, b"\x55" + call(TEXT + 1, TEXT + 0x800 + shift, behind) + b"\xc3", "ip_rcv")
     assert not differ(before, old, after, new)
+
+
+@pytest.mark.parametrize("shift", [0x10, 0x100])
+def test_code_that_moved_reads_the_same_per_cpu_variable_below_all_code(shift: int) -> None:
+    read = b"\x65\x48\x8b\x05"
+    places: list[CodePlace] = []
+    made = Made(), Made()
+    for one, at in zip(made, (TEXT, TEXT + shift), strict=True):
+        one.put(PER_CPU, bytes(8), "pcpu_hot")
+        distance = (PER_CPU - (at + len(read) + 4)) % (1 << 32)
+        places.append(one.put(at, read + struct.pack("<I", distance) + b"\xc3", "__warn"))
+    assert not differ(made[0], places[0], made[1], places[1])
+
+
+@pytest.mark.parametrize(("bits", "differs"), [((0x08, 0x08), False), ((0x08, 0x10), True)])
+def test_a_test_of_a_feature_that_moved_is_the_same_where_it_asks_for_the_same_bit(
+    bits: tuple[int, int], differs: bool
+) -> None:
+    places: list[CodePlace] = []
+    made = Made(), Made()
+    for one, at, bit in zip(made, (TESTS, TESTS + 0x120), bits, strict=True):
+        one.put(DATA + at - TESTS, bytes(8), "boot_cpu_data")
+        asks = b"\xf6\x05" + struct.pack("<i", DATA - TESTS - 7) + bytes([bit])
+        either, other = (struct.pack("<i", TEXT + 5 - (at + end)) for end in (13, 18))
+        one.put(at, asks + b"\x0f\x85" + either + b"\xe9" + other)
+        jump = b"\xe9" + struct.pack("<i", at - (TEXT + 5))
+        places.append(one.put(TEXT, jump + b"\xc3", "sme_clear_pgd"))
+    assert differ(made[0], places[0], made[1], places[1]) is differs
 
 
 def test_another_callee_is_a_difference() -> None:
@@ -143,6 +176,8 @@ def test_what_lies_in_no_section_is_no_address() -> None:
 def test_names_are_compared_without_the_compilers_numbers() -> None:
     assert plain_name("__func__.83419") == "__func__"
     assert plain_name("tcp_ack.part.0") == "tcp_ack.part"
+    assert plain_name("__UNIQUE_ID_ddebug1395.3") == plain_name("__UNIQUE_ID_ddebug7") == "__UNIQUE_ID_ddebug"
+    assert plain_name("sha256") == "sha256"
     assert says_something("ip_forward", code=True)
     assert says_something("__crc32c_le", code=True)
     assert says_something("__startup_64", code=False)

@@ -28,8 +28,8 @@ _ALLOCATED = 2
 _CODE: Final = frozenset("tTwW")
 _DATA: Final = _CODE | frozenset("dDrRvV")
 """Types of variables. Those in a section that is executable have types of code."""
-_COMPILERS_NUMBER = re.compile(r"(?:\.\d+)+$")
-"""The number by which a compiler keeps names apart, which depends on what stands before it."""
+_COMPILERS_NUMBER = re.compile(r"(__UNIQUE_ID_\w*?)?(?(1)\d+(?:\.\d+)*|(?:\.\d+)+)$")
+"""The number by which a compiler or a macro keeps names apart, which depends on what stands before it."""
 _PREFIX = "__pfx_"
 """What a kernel calls the padding before a function."""
 _OF_CODE = re.compile(r"\.(head\.|init\.|exit\.|noinstr\.)?text")
@@ -153,7 +153,7 @@ def _holds(load: LoadedPart, section: Section) -> bool:
 
 def plain_name(name: str) -> str:
     """A symbol's name without the number by which a compiler keeps it apart."""
-    return _COMPILERS_NUMBER.sub("", name) if name[-1:].isdigit() else name
+    return _COMPILERS_NUMBER.sub(r"\1", name) if name[-1:].isdigit() else name
 
 
 def is_code(section: Section) -> bool:

@@ -20,6 +20,8 @@ _FIELD = 4
 _POINTER = 8
 _KERNEL = 1 << 63
 """The first address of a kernel's half of an address space."""
+_WORDS: Final = 1 << 64
+"""Numbers of 64 bits: per-CPU variables of older kernels lie at the begin of the addresses, and code wraps to them."""
 _NAMELESS = (".rodata", ".init.data")
 """Sections with texts and constants that have no name. All else has one."""
 _BEHIND: Final = (0, 1, 2, 4)
@@ -32,6 +34,11 @@ _BUG_TABLE = "__bug_table"
 """Section with the places of WARN and BUG.
 
 The entries have no name and differ by their line numbers, so references to them count as equal.
+"""
+_FEATURE_TESTS, _FEATURE_TEST = ".altinstr_aux", 18
+"""Section with code that asks for a feature of the CPU until alternatives are patched, and the bytes of such a test.
+
+It is a test of a bit in memory and two jumps. None has a name.
 """
 _PADDING: Final = re.compile(
     rb"(?:\x66*\x2e?\x0f\x1f(?:\x00|\x40.|\x44..|\x80.{4}|\x84.{5})|\x66*\x90|\xcc)+\Z", re.DOTALL
@@ -104,7 +111,7 @@ class SameBytes:
             at = np.searchsorted(image.addresses, targets, "right") - 1
             inside = np.zeros(len(targets), np.bool_)
             for section in image.sections:
-                if is_code(section) or not section.name.startswith((".rodata", _BUG_TABLE)):
+                if is_code(section) or not section.name.startswith((".rodata", _BUG_TABLE, _FEATURE_TESTS)):
                     inside |= (targets >= np.uint64(section.address)) & (
                         targets < np.uint64(section.address + section.size)
                     )
@@ -148,9 +155,9 @@ class SameBytes:
         fields = [int.from_bytes(text[start : start + _FIELD], "little", signed=True) for text in (one, other)]
         for behind in _BEHIND:
             next_one = start + _FIELD + behind
-            if self._alike(old + next_one + fields[0], new + next_one + fields[1]):
+            if self._alike((old + next_one + fields[0]) % _WORDS, (new + next_one + fields[1]) % _WORDS):
                 return True
-        return self._alike(fields[0] % (1 << 64), fields[1] % (1 << 64))
+        return self._alike(fields[0] % _WORDS, fields[1] % _WORDS)
 
     def _alike(self, before: int, after: int) -> bool:
         """Whether two addresses are those of the same thing: by name, or where it has none by what stands there."""
@@ -159,6 +166,8 @@ class SameBytes:
             return False
         if old.name == _BUG_TABLE:
             return True
+        if old.name == _FEATURE_TESTS:
+            return self._same_tests(before, after)
         name, other = self._before.named(before), self._after.named(after)
         if name == other:
             return True
@@ -172,6 +181,12 @@ class SameBytes:
             return name is not None and name[1] > 0
         content = self._before.data(before)
         return content is not None and content == self._after.data(after)
+
+    def _same_tests(self, before: int, after: int) -> bool:
+        """Whether two tests of a feature ask for the same one and go on at the same places."""
+        tests = ((self._before, before), (self._after, after))
+        one, two = ((image.data(at) or b"")[:_FEATURE_TEST] for image, at in tests)
+        return len(one) == len(two) == _FEATURE_TEST and self._same(one, two, before, after)
 
 
 def _chunks(numbers: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
