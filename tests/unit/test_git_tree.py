@@ -24,6 +24,8 @@ from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.named_build import came_from, for_architecture, look_at, named_build, pinned
 from pdrgate.cli import main
+from pdrgate.gate.run.options import RunOptions
+from pdrgate.launch.suites import check
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -258,6 +260,17 @@ def test_what_compiled_before_an_error_is_not_compiled_again(tree: Tree, tmp_pat
     sentences: list[str] = []
     built(revision(f"{tree.folder}@"), report=sentences.append)
     assert "(what differs from an ancestor; " in sentences[0]
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_baseline_compiles_first_and_the_candidate_goes_on_from_it(tree: Tree) -> None:
+    tree.commit("int b;")
+    sentences: list[str] = []
+    testbed = Path("resources/testbeds/local-vm.yaml")
+    check(RunOptions(testbed=testbed, kernel=f"{tree.folder}@", against=f"{tree.folder}@v1"), sentences.append)
+    first, second = [sentence for sentence in sentences if sentence.startswith("compiling")]
+    assert first.startswith("compiling linux@v1 (some minutes")
+    assert second.startswith("compiling linux@v1-1-g") and "(what differs from an ancestor" in second
 
 
 @pytest.mark.usefixtures("tools")

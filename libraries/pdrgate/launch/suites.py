@@ -70,16 +70,7 @@ def check(options: RunOptions, report: Callable[[str], None] | None = None) -> N
             "resources/testbeds/local-vm.yaml, or a rack whose SUT is a machine reached by SSH"
         )
     if options.kernel:
-        from pdrgate.builds.kernel_build import BuildError
-        from pdrgate.builds.named_build import check_one_architecture, look_at
-
-        named = [look_at(options.kernel, report)]
-        try:
-            if not options.bpf:
-                named.append(look_at(options.against, report))
-                check_one_architecture(one for one in named if one is not None)
-        except BuildError as error:
-            raise UsageError(f"--against: {error}") from error
+        _look_at_kernels(options, report)
     if options.bpf:
         from pdrgate.bpf.filling import check_setup
         from pdrgate.builds.bpf_build import bpf_build
@@ -135,6 +126,36 @@ def _check_changes(options: RunOptions) -> None:
         raise UsageError(f"--set {options.changes[0]}: {why[0]}")
     if any(path.alike for path in found) and not options.against:
         raise UsageError("alike compares the packets of two builds; name them: --bpf OBJECT --against OBJECT")
+
+
+def _look_at_kernels(options: RunOptions, report: Callable[[str], None] | None) -> None:
+    """Look at the builds that are booted; what is compiled for that comes last, and of it the baseline first.
+
+    A candidate descends from its baseline as a rule, and a build goes on from what an ancestor's left.
+
+    Raises:
+        BuildError, UsageError: one of them is none, or they are for two architectures.
+    """
+    from pdrgate.builds.git_tree.revision import named_revision
+    from pdrgate.builds.kernel_build import BuildError, KernelBuild
+    from pdrgate.builds.named_build import check_one_architecture, look_at
+
+    names = [options.kernel] if options.bpf else [options.against, options.kernel]
+    names.sort(key=lambda name: named_revision(name.partition(",")[0]) is not None)
+    named: list[KernelBuild] = []
+    for name in names:
+        try:
+            build = look_at(name, report)
+        except BuildError as error:
+            if name == options.kernel:
+                raise
+            raise UsageError(f"--against: {error}") from error
+        if build is not None:
+            named.append(build)
+    try:
+        check_one_architecture(named)
+    except BuildError as error:
+        raise UsageError(f"--against: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
