@@ -110,11 +110,17 @@ def _fields(file: str, text: str, compiled: AbstractSet[str]) -> Iterator[Place]
 
 
 def _compiled_files(sources: Mapping[str, str], compiled: AbstractSet[str]) -> list[str]:
-    """The sources with a function that the kernel has, and the headers beside these."""
+    """The sources that the kernel has, and the headers beside these.
+
+    A third of a source's functions have a name in the kernel, for others are inlined. Names of fewer are those of other
+    sources by chance.
+    """
     defined = re.compile(r"^[a-z][\w *]*?\b(\w+)\([^;{}()]*\)\n\{\n", re.M)
-    sure = {
-        file for file, text in sources.items() if file.endswith(".c") and not compiled.isdisjoint(defined.findall(text))
-    }
+    sure: set[str] = set()
+    for file, text in sources.items():
+        names = frozenset(defined.findall(text)) if file.endswith(".c") else frozenset()
+        if names and 3 * len(names & compiled) >= len(names):
+            sure.add(file)
     folders = {file.rpartition("/")[0] for file in sure}
     return sorted(sure | {file for file in sources if file.endswith(".h") and file.rpartition("/")[0] in folders})
 
