@@ -6,8 +6,10 @@ git, make and the compiler are real. The tree is no kernel: what it compiles is 
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from pdrgate.builds.found_builds import commits_named
 from pdrgate.builds.git_tree import making, tree_build
 from pdrgate.builds.git_tree.configuration import kernel_configuration
 from pdrgate.builds.git_tree.revision import commits_between, merge_base, named_revision, revision, uncommitted
+from pdrgate.builds.git_tree.sources import Sources
 from pdrgate.builds.git_tree.tree_build import built
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.named_build import came_from, for_architecture, look_at, named_build, pinned
@@ -238,6 +241,72 @@ def test_another_tree_of_the_same_line_goes_on_where_the_first_one_was(tree: Tre
     assert source.parent.name == "6.12"
     assert before.keys() - after.keys() - {source / "arch"} == {source / "of_the_first.h"}
     assert [path.name for path, written in after.items() if written != before[path]] == ["net.c"]
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_file_that_came_back_to_what_the_ancestor_had_is_not_compiled_again(tree: Tree, tmp_path: Path) -> None:
+    header = tree.folder / "of_many.h"
+    header.write_text("old")
+    base = tree.commit("int b;")
+    built(revision(f"{tree.folder}@"))
+    header.write_text("new")
+    built(revision(f"{tree.folder}@{tree.commit('int b; ')}"))
+    tree.git("reset", "--quiet", "--hard", base)
+    tree.commit("int c;")
+    built(revision(f"{tree.folder}@"))
+    (source,) = (tmp_path / "cache").rglob("source")
+    (left,) = (path for path in (tmp_path / "cache").rglob("left/*") if path.name.startswith(base))
+    compiled = (left / "vmlinux").stat().st_mtime
+    assert (source / "of_many.h").read_text() == "old"
+    assert (source / "of_many.h").stat().st_mtime < compiled < (source / "net.c").stat().st_mtime
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_file_that_differs_from_the_ancestor_is_newer_than_its_objects(tree: Tree, tmp_path: Path) -> None:
+    header = tree.folder / "of_many.h"
+    header.write_text("old")
+    base = tree.commit("int b;")
+    header.write_text("new")
+    candidate = tree.commit("int b; ")
+    sources = Sources(tmp_path / "place", os.open(os.devnull, os.O_RDONLY))
+    sources.folder.mkdir()
+    source = sources.checked_out / "of_many.h"
+    sources.check_out(revision(f"{tree.folder}@{candidate}"))
+    os.utime(source, (1_000_000_000, 1_000_000_000))  # written long before the ancestor was compiled
+    begun = time.time() - 1
+    sources.check_out(revision(f"{tree.folder}@{candidate}"), base)
+    assert source.read_text() == "new" and source.stat().st_mtime > begun
+
+
+@pytest.mark.usefixtures("tools")
+def test_objects_of_a_base_stay_while_branches_go_on_from_it(tree: Tree, tmp_path: Path) -> None:
+    base = tree.git("rev-parse", "HEAD")
+    built(revision(f"{tree.folder}@{base}"))
+    for number in range(6):
+        tree.git("reset", "--quiet", "--hard", base)
+        branch = tree.commit(f"int b{number};")
+        sentences: list[str] = []
+        built(revision(f"{tree.folder}@{branch}"), report=sentences.append)
+        assert "(what differs from an ancestor" in sentences[0]
+    names = [path.name for path in (tmp_path / "cache").rglob("left/*")]
+    assert len(names) == 4 and any(name.startswith(base) for name in names)
+
+
+@pytest.mark.usefixtures("tools")
+def test_no_date_is_set_through_a_link_in_place_of_a_folder(tree: Tree, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("")
+    before = (elsewhere / "file").stat().st_mtime_ns
+    base = tree.git("rev-parse", "HEAD")
+    (tree.folder / "place").mkdir()
+    (tree.folder / "place/file").write_text("")
+    built(revision(f"{tree.folder}@{base}"))
+    built(revision(f"{tree.folder}@{tree.commit('int b;')}"))
+    shutil.rmtree(tree.folder / "place")
+    (tree.folder / "place").symlink_to(elsewhere)
+    built(revision(f"{tree.folder}@{tree.commit('int c;')}"))
+    assert (elsewhere / "file").stat().st_mtime_ns == before
 
 
 @pytest.mark.usefixtures("tools")

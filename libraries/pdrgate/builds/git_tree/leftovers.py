@@ -8,6 +8,7 @@ untrusted: the digests of the commits between them prove it.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -43,15 +44,19 @@ class Leftovers:
                 continue
             if (between := generations(revision, named[1])) is not None:
                 found.append((named[2] != options, between, path))
-        return min(found)[2] if found else None
+        if not found:
+            return None
+        nearest = min(found)[2]
+        os.utime(nearest)
+        return nearest
 
     def leave(self, objects: Path, name: str) -> None:
-        """Keep a folder of objects by the name of its build; those that are older go."""
+        """Keep a folder of objects by the name of its build; those that were not used for longest go."""
         self.folder.mkdir(exist_ok=True)
         if not (self.folder / name).exists():
             objects.rename(self.folder / name)
-        by_age = sorted(self.folder.iterdir(), key=lambda path: path.stat().st_ctime)
-        for path in by_age[:-_KEPT]:
+        by_use = sorted(self.folder.iterdir(), key=lambda path: path.stat().st_ctime)
+        for path in by_use[:-_KEPT]:
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -7,10 +7,12 @@ configuration, no hooks and no filters: a checkout has the commit's bytes, its l
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,6 +28,8 @@ _SETTINGS = (
     "core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "core.fileMode=true", "core.ignoreCase=false",
     "core.attributesFile=/dev/null",
 )  # fmt: skip
+_OLDER_THAN_OBJECTS = 978_307_200
+"""A time, in seconds since 1970, before that of any object."""
 _AS_COMMITTED = "* -text -eol -ident -filter -working-tree-encoding\n"
 """Attributes that come before those of a tree, a user and a machine: files have the bytes of the commit."""
 
@@ -46,8 +50,12 @@ class Sources:
         """The folder with the sources."""
         return self.folder / "source"
 
-    def check_out(self, revision: Revision) -> None:
+    def check_out(self, revision: Revision, ancestor: str | None = None) -> None:
         """Make the folder of sources the revision's; files that are the same stay as old as they are.
+
+        Args:
+            ancestor: the commit whose objects are taken over, if any. Files that differ from it are made new, and those
+                that came back to what it had are made old, for make compiles what is newer than its object.
 
         Raises:
             BuildError: the tree does not hand over the commit.
@@ -59,16 +67,36 @@ class Sources:
         attributes = self._repository / "info/attributes"
         attributes.parent.mkdir(exist_ok=True)
         attributes.write_text(_AS_COMMITTED)
-        kept = f"refs/kept/{revision.commit}"
-        if self._run("rev-parse", "--verify", "--quiet", kept).returncode:
-            self._fetch(revision, kept)
+        for commit in filter(None, (revision.commit, ancestor)):
+            kept = f"refs/kept/{commit}"
+            if self._run("rev-parse", "--verify", "--quiet", kept).returncode:
+                self._fetch(replace(revision, commit=commit), kept)
         index = self.folder / "index"
         # We have the lock: whoever left it is dead.
         index.with_name("index.lock").unlink(missing_ok=True)
-        self._git(
-            f"--work-tree={self.checked_out}", "read-tree", "--reset", "-u", revision.commit,
-            variables={"GIT_INDEX_FILE": str(index)}, held=(self.lock,),
-        )  # fmt: skip
+        on_index = {"GIT_INDEX_FILE": str(index)}
+        # Only names that the revision has: another one may lead through a link, and out of the folder.
+        of_revision = ("diff-index", "--cached", "--diff-filter=a", revision.commit)
+        written = self._names(*of_revision, variables=on_index) if index.exists() else ()
+        tree = f"--work-tree={self.checked_out}"
+        self._git(tree, "read-tree", "--reset", "-u", revision.commit, variables=on_index, held=(self.lock,))
+        if ancestor is not None:
+            differ = frozenset(self._names("diff-tree", "-r", "--diff-filter=d", ancestor, revision.commit))
+            self._date([name for name in written if name not in differ], _OLDER_THAN_OBJECTS)
+            self._date(differ.difference(written), None)
+            # Files whose dates are others than in the index would be written anew by the next checkout.
+            self._git(tree, "update-index", "-q", "--refresh", variables=on_index, held=(self.lock,))
+
+    def _date(self, names: Iterable[str], when: int | None) -> None:
+        """Date files of the sources that are there: seconds since 1970; None: now."""
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(self.checked_out / name, None if when is None else (when, when), follow_symlinks=False)
+
+    def _names(self, command: str, *words: str, variables: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+        """The names of files that git says differ."""
+        said = self._git(command, "--name-only", "--no-renames", "-z", *words, variables=variables)
+        return tuple(filter(None, said.split("\0")))
 
     def time(self, revision: Revision) -> str:
         """When a revision that was checked out was committed, in ISO 8601."""

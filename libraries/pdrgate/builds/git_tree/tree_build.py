@@ -136,7 +136,7 @@ class _TreeBuild:
                 f"  {changed} files of {self._revision.tree} have changes that are not committed: they are not built"
             )
         os.utime(self._place)
-        self._sources.check_out(self._revision)
+        self._sources.check_out(self._revision, None if left is None else left.name.partition("-")[0])
         one = self._configuration.architecture
         # A build from the start compiles about as many files as the last one with options of the same kind.
         whole = self._place / f"files-{self._configuration.target}-{one.name}"
