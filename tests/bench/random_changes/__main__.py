@@ -4,11 +4,12 @@
         [--not NAME…] [--table] [options of pdrgate gate]
 
 SYMBOLS is the System.map of TREE's kernel: changes are drawn in what it has. A group of eight changes becomes a
-branch, pdrgate-known/random-SEED-N, of which nothing is checked out. The gate judges its build against REV with
-`--paths affected`, and then all paths that this left out. A first run against the first group lets the history know
-what REV runs on each path. A row of the table is a group: its changes, the paths that were selected, those of them that
-cost 0.5 % more, and those that did and were left out. Groups that are done are kept. --not leaves out changes of
-functions and variables with which the kernel does not compile or boot.
+branch, pdrgate-known/random-SEED-N, of which nothing is checked out. The gate measures all paths of its build against
+REV, and `pdrgate affected` says which of them run or touch what differs. Those that got dearer without that are asked
+for once more by `--paths affected`, which looks at values after boot, too. A row of the table is a group: its changes,
+how many paths run what differs, how many cost 0.5 % more, those of them that values after boot selected, and those that
+nothing selected. Groups that are done are kept. --not leaves out changes of functions and variables with which the
+kernel does not compile or boot.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "known_regressions"))
 
 from groups import Group, groups, sources_of
+from judging import touched_paths
 from planting import git, planted
 
 from pdrgate.history.results import RESULT_FILE, read_result
@@ -31,7 +33,7 @@ from pdrgate.results.model import RunResult
 
 PDRGATE = Path(sys.executable).parent / "pdrgate"
 DEARER = 0.005
-HEAD = ("group", "changes", "functions that differ", "selected", "of these dearer", "dearer and left out")
+HEAD = ("group", "changes", "run what differs", "dearer", "of these by values after boot", "dearer and left out")
 
 
 def run_of(folder: Path, builds: Sequence[str], more: Sequence[str]) -> RunResult:
@@ -62,22 +64,28 @@ def dearer(result: RunResult) -> Mapping[str, float]:
     return {path: change for path, change in changes.items() if change >= DEARER}
 
 
-def row(group: Group, selected: RunResult, rest: RunResult | None) -> Sequence[str]:
-    """The cells below `HEAD`."""
-    selection = selected.selection
-    assert selection is not None
-    chosen = [path.path for path in selection.paths if path.is_measured]
-    outside = {path.path for path in selection.paths if not path.is_measured or path.reason == "audit"}
-    costs = {**dearer(selected), **(dearer(rest) if rest else {})}
-    missed = {path: change for path, change in costs.items() if path in outside}
+def row(group: Group, result: RunResult, touched: Mapping[str, Sequence[str]], at_boot: Sequence[str]) -> Sequence[str]:
+    """The cells below `HEAD`.
+
+    Args:
+        touched: what differs of the code and variables of each path of which that is known.
+        at_boot: paths that were selected for values after boot.
+    """
+    costs = dearer(result)
+    unseen = {path: change for path, change in costs.items() if is_left_out(path, touched)}
     return (
         group.name,
         "; ".join(place.label for place in group.places),
-        str(len(selection.differ)),
-        f"{len(chosen)} of {len(selection.paths)}",
-        str(len(costs) - len(missed)),
-        ", ".join(f"{path} {change:+.1%}" for path, change in missed.items()) or "none",
+        f"{sum(bool(names) for names in touched.values())} of {len(touched)}",
+        str(len(costs)),
+        ", ".join(f"{path} {unseen[path]:+.1%}" for path in at_boot) or "none",
+        ", ".join(f"{path} {change:+.1%}" for path, change in unseen.items() if path not in at_boot) or "none",
     )
+
+
+def is_left_out(path: str, touched: Mapping[str, Sequence[str]]) -> bool:
+    """Whether it is known what the path runs, and none of that differs."""
+    return path in touched and not touched[path]
 
 
 def main() -> None:
@@ -104,13 +112,19 @@ def main() -> None:
         if asked.table and not folder.exists():
             continue
         builds = ("--kernel", f"{tree}@{planted(tree, base, group)}", "--against", f"{tree}@{base}", *history)
-        if not (results / "history.db").exists():
-            run_of(results / "all", builds, more)
-        selected = run_of(folder / "affected", builds, (*more, "--paths", "affected"))
-        left_out = {path.path for path in selected.selection.paths if not path.is_measured}
-        tags = "OR".join(tag for test in tests if test.name in left_out for tag in test.tags if tag.startswith("path-"))
-        rest = run_of(folder / "rest", builds, (*more, "--scenario", tags)) if tags else None
-        rows.append(row(group, selected, rest))
+        result = run_of(folder / "all", builds, more)
+        touched = touched_paths(builds[3], builds[1], results) or {}
+        tags = "OR".join(
+            tag
+            for test in tests
+            if test.name in dearer(result) and is_left_out(test.name, touched)
+            for tag in test.tags
+            if tag.startswith("path-")
+        )
+        again = run_of(folder / "boot", builds, (*more, "--paths", "affected", "--scenario", tags)) if tags else None
+        selection = again.selection if again is not None else None
+        at_boot = [path.path for path in selection.paths if path.reason == "affected"] if selection is not None else ()
+        rows.append(row(group, result, touched, at_boot))
         print("\n".join(f"| {' | '.join(cells)} |" for cells in (HEAD, ("---",) * len(HEAD), *rows)), flush=True)
 
 
