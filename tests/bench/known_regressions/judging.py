@@ -14,7 +14,7 @@ from outcome import Kept, kept_file
 from planting import planted
 
 from pdrgate.history.address import Address
-from pdrgate.history.results import RESULT_FILE
+from pdrgate.history.results import RESULT_FILE, read_result
 from pdrgate.values.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNDECIDED
 
 PDRGATE = Path(sys.executable).parent / "pdrgate"
@@ -54,6 +54,8 @@ def judged(
     if not runs or done.returncode not in _ANSWERS:
         return f"exit {done.returncode}: {told}"
     touched = touched_paths(builds[1], builds[0], folder, program)
+    if touched is not None and done.returncode == EXIT_FAIL and not all(touched.values()):
+        touched = {**touched, **touched_at_boot(builds[1], builds[0], folder, more, program)}
     Kept(candidate, baseline, seconds, runs[-1], touched).write(kept_file(results, change))
     return f"{told} ({seconds:.0f} s{', the same run' if runs[-1] in before else ''})"
 
@@ -79,6 +81,26 @@ def touched_paths(baseline: str, candidate: str, runs: Path, program: Path = PDR
         return None
     paths = json.loads(done.stdout)["paths"]
     return {one["path"]: [*one["functions"], *one["variables"]] for one in paths if one["known"]}
+
+
+def touched_at_boot(
+    baseline: str, candidate: str, runs: Path, more: Sequence[str], program: Path = PDRGATE
+) -> Mapping[str, list[str]]:
+    """What differs of each path that `--paths affected` selects, which looks at values after boot, too.
+
+    Args:
+        runs: the folder of runs, whose history says what the baseline runs on a path.
+        more: options of the gate, which say which paths are asked for.
+    """
+    folder = runs / f"boot-{candidate[-12:]}"
+    command = (
+        str(program), "gate", "--quiet", "--wait", "1 h", "--paths", "affected", "--history", Address.beside(runs).text,
+        "--output", str(folder), "--kernel", candidate, "--against", baseline, *more,
+    )  # fmt: skip
+    subprocess.run(command, capture_output=True, text=True, check=False)
+    selection = read_result(folder / _runs(folder)[-1]).selection if _runs(folder) else None
+    paths = selection.paths if selection is not None else ()
+    return {one.path: [*one.functions, *one.variables] for one in paths if one.reason == "affected"}
 
 
 def _runs(folder: Path) -> list[str]:

@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "known_regressions"))
 
 from groups import Group, groups, sources_of
-from judging import touched_paths
+from judging import touched_at_boot, touched_paths
 from planting import git, planted
 
 from pdrgate.history.results import RESULT_FILE, read_result
@@ -121,10 +121,9 @@ def main() -> None:
             for tag in test.tags
             if tag.startswith("path-")
         )
-        again = run_of(folder / "boot", builds, (*more, "--paths", "affected", "--scenario", tags)) if tags else None
-        selection = again.selection if again is not None else None
-        at_boot = [path.path for path in selection.paths if path.reason == "affected"] if selection is not None else ()
-        rows.append(row(group, result, touched, at_boot))
+        asked_again = (*more, "--scenario", tags)
+        at_boot = touched_at_boot(builds[3], builds[1], results, asked_again) if tags else {}
+        rows.append(row(group, result, touched, [path for path in at_boot if not touched.get(path)]))
         print("\n".join(f"| {' | '.join(cells)} |" for cells in (HEAD, ("---",) * len(HEAD), *rows)), flush=True)
 
 
