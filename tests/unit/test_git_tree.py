@@ -536,3 +536,20 @@ def test_what_is_missing_for_compiling_is_told(tree: Tree, monkeypatch: pytest.M
     monkeypatch.setattr(shutil, "which", lambda name: None if name in ("flex", "bc") else f"/usr/bin/{name}")
     with pytest.raises(MissingToolError, match=r"\./ci/bootstrap --compile, or: apt-get install .*flex bc"):
         built(revision(f"{tree.folder}@"))
+
+
+def test_a_tree_of_linux_compiles_with_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a tree that the environment names: made-up trees leave other files than Linux does."""
+    folder = os.environ.get("PDRGATE_KERNEL_TREE", "")
+    if not folder:
+        pytest.skip("PDRGATE_KERNEL_TREE names no git tree of a kernel")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = tmp_path / "small.config"
+    off = ("NET", "PCI", "ACPI", "USB_SUPPORT", "INPUT", "DRM", "SOUND", "BLOCK", "CRYPTO", "SUSPEND", "KVM")
+    on = ("CONFIG_64BIT=y", "CONFIG_MODULES=y", "CONFIG_TEST_MODULE=m", "CONFIG_RUNTIME_TESTING_MENU=y")
+    config.write_text("\n".join((*on, *(f"# CONFIG_{name} is not set" for name in off))) + "\n")
+    build = built(revision(f"{folder}@HEAD"), config)
+    (info,) = build.rglob("modules.builtin.modinfo")
+    assert b"\0" in info.read_bytes()
+    assert [path.name for path in build.rglob("*.ko")]
+    assert build.joinpath("vmlinux").read_bytes().startswith(b"\x7fELF")
