@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.builds.program_hooks import Hook, hook_of
-from pdrgate.data_paths.attached_programs import LastingStep, Sent, sut_names
+from pdrgate.data_paths.attached_programs import Sent, sut_names
 from pdrgate.data_paths.contract import Hop
 from pdrgate.data_paths.cpu_groups import cgroup_root
+from pdrgate.data_paths.steps import Step
 from pdrgate.traffic.frames import MARKED_PORT
 from pdrgate.values.errors import UsageError
 
@@ -19,7 +20,7 @@ _NETFILTER_HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
 """Hooks of netfilter in the order of their numbers (enum nf_inet_hooks)."""
 
 
-class AttachedLinks(LastingStep):
+class AttachedLinks(Step):
     """Links have a program of a build on a hop.
 
     Args:
@@ -37,7 +38,6 @@ class AttachedLinks(LastingStep):
         links: Callable[[], Sequence[str]],
         attached: Callable[[LoadedProgram], None] = lambda program: None,
     ) -> None:
-        super().__init__()
         self._hop = hop
         self._build = build
         self._load_as = load_as
@@ -48,8 +48,8 @@ class AttachedLinks(LastingStep):
     def apply(self) -> None:
         host, names = self._hop.host, sut_names(self._hop)
         # Links last until the context ends.
-        program = self._undo.enter_context(loaded(host, self._build, self._load_as, names, links=self._links()))
-        self._undo.callback(program.leave)
+        program = self._enter(loaded(host, self._build, self._load_as, names, links=self._links()))
+        self._undo.append(program.leave)
         self._attached(program)
         self._sent.add(program)
 

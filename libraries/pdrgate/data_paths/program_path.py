@@ -8,7 +8,7 @@ kernel's, which must not count.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
@@ -39,8 +39,11 @@ class ProgramPath(SteppedPath):
         own: pdrgate's own program, which runs where there is none.
     """
 
-    def __init__(self, name: str, family: Literal[4, 6], program: BpfBuild | None, own: str) -> None:
-        super().__init__(name, family)
+    def __init__(
+        self, name: str, family: Literal[4, 6], program: BpfBuild | None, own: str,
+        carried: Callable[[bytes, Sequence[Hop], int], bytes],
+    ) -> None:  # fmt: skip
+        super().__init__(name, family, carried)
         self._program = program
         self._own = own
         self._sent = Sent()
