@@ -37,7 +37,7 @@ from pdrgate.results.fingerprint import digest
 from pdrgate.results.model import Details, Findings, Origin, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
-from pdrgate.testbeds import Booting, Furnishing, Paced, Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.traffic.generator import generator_in_words
 from pdrgate.values.errors import DataError, PdrGateError, SutError, TestbedError
 
@@ -170,8 +170,7 @@ class PreparedSut:
         if self._is_set_up:
             return
         testbed, scenario = self.testbed, self.scenario
-        if isinstance(testbed, Booting):
-            testbed.ready()
+        testbed.ready()
         self.boot_id = self.identity.boot_id or testbed.boot_id
         changes = None if testbed.disposable else self.session.changes
         self._path = data_path(
@@ -180,7 +179,7 @@ class PreparedSut:
             networks=self._known.networks, base=self._known.base,
             report=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
-        if scenario.set_up is not None and isinstance(testbed, Furnishing):
+        if scenario.set_up is not None:
             testbed.furnish(scenario.set_up.programs, scenario.set_up.words)
         with understood(testbed.hops[0].host.name if testbed.hops else "the SUT"):
             self.environment = testbed.environment()
@@ -188,8 +187,7 @@ class PreparedSut:
             self._path.apply(testbed.hops)
             testbed.set_buffer(scenario.buffer)
             testbed.pin(scenario.pinning)
-            if isinstance(testbed, Paced):
-                self.session.say_once(testbed.pace(short=_by_programs_alone(self._path)))
+            self.session.say_once(testbed.pace(short=_by_programs_alone(self._path)))
             for hop in testbed.hops:
                 for port in hop.ports:
                     for knob in batching(port.interface, scenario.gro, scenario.wait):

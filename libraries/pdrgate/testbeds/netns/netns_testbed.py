@@ -37,8 +37,8 @@ from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, inode
 from pdrgate.testbeds.netns.hop_chain import SUT_PORTS, HopChain
-from pdrgate.testbeds.protocol import Counting, Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
+from pdrgate.testbeds.testbed import Pinning, Testbed, first_cpus
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.generator import Generator
 from pdrgate.values.errors import TestbedError, all_closed, closed_on_error
@@ -47,7 +47,7 @@ _DEFAULT_BUFFER = 1000
 """Packets, as the kernel's own default for the backlog."""
 
 
-class NetnsTestbed:
+class NetnsTestbed(Testbed):
     """The namespaces of one run, from `__init__` to `close`; every change is in the journal before it is made.
 
     Args:
@@ -150,10 +150,6 @@ class NetnsTestbed:
         for steering in self._steerings:
             steering.steer(cpus)
 
-    def check(self) -> tuple[str, ...]:
-        """Nothing goes wrong unseen: with this machine's kernel this process would have died too."""
-        return ()
-
     def counters(self) -> Reading:
         """The SUT's counters, see `HopChain.counters`, but for what threads that steer for it have used of CPUs."""
         found = self.chain.counters()
@@ -180,7 +176,7 @@ class NetnsTestbed:
         )  # fmt: skip
 
     @property
-    def executed(self) -> Counting | None:
+    def executed(self) -> ProcessorCounting:
         """Counting of the kernel on the CPUs that forward."""
         return self._counting
 
@@ -194,16 +190,6 @@ class NetnsTestbed:
             **self._counting.describe(),
             **({"knobs": knobs_text(self._section)} if self._section else {}),
         }
-
-    @property
-    def steady(self) -> bool:
-        """Never: the SUT is as fast as its hardware lets it be at that moment."""
-        return False
-
-    @property
-    def disposable(self) -> bool:
-        """Never: some of its settings are this machine's."""
-        return False
 
     def sentence(self) -> str:
         """The testbed in words."""

@@ -15,9 +15,9 @@ from pdrgate.data_paths.catalogue import Hop
 from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
-from pdrgate.observers.watching import CounterObserver, Observer
+from pdrgate.observers.watching import CounterObserver, Counting, Observer
 from pdrgate.record.trial import Trial
-from pdrgate.testbeds.protocol import Counting, Pinning
+from pdrgate.testbeds.testbed import Pinning, Testbed
 from pdrgate.traffic.embedded import Bursts, EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
@@ -50,8 +50,15 @@ _LOOK = 0.001
 """Seconds between looks at what was handed over."""
 
 
-class StandingGuest:
-    """A testbed for scenarios that follow each other; satisfies `Testbed`, and ends the guest with it."""
+class StandingGuest(Testbed):
+    """A testbed for scenarios that follow each other, which ends the guest with it.
+
+    It always stands back, is in no hurry, and runs wherever there is room: its speed is whatever others leave.
+    """
+
+    disposable = boots = True
+    sut_cpus = ()
+    """What else runs on a CPU disturbs no count."""
 
     def __init__(self, guest: VmTestbed) -> None:
         self.testbed = guest
@@ -69,15 +76,6 @@ class StandingGuest:
         self.testbed.guest.count()
         return self
 
-    def stand_back(self) -> None:
-        """Do nothing: it always does."""
-
-    def hurry(self) -> None:
-        """Do nothing: what is counted is in no hurry."""
-
-    def take_place(self) -> None:
-        """Do nothing: it runs wherever there is room."""
-
     @property
     def machine(self) -> Host:
         """The guest, as the machine that is the SUT."""
@@ -92,21 +90,6 @@ class StandingGuest:
     def boot_id(self) -> str:
         """Identity of this boot among others."""
         return self.testbed.boot_id
-
-    @property
-    def sut_cpus(self) -> tuple[int, ...]:
-        """None: what else runs there disturbs no count."""
-        return ()
-
-    @property
-    def steady(self) -> bool:
-        """Its speed is whatever others leave."""
-        return False
-
-    @property
-    def disposable(self) -> bool:
-        """Nothing of a guest stays behind it."""
-        return True
 
     @property
     def executed(self) -> Counting | None:

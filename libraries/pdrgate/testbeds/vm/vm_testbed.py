@@ -47,7 +47,7 @@ from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.drop_watch import DropWatch, drop_reasons_of
-from pdrgate.testbeds.protocol import Pinning
+from pdrgate.testbeds.testbed import Pinning, Testbed
 from pdrgate.testbeds.vm.guest_counting import GuestCounting
 from pdrgate.testbeds.vm.guest_ring import check_ring
 from pdrgate.testbeds.vm.guest_start import GuestStart
@@ -85,7 +85,7 @@ _in_turn = threading.Lock()
 """Lock of the wait for a guest: what the first guest shows of accelerator and speed holds for those beside it."""
 
 
-class VmTestbed:
+class VmTestbed(Testbed):
     """A build booted in a guest between the generator's two ports, from `__init__` to `close`.
 
     It boots from `__init__` on, so that two can at once, and is there after `ready`. The start is tried twice.
@@ -106,6 +106,8 @@ class VmTestbed:
         GuestError: it does not come up.
         TestbedError: QEMU, a namespace or a setting cannot be had. What was made is removed again.
     """
+
+    disposable = boots = True
 
     def __init__(
         self,
@@ -232,11 +234,6 @@ class VmTestbed:
     def steady(self) -> bool:
         """Whether the guest's CPU is held at a constant speed."""
         return self._speed.constant
-
-    @property
-    def disposable(self) -> bool:
-        """A guest has nothing that stays."""
-        return True
 
     def environment(self) -> Environment:
         """Environment of the guest."""
