@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pdrgate.hosts.host import CommandError, Completed, Host
-from pdrgate.knobs.set_knob import DeviceKnob
-from pdrgate.knobs.states import includes, parse_state, state_text
+from pdrgate.knobs.knob import DeviceKnob, includes, parse_state, state_text
 from pdrgate.values.errors import TestbedError
 
 Family = Literal["rings", "channels", "coalescing", "pause"]

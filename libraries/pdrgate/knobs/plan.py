@@ -17,14 +17,13 @@ from pdrgate.knobs.file_knob import device_attribute, mtu, sysctl, threaded_napi
 from pdrgate.knobs.firewall import FirewallRules
 from pdrgate.knobs.interrupts import InterruptAffinity
 from pdrgate.knobs.irqbalance import Irqbalance
-from pdrgate.knobs.knob import ANY, Knob, Missing
+from pdrgate.knobs.knob import ANY, Knob, Missing, state_text
 from pdrgate.knobs.neighbours import neighbours
 from pdrgate.knobs.offloads import offloads
 from pdrgate.knobs.qdisc import RootQdisc
 from pdrgate.knobs.queues import QueueFiles, rfs_off, rps, xps
 from pdrgate.knobs.records import of_whole_machine
 from pdrgate.knobs.rss import IndirectionTable, flow_hash
-from pdrgate.knobs.states import state_text
 from pdrgate.values.errors import TestbedError
 
 _Key = tuple[str, ...]

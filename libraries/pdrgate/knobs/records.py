@@ -37,8 +37,6 @@ def knob_from_record(record: Mapping[str, str], value: str) -> Knob:
     """The knob of a record by `Knob.to_record`, wanting ``value``. Raises ValueError if the record is invalid."""
     parts = dict(record)
     kind = _KINDS.get(parts.pop("kind", ""))
-    if kind is FileKnob and "form" in parts:
-        parts["mask"] = cast(Any, parts.pop("form") == "mask")
     try:
         if kind is not None:
             return cast(Knob, kind(value=value, **parts))

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from pdrgate.hosts.host import CommandError, Host
-from pdrgate.knobs.set_knob import DeviceKnob
-from pdrgate.knobs.states import includes, parse_state, state_text
+from pdrgate.knobs.knob import DeviceKnob, includes, parse_state, state_text
 from pdrgate.values.errors import TestbedError
 
 DEFAULT = "default"

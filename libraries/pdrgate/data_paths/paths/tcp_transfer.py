@@ -15,7 +15,7 @@ from pdrgate.data_paths.steps import Command, KnobSetting, Started, Step, Steppe
 from pdrgate.data_paths.tcp_requests import TcpRequests
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.hosts.host import Host
-from pdrgate.knobs import ChangeLog, Knob, Missing, RootQdisc, offloads, rps_knobs, sysctl
+from pdrgate.knobs import ChangeLog, Knob, Missing, RootQdisc, each, offloads, rps, sysctl
 from pdrgate.traffic.frames import Frames
 from pdrgate.values.errors import TestbedError
 
@@ -96,8 +96,8 @@ class TcpTransfer(SteppedPath):
         yield from self._end(station.host, station.port, side=1)
         if station.cpu is not None:
             # Else what the SUT sends is taken in, and answered, on the SUT's CPU.
-            for knob in rps_knobs(station.host, station.port.interface, (station.cpu,)):
-                yield self._setting(station.host, knob, missing="skip")
+            steered = rps(station.port.interface, each((station.cpu,)))
+            yield self._setting(station.host, steered, missing="skip")
         # What is lost where the station takes it ends with that: nobody puts it back who finds it there.
         if fixed := self._loses_at(station):
             yield _every_nth_lost(station, round(1 / self._streams.loss))

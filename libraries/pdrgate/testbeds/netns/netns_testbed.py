@@ -24,9 +24,10 @@ from pdrgate.knobs import (
     KernelThreadNice,
     KnobSet,
     PlannedKnob,
+    each,
     knobs_text,
     plan_knobs,
-    rps_knobs,
+    rps,
     sysctl,
 )
 from pdrgate.observers.environment import Environment, capture_environment
@@ -145,8 +146,7 @@ class NetnsTestbed(Testbed):
         self._steered = cpus
         first, last = self.hops[0], self.hops[-1]
         for hop, port in ((first, first.ingress), (last, last.egress)):
-            for knob in rps_knobs(hop.host, port.interface, cpus):
-                self.chain.knobs.apply(hop.host, knob)
+            self.chain.knobs.apply(hop.host, rps(port.interface, each(cpus)))
         for steering in self._steerings:
             steering.steer(cpus)
 

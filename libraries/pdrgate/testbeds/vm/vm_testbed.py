@@ -38,7 +38,7 @@ from pdrgate.knobs import (
     each,
     knobs_text,
     plan_knobs,
-    rps_knobs,
+    rps_off,
     sysctl,
 )
 from pdrgate.observers.counters import read_counters
@@ -300,8 +300,7 @@ class VmTestbed(Testbed):
             # Of one CPU, 30 commands would only find that it is asked for all of them.
             if vcpus > 1 and not self._machine.shares:
                 self._inner.apply(self.guest, InterruptAffinity(port.interface, each(cpus)))
-            for knob in rps_knobs(self.guest, port.interface, ()):
-                self._inner.apply(self.guest, knob, missing="skip")
+            self._inner.apply(self.guest, rps_off(port.interface), missing="ignore")
         self.take_first_queues()
 
     def pace(self, short: bool) -> str:
