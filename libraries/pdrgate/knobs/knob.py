@@ -21,8 +21,8 @@ Those know it whose settings belong to something that other knobs replace, such 
 class Knob(ABC):
     """Base of frozen dataclasses: one setting and the value wanted for it. Texts are the kernel's or the tool's own.
 
-    One command sets all of a state, unless a knob says otherwise by its own `halfway`. A setting may have parts, such as
-    the queues of a device. Its states are then words ``part=value``.
+    One command sets all of a state, unless a knob says otherwise by its own `halfway`. A setting may have parts, as a
+    device has queues. Its states are then words ``part=value``.
     """
 
     __slots__ = ()
