@@ -82,8 +82,6 @@ class NetnsTestbed(Testbed):
         self.chain = HopChain(hops, cpus, self._steerings, journal)
         """The namespaces, and the links between them."""
         self._section = section or {}
-        self._skipped: list[str] = []
-        """Knobs of the file that are lacking here, reported for the first hop, for all are alike."""
         self._heartbeats = HeartbeatWatch()
         self._steered: tuple[int, ...] = cpus.sut
         """The CPUs that forward as things are."""
@@ -95,7 +93,7 @@ class NetnsTestbed(Testbed):
                 # Under load softirqs run in ksoftirqd, an ordinary process: what else runs on that CPU would be
                 # measured as a slower router.
                 for cpu in cpus.sut:
-                    self._knobs.apply(self._local, KernelThreadNice(f"ksoftirqd/{cpu}", "-20"), missing="skip")
+                    self._knobs.apply(self._local, KernelThreadNice(f"ksoftirqd/{cpu}", "-20"), missing="ignore")
             self._heartbeats.observers(self._steered)
 
     @property
@@ -193,7 +191,8 @@ class NetnsTestbed(Testbed):
 
     def sentence(self) -> str:
         """The testbed in words."""
-        lacking = (*self._skipped, self._heartbeats.missing, self._drops.missing)
+        skipped = (*self._knobs.skipped, *self.chain.knobs.skipped)
+        lacking = (*skipped, self._heartbeats.missing, self._drops.missing)
         return (
             f"{len(self.hops)} routed hop{'s' * (len(self.hops) != 1)} in namespaces; "
             f"generator on CPU {self._cpus.generator}, SUT on CPU {format_cpu_list(self._cpus.sut)}"
@@ -221,10 +220,9 @@ class NetnsTestbed(Testbed):
     def _turn(self, planned: Iterable[PlannedKnob]) -> None:
         for one in planned:
             if one.of_whole_machine:
-                if not self._knobs.apply(self._local, one.knob, one.missing) and not one.keeps:
-                    self._skipped.append(self._knobs.skipped[-1])
+                self._knobs.apply(self._local, one.knob, one.missing)
                 continue
-            for hop in self.hops:
-                applied = self.chain.knobs.apply(hop.host, one.knob, one.missing)
-                if not applied and not one.keeps and hop is self.hops[0]:
-                    self._skipped.append(self.chain.knobs.skipped[-1])
+            for number, hop in enumerate(self.hops):
+                # What is lacking is reported for the first hop, for all are alike.
+                missing = "ignore" if number and one.missing == "skip" else one.missing
+                self.chain.knobs.apply(hop.host, one.knob, missing)

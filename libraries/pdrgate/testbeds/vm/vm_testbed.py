@@ -146,8 +146,6 @@ class VmTestbed(Testbed):
         self._inner = KnobSet()
         """Settings inside the guest, which end with it."""
         self._section = section or {}
-        self._skipped: list[str] = []
-        """Knobs of the file that are lacking in the guest."""
         self._waiting = DEFAULT_BUFFER - ring
         """Packets that wait in the queue of each TAP."""
         self._drops = DropWatch(
@@ -172,7 +170,7 @@ class VmTestbed(Testbed):
                     if not left:
                         raise
                     self._hops = ()
-                    self._skipped.clear()
+                    self._inner.skipped.clear()
                     self._start.again()
         return self
 
@@ -385,12 +383,13 @@ class VmTestbed(Testbed):
         guest = self.guest
         held = f"{sentence}, " if (sentence := self._speed.sentence()) else ""
         note = f", for {guest.build.note}," if guest.build.note else ""
+        remarks = (guest.confinement.sentence, *self._inner.skipped, self._drops.missing)
         return (
             f"{guest.build.name} ({guest.build.release}){note} in a guest by {guest.accelerator.name.upper()} "
             f"({guest.accelerator.why}), {held}booted in {guest.boot_time or 0:.1f} s"
             f"{' as a bzImage' if guest.protocol == 'bzimage' else ''}; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
-            + "".join(f"; {one}" for one in (guest.confinement.sentence, *self._skipped, self._drops.missing) if one)
+            + "".join(f"; {one}" for one in remarks if one)
         )
 
     def close(self) -> None:
@@ -411,20 +410,18 @@ class VmTestbed(Testbed):
         ends = self._taps.guest_ports(interfaces)
         station = self._taps.station(self._cpus.generator)
         self._hops = (Hop(self.guest, *ends, station=station),)
-        self._inner.apply(self.guest, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        self._inner.apply(self.guest, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="ignore")
         for interface in ("default", *(port.interface for port in ends)):
             # An address that is on trial for a second (RFC 4862, DAD) makes packets of that second cheaper.
-            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{interface}/accept_dad", 0), missing="skip")
+            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{interface}/accept_dad", 0), missing="ignore")
         for port in ends:
-            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="skip")
+            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="ignore")
             check_ring(self.guest, port.interface, self._ring)
         planned = plan_knobs(self._section, interfaces)
         for of_port in (False, True):
             for one in planned:
-                if one.of_port is not of_port:
-                    continue
-                if not self._inner.apply(self.guest, one.knob, one.missing) and not one.keeps:
-                    self._skipped.append(self._inner.skipped[-1])
+                if one.of_port is of_port:
+                    self._inner.apply(self.guest, one.knob, one.missing)
             if not of_port:
                 for port in ends:
                     self.guest.run("ip", "link", "set", port.interface, "up")
