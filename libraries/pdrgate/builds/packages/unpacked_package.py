@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import tempfile
@@ -21,7 +20,7 @@ from pdrgate.builds.handed_over import BuildError, opened_build_file
 from pdrgate.builds.packages.apt_archive import ArchivePackage, NamedPackage, named_package
 from pdrgate.builds.packages.kernel_archives import unpack_kernel
 from pdrgate.builds.packages.package_fields import PackageFields, PackageRole
-from pdrgate.this_process.cache import forget
+from pdrgate.this_process.cache import alone, forget
 from pdrgate.values.errors import StorageError
 
 LARGEST_PACKAGE = 16 << 30
@@ -151,8 +150,7 @@ def _holds(folder: Path, patterns: Sequence[str]) -> bool:
 
 def keep(made: Path, folder: Path) -> None:
     """Move what was made into the cache, unless another process did, and drop from there what is long unused."""
-    with (folder.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(folder.parent):
         if not folder.exists():
             made.rename(folder)
         forget((path for path in folder.parent.iterdir() if any(path.glob("pdrgate.*"))), _KEPT)

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
 import re
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,7 +27,7 @@ from pdrgate.guests.metering.static_data import DATA, FOUND_BY_NAME, StaticData
 from pdrgate.hosts.host import Host
 from pdrgate.observers.function_names import PROGRAM, UNNAMED, function_name
 from pdrgate.record.stretch import USER_SPACE
-from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.cache import appearing, cache_folder
 from pdrgate.values.errors import StorageError, TestbedError
 from pdrgate.values.printable import printable_name
 
@@ -336,14 +334,11 @@ def _of_image(image: Path, cache: Path) -> Path | None:
     base = min(begins, default=0)
     if symbols is None or not base:
         return None
-    partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+        with appearing(kept) as part, part.open("wb") as file:
             _from_symbols(symbols, base).save(file, base)
-        partial.rename(kept)
     except OSError as error:
-        raise StorageError(f"cannot write {partial}: {error.strerror}; make room there and run again") from error
+        raise StorageError(f"cannot write {kept}: {error.strerror}; make room there and run again") from error
     return kept
 
 
