@@ -137,6 +137,11 @@ def parse_state(text: str) -> dict[str, str]:
     return parts
 
 
+def on_off(on: bool) -> str:
+    """The word for a state of two."""
+    return "on" if on else "off"
+
+
 def state_text(parts: Mapping[str, str]) -> str:
     """The words for some parts, in their order."""
     return " ".join(f"{name}={value}" for name, value in parts.items())
