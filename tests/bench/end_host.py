@@ -44,7 +44,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds import Testbed
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
-from pdrgate.testbeds.testbed import Pinning
+from pdrgate.testbeds.testbed_base import Pinning
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames

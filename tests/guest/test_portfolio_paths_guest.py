@@ -30,7 +30,7 @@ from pdrgate.launch.path_files import Fault
 from pdrgate.measurands import Ask
 from pdrgate.measurands.counted.cost import on_path, packet_cost
 from pdrgate.measurands.rates.replacement import per_replacement
-from pdrgate.observers.load_observer import ReplacingObserver
+from pdrgate.observers.set_up_costs import ReplacingObserver
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging
 from pdrgate.record.trial import Trial

@@ -2,7 +2,7 @@
 
 from pdrgate.testbeds.config import TestbedConfig
 from pdrgate.testbeds.kinds import open_testbed
-from pdrgate.testbeds.testbed import Pinning, Testbed
+from pdrgate.testbeds.testbed_base import Pinning, Testbed
 from pdrgate.testbeds.testbed_file import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 

@@ -28,7 +28,7 @@ from pdrgate.hosts.answers import understood
 from pdrgate.knobs import KnobSet, batching
 from pdrgate.measurands import Ask
 from pdrgate.observers.environment import Environment
-from pdrgate.observers.load_observer import LoadObserver, ReplacingObserver
+from pdrgate.observers.set_up_costs import LoadObserver, ReplacingObserver
 from pdrgate.observers.watching import Observer
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging

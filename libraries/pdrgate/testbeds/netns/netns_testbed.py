@@ -39,7 +39,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, inode
 from pdrgate.testbeds.netns.hop_chain import SUT_PORTS, HopChain
 from pdrgate.testbeds.sharing import BACKLOG
-from pdrgate.testbeds.testbed import Pinning, Testbed, first_cpus
+from pdrgate.testbeds.testbed_base import Pinning, Testbed, first_cpus
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.generator import Generator
 from pdrgate.values.errors import TestbedError, all_closed, closed_on_error

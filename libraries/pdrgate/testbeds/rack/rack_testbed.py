@@ -38,7 +38,7 @@ from pdrgate.testbeds.rack.rack_machine import RackMachine
 from pdrgate.testbeds.rack.rack_ports import RackStation, find_router
 from pdrgate.testbeds.rack.rack_steering import RackSteering
 from pdrgate.testbeds.rack.traffic_source import TrafficSource
-from pdrgate.testbeds.testbed import Pinning, Testbed, first_cpus
+from pdrgate.testbeds.testbed_base import Pinning, Testbed, first_cpus
 from pdrgate.traffic.generator import Generator
 from pdrgate.values.errors import TestbedError, all_closed, closed_on_error
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from pdrgate.data_paths.catalogue import Hop
+from pdrgate.guests.metering import VcpuMeter
 from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
 from pdrgate.observers.watching import CounterObserver, Counting, Observer
 from pdrgate.record.trial import Trial
-from pdrgate.testbeds.testbed import Pinning, Testbed
+from pdrgate.testbeds.testbed_base import Pinning, Testbed
 from pdrgate.traffic.embedded import Bursts, EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
@@ -175,17 +176,6 @@ class StandingGuest(Testbed):
             self._generator = None
 
 
-class Holding(Protocol):
-    """Control over a guest's CPU that waits, with the number of times that it halts."""
-
-    @property
-    def halts(self) -> int:
-        """Number of halts so far."""
-
-    def hold(self, speed: int) -> None:
-        """Hold the CPU at ``speed`` instructions/s; 0 lets it run as fast as it can."""
-
-
 class WaitingCpu:
     """A guest's CPU that all packets of a burst wait for.
 
@@ -193,7 +183,7 @@ class WaitingCpu:
     number each time, and a packet costs more or less for it.
     """
 
-    def __init__(self, meter: Holding, taken: Callable[[], int]) -> None:
+    def __init__(self, meter: VcpuMeter, taken: Callable[[], int]) -> None:
         self._meter = meter
         self._taken = taken
         self._before = 0

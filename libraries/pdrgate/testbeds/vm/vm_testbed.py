@@ -47,7 +47,7 @@ from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.drop_watch import DropWatch, drop_reasons_of
-from pdrgate.testbeds.testbed import Pinning, Testbed
+from pdrgate.testbeds.testbed_base import Pinning, Testbed
 from pdrgate.testbeds.vm.guest_counting import GuestCounting
 from pdrgate.testbeds.vm.guest_ring import check_ring
 from pdrgate.testbeds.vm.guest_start import GuestStart
