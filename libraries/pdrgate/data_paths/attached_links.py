@@ -55,14 +55,26 @@ class AttachedLinks(Step):
 
 
 def attached_to_hook(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
-    """The step that has a build's program at the hook that its section names, on the whole of a hop."""
+    """The step that has a build's program at the hook that its section names, on the whole of a hop.
+
+    A program that chooses among receivers chooses from its table of sockets, which they are in. One that is attached to
+    its table of sockets sees the TCP connections that come into it: the object's own program of sock_ops puts them
+    there, or pdrgate's where it has none.
+    """
 
     def links() -> Sequence[str]:
-        place = system_hook(build).place
-        if place == "netfilter":
-            number = _NETFILTER_HOOKS.index(netfilter_hook(build))
-            return [f"netfilter {family} {number}" for family in _FAMILIES]
-        return (f"link {'/proc/self/ns/net' if place == 'netns' else cgroup_root(hop.host)}",)
+        match system_hook(build).place:
+            case "netfilter":
+                number = _NETFILTER_HOOKS.index(netfilter_hook(build))
+                return [f"netfilter {family} {number}" for family in _FAMILIES]
+            case "reuseport":
+                return (f"reuseport {MARKED_PORT}",)
+            case "sockets":
+                return (f"sockets {cgroup_root(hop.host)}",)
+            case "netns":
+                return ("link /proc/self/ns/net",)
+            case _:
+                return (f"link {cgroup_root(hop.host)}",)
 
     return AttachedLinks(hop, build, build.load_as, sent, links)
 
@@ -85,20 +97,3 @@ def hook_words(build: BpfBuild) -> str:
     """The hook of a build that no port runs, in words: ``sockops``, ``netfilter forward``."""
     section = build.section.removeprefix("?")
     return f"netfilter {netfilter_hook(build)}" if system_hook(build).place == "netfilter" else section
-
-
-def attached_to_reuseport(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
-    """The step by which a program chooses among the receivers of a hop, which are in its table of sockets."""
-    return AttachedLinks(hop, build, build.load_as, sent, lambda: (f"reuseport {MARKED_PORT}",))
-
-
-def attached_to_sockets(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
-    """The step that attaches a program to its table of sockets, which TCP connections of a hop come into.
-
-    The object's own program of sock_ops puts them there, or pdrgate's where it has none.
-    """
-
-    def links() -> Sequence[str]:
-        return (f"sockets {cgroup_root(hop.host)}",)
-
-    return AttachedLinks(hop, build, build.load_as, sent, links)
