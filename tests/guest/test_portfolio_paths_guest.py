@@ -19,7 +19,6 @@ from portfolio_paths import FILES, REPLACED, scenario_of_path
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import DataPath, SetUp
 from pdrgate.data_paths.network_state import NetworkState
-from pdrgate.data_paths.replacing import Replaces
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.measurer import Measurer
@@ -141,7 +140,7 @@ def measuring(
             file,
             Belonging("path", boot=testbed.boot_id, pair=1),
             counting=testbed.executed.counting(),
-            during={Phase.REPLACEMENT: (ReplacingObserver(path.replace),)} if isinstance(path, Replaces) else {},
+            during={Phase.REPLACEMENT: (ReplacingObserver(path.replace),)},
         )
     finally:
         file.close()

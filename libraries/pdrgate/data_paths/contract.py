@@ -139,6 +139,13 @@ class DataPath(ABC):
         """
         return None
 
+    def replace(self) -> Mapping[str, int]:
+        """Replace what the path was set up with, on the first hop, some times in a row.
+
+        Returns the counters of `pdrgate.data_paths.replacing.replaced`. Raises TestbedError.
+        """
+        return {}
+
     def load_cost(self) -> Mapping[str, int]:
         """What loading the path's own eBPF program has cost: ``verified`` instructions, ``states``, ``jited`` bytes,
         ``memory`` of its maps; nothing where it runs none. Known once it is applied.

@@ -12,7 +12,6 @@ from pathlib import Path
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.crashes.kernel_log import KernelLog
 from pdrgate.data_paths.catalogue import DataPath, data_path
-from pdrgate.data_paths.replacing import Replaces
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.scenario import Scenario
@@ -196,9 +195,8 @@ class PreparedSut:
             if told := self._path.load_cost():
                 self._observers += (LoadObserver(told),)
             self._counting = counting_of(testbed)
-            self._during = watching_during(testbed)
-            if isinstance(self._path, Replaces):
-                self._during = {**self._during, Phase.REPLACEMENT: (ReplacingObserver(self._path.replace),)}
+            replacing = ReplacingObserver(self._path.replace)
+            self._during = {**watching_during(testbed), Phase.REPLACEMENT: (replacing,)}
         with sut_blamed(self._look_for_faults):
             self._begin_traffic(self._path)
         self._is_set_up = True
