@@ -33,7 +33,7 @@ from pdrgate.data_paths.paths.tcp_transfer import TcpTransfer
 from pdrgate.gate.sut.cost_counting import counting_of
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import plan_cpus
-from pdrgate.knobs import KnobSet, rps_knobs
+from pdrgate.knobs import KnobSet, rps_off
 from pdrgate.knobs.file_knob import threaded_napi
 from pdrgate.measurands.transfers.tcp import kernel_cost
 from pdrgate.observers.accounting import losses
@@ -44,7 +44,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine
 from pdrgate.testbeds import Testbed
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
-from pdrgate.testbeds.protocol import Pinning
+from pdrgate.testbeds.testbed_base import Pinning
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.traffic.delivery import counted_by
 from pdrgate.traffic.frames import Frames
@@ -183,8 +183,7 @@ def threaded(testbed: Testbed) -> Iterator[None]:
     hop = testbed.hops[0]
     port = hop.ingress.interface
     with KnobSet() as knobs:
-        for knob in rps_knobs(hop.host, port, ()):
-            knobs.apply(hop.host, knob)
+        knobs.apply(hop.host, rps_off(port))
         knobs.apply(hop.host, threaded_napi(port, True))
         for path in Path("/proc").glob("[0-9]*/comm"):
             with contextlib.suppress(OSError):

@@ -26,7 +26,7 @@ from pdrgate.gate.sut.open_loop_traffic import OpenLoopTraffic
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.memory.memory_observer import MemoryObserver
-from pdrgate.guests.metering.memory.naming.line_names import NamedLines, NamesLines
+from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames, NamedLines
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.history.trials import TrialFile
 from pdrgate.hosts.cpus import plan_cpus
@@ -47,7 +47,7 @@ LOAD, DURATION = 120e3, 0.1
 class Timed:
     """Names of lines, and what each naming took."""
 
-    def __init__(self, names: NamesLines) -> None:
+    def __init__(self, names: GuestLineNames) -> None:
         self._names = names
         self.took: list[tuple[float, float]] = []
         """Seconds, and seconds of CPU."""

@@ -41,8 +41,8 @@ from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.observers.fates import by_fate
-from pdrgate.observers.load_observer import LoadObserver
 from pdrgate.observers.reading import nested
+from pdrgate.observers.set_up_costs import LoadObserver
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease, whole_machine

@@ -28,8 +28,9 @@ from pdrgate.observers.reading import nested
 from pdrgate.observers.watching import watching
 from pdrgate.results.losses import LossResult
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
-from pdrgate.traffic.frames import FCS, Frames, checksum, template, words_sum
+from pdrgate.traffic.frames import FCS, Frames, template
 from pdrgate.traffic.generator import Generator
+from pdrgate.traffic.headers import checksum, words_sum
 from pdrgate.values.errors import TestbedError
 
 pytestmark = pytest.mark.datapath

@@ -255,7 +255,7 @@ def test_a_tag_does_not_have_the_verifier_follow_a_program_twice(testbed: NetnsT
 def test_missing_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        TestbedError, match=r"needs gcc, which is not on PATH; run \./ci/bootstrap, or: apt-get install"
+        TestbedError, match=r"takes gcc, which is not on PATH; run \./ci/bootstrap, or: apt-get install"
     ):
         native.build(tmp_path / "cache")
 
@@ -263,7 +263,7 @@ def test_missing_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_programs_for_other_guests_take_their_compiler_once(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     compiler = native.ForeignCompiler("no-such-gcc", "gcc-of-another", "another", tmp_path)
-    with pytest.raises(TestbedError, match=r"take no-such-gcc, which is not on PATH; .*gcc-of-another"):
+    with pytest.raises(TestbedError, match=r"takes no-such-gcc, which is not on PATH; .*gcc-of-another"):
         native.build_foreign(compiler, cache)
     made = native.build_foreign(replace(compiler, program="gcc", root=Path("/")), cache)
     assert native.build_foreign(compiler, cache) == made
@@ -278,7 +278,7 @@ def test_a_compiler_that_fails_is_quoted_and_leaves_nothing(tmp_path: Path, monk
     with pytest.raises(TestbedError) as error:
         native.build(tmp_path / "cache")
     assert one_line(error.value).startswith(
-        "building the traffic generator failed: clang: x.c:1: fatal error: bpf/bpf_helpers.h: not found; a missing"
+        "compiling the traffic generator failed: clang: x.c:1: fatal error: bpf/bpf_helpers.h: not found; a missing"
     )
     assert not list((tmp_path / "cache").rglob("*.o"))
 

@@ -16,7 +16,7 @@ from pdrgate.hosts.cpus import plan_cpus
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.recovery import recover_stale
 from pdrgate.testbeds.netns.netns_testbed import NetnsTestbed
-from pdrgate.testbeds.protocol import Testbed as AnyTestbed
+from pdrgate.testbeds.testbed_base import Testbed as AnyTestbed
 from pdrgate.testbeds.vm.guest_start import GuestStart
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed
 from pdrgate.values.errors import TestbedError

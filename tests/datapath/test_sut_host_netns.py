@@ -7,9 +7,8 @@ import uuid
 import pytest
 
 from pdrgate.hosts.host import HostError, local_host, netns_host
-from pdrgate.knobs import KnobSet, offloads, rps_knobs, sysctl
+from pdrgate.knobs import KnobSet, each, offloads, rps, sysctl
 from pdrgate.knobs.file_knob import FileKnob, device_attribute, threaded_napi
-from pdrgate.knobs.queues import rps_cpus
 from pdrgate.observers.counters import read_counters
 from pdrgate.observers.environment import capture_environment
 from pdrgate.observers.namespace_counters import NamespaceCounters
@@ -72,8 +71,8 @@ def test_knobs_of_all_kinds_go_on_and_back(host):
         sysctl("net.ipv4.ip_forward", 1),
         sysctl("net.ipv6.conf.v0.forwarding", 1),
         sysctl("net.ipv4.tcp_rmem", "4096 65536 131072"),
-        *rps_knobs(host, "v0", cpus),
-        rps_cpus("v0", cpus[-1:]),
+        rps("v0", each(cpus)),
+        rps("v0", each(cpus[-1:])),
         device_attribute("v0", "gro_flush_timeout", 20_000),
         device_attribute("v0", "napi_defer_hard_irqs", 2),
         offloads("v0", {"tx": False, "tso": False, "gro": True, "lro": False}),
@@ -83,7 +82,7 @@ def test_knobs_of_all_kinds_go_on_and_back(host):
 
     def state():
         files = [host.read(knob.path) for knob in turned if isinstance(knob, FileKnob)]
-        return files, host.run("ethtool", "-k", "v0").stdout
+        return files, rps("v0", each([])).read(host), host.run("ethtool", "-k", "v0").stdout
 
     before = state()
     with KnobSet() as knobs:
@@ -102,9 +101,9 @@ def test_the_backlog_is_the_machines_and_not_the_namespaces(host):
         KnobSet().apply(host, sysctl("net.core.netdev_max_backlog", 4096))
 
 
-def test_a_mask_of_a_cpu_that_is_not_there_does_not_pass(host):
-    with pytest.raises(TestbedError, match="rps_cpus"):
-        KnobSet().apply(host, rps_cpus("v0", [4000]))
+def test_a_cpu_that_is_not_there_is_not_steered_to(host):
+    with pytest.raises(TestbedError, match="has no CPU 4000 online"):
+        KnobSet().apply(host, rps("v0", each([4000])))
     assert int(host.read("/sys/class/net/v0/queues/rx-0/rps_cpus").replace(",", ""), 16) == 0
 
 

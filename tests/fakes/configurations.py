@@ -18,7 +18,7 @@ from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import Booting, Testbed, load_testbed
+from pdrgate.testbeds import Testbed, load_testbed
 from pdrgate.values.units import Duration
 
 NAMESPACES = Path(__file__).parents[2] / "resources/testbeds/local-netns.yaml"
@@ -76,8 +76,7 @@ def compared(
     def configured(journal: Journal, configure: Callable[[Testbed], None]) -> Testbed:
         testbed = session.make(journal)
         try:
-            if isinstance(testbed, Booting):
-                testbed.ready()
+            testbed.ready()
             configure(testbed)
         except BaseException:
             testbed.close()

@@ -8,26 +8,27 @@ from collections.abc import Callable, Mapping
 from fake_testbed import FakeTestbed
 from simulated_sut import SimulatedSut
 
-from pdrgate.observers.watching import Observation, Observer
+from pdrgate.observers.watching import Counting, Observation, Observer
 from pdrgate.record.trial import Trial
 
 TICK = "update_process_times"
 BATCH = 50
 
 
-class CountingTestbed(FakeTestbed):
-    """Satisfies ``Testbed`` and ``Counting``.
+class CountingTestbed(FakeTestbed, Counting):
+    """A testbed that is its own counting.
 
     Args:
         path: instructions per packet by function; each is called once by each packet.
     """
 
+    uncounted = ""
+    exact = True
+
     def __init__(self, sut: SimulatedSut, path: Callable[[], Mapping[str, float]], **more: str) -> None:
         super().__init__(sut, **more)
         self.executed = self
         self._path = path
-        self.uncounted = ""
-        self.exact = True
         self.busy_now = False
         self.rested_busy: list[bool] = []
         self._last: Trial | None = None
@@ -38,15 +39,6 @@ class CountingTestbed(FakeTestbed):
             return self._last
 
         sut.measure = remembered  # type: ignore[method-assign]
-
-    def tracing(self) -> tuple[Observer, ...]:
-        return ()
-
-    def memory(self) -> tuple[Observer, ...]:
-        return ()
-
-    def programs(self) -> tuple[Observer, ...]:
-        return ()
 
     @contextlib.contextmanager
     def busy(self):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from flat_values import changed
 from simulated_sut import SimulatedSut
 
-from pdrgate.data_paths.catalogue import Hop
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.progress import Progress, Upcoming
 from pdrgate.gate.run.run_record import RunRecord
@@ -29,7 +28,6 @@ from pdrgate.results.verdict import Judgement
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds import Pinning, Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim, GeneratorConfig
-from pdrgate.testbeds.protocol import Counting
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 
@@ -48,18 +46,17 @@ CONFIG = Simulated(name="simulated", source=Path("no-file.yaml"), generator=Gene
 QUICK = Options(profile="quick")
 
 
-class FakeTestbed:
-    """Satisfies ``Testbed`` and, for its only generator, ``Generator``."""
+class FakeTestbed(Testbed):
+    """A testbed whose only generator is simulated, too."""
+
+    boot_id, hops, sut_cpus = "", (), ()
+    steady = disposable = boots = False
+    executed: Any = None
 
     def __init__(self, sut: SimulatedSut, *, boot_id: str = "boot-1", kernel: str = "6.18") -> None:
         self.sut = sut
         self.boot_id = boot_id
-        self.sut_cpus: tuple[int, ...] = ()
-        self.steady = False
-        self.disposable = False
-        self.executed: Counting | None = None
         self.kernel = kernel
-        self.hops: tuple[Hop, ...] = ()
         self.calls: list[tuple[float, float]] = []
         """Loads and durations of the trials that were really measured."""
         self.settings: list[object] = []

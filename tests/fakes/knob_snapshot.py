@@ -12,13 +12,12 @@ from pdrgate.knobs.file_set_knob import read_set
 from pdrgate.knobs.firewall import NO_RULES, FirewallRules
 from pdrgate.knobs.interrupts import InterruptAffinity
 from pdrgate.knobs.irqbalance import Irqbalance
-from pdrgate.knobs.knob import Knob
+from pdrgate.knobs.knob import Knob, state_text
 from pdrgate.knobs.neighbours import static_neighbours
 from pdrgate.knobs.offloads import EthtoolFeatures
 from pdrgate.knobs.qdisc import RootQdisc
 from pdrgate.knobs.queues import QueueFiles, rfs_off, rps_off
 from pdrgate.knobs.rss import FlowHash, IndirectionTable
-from pdrgate.knobs.states import state_text
 from pdrgate.values.errors import TestbedError
 
 SYSCTLS = (

@@ -133,12 +133,12 @@ def _crash(testbed: VmTestbed) -> None:
 
 
 def _stop(testbed: VmTestbed) -> None:
-    shell = testbed.guest._shell
-    script = shell._script
+    guest = testbed.guest
+    script = guest._script
     # Nobody answers any more: to wait for that longer would show nothing else.
-    shell._script = lambda argv, text, timeout: script(argv, text, min(timeout, 0.2))  # type: ignore[method-assign]
-    shell._prepare = lambda one: one.execute("true", 0.2)  # type: ignore[method-assign]
-    os.kill(testbed.guest.pid, signal.SIGSTOP)
+    guest._script = lambda argv, text, timeout: script(argv, text, min(timeout, 0.2))  # type: ignore[method-assign]
+    guest._prepare = lambda one: one.execute("true", 0.2)  # type: ignore[method-assign]
+    os.kill(guest.pid, signal.SIGSTOP)
 
 
 def test_boots_that_die_in_the_middle_are_told_and_the_run_goes_on(cloud: KernelBuild, tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ from touching_routers import MAPS, router_of_maps
 
 from pdrgate.builds.architecture import X86_64
 from pdrgate.builds.boot_image import linked_image
-from pdrgate.builds.image_symbols import image_symbols
+from pdrgate.builds.image_symbols import image_symbols, typed_symbols
 from pdrgate.builds.kernel_build import KernelBuild, kernel_build
 from pdrgate.guests.guest_config import GuestConfig
 from pdrgate.guests.metering.memory.line_areas import LineKind, read_areas
-from pdrgate.guests.metering.symbols import typed_symbols
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import MemorySeen
 from pdrgate.testbeds.vm.vm_testbed import VmTestbed

@@ -19,7 +19,6 @@ from portfolio_paths import FILES, REPLACED, scenario_of_path
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.data_paths.catalogue import DataPath, SetUp
 from pdrgate.data_paths.network_state import NetworkState
-from pdrgate.data_paths.replacing import Replaces
 from pdrgate.data_paths.set_up import set_up_of
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.sut.measurer import Measurer
@@ -30,7 +29,7 @@ from pdrgate.launch.path_files import Fault
 from pdrgate.measurands import Ask
 from pdrgate.measurands.counted.cost import on_path, packet_cost
 from pdrgate.measurands.rates.replacement import per_replacement
-from pdrgate.observers.load_observer import ReplacingObserver
+from pdrgate.observers.set_up_costs import ReplacingObserver
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging
 from pdrgate.record.trial import Trial
@@ -141,7 +140,7 @@ def measuring(
             file,
             Belonging("path", boot=testbed.boot_id, pair=1),
             counting=testbed.executed.counting(),
-            during={Phase.REPLACEMENT: (ReplacingObserver(path.replace),)} if isinstance(path, Replaces) else {},
+            during={Phase.REPLACEMENT: (ReplacingObserver(path.replace),)},
         )
     finally:
         file.close()

@@ -12,7 +12,8 @@ from pdrgate.gate.sut.carried_frames import FramesSeen, judged_frames
 from pdrgate.record.fate import Fate
 from pdrgate.record.trial import Aside, CarriedFrame, Trial
 from pdrgate.results.verdict import Verdict
-from pdrgate.traffic.frames import Frames, Path, complete_ipv4, template
+from pdrgate.traffic.frames import Frames, Path, template
+from pdrgate.traffic.headers import complete_ipv4
 from pdrgate.values.errors import UsageError
 
 SOURCE, LIMIT, IDENTIFICATION, PAYLOAD = 29, 22, 19, 50

@@ -620,7 +620,7 @@ def test_an_image_of_kernel_and_ram_disk_is_an_entry_too(tmp_path: Path, build: 
     kernel = metal.install(build)
     listed = f"id: 0123abcd-{RELEASE}.other.efi\n  id: 0123abcd-{DEFAULT}.efi\n  id: 0123abcd-{RELEASE}{tries}.efi"
     bench.machine.script("bootctl", f'[ "$1" != list ] || {{ echo "  {listed}"; exit; }}')
-    assert SystemdBoot(bench.machine)._entry(kernel.release) == f"0123abcd-{RELEASE}{tries}.efi"
+    assert SystemdBoot(bench.machine, Layout())._entry(kernel.release) == f"0123abcd-{RELEASE}{tries}.efi"
 
 
 QUOTED = r"""

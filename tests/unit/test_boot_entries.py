@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from pdrgate.bare_metal.layout import InstalledKernel
+from pdrgate.bare_metal.layout import InstalledKernel, Layout
 from pdrgate.bare_metal.loader import LoaderError
 from pdrgate.bare_metal.systemd_boot import SystemdBoot
 from pdrgate.hosts.host import Completed, Host
@@ -38,7 +38,7 @@ def entry(id_: str, *more: str) -> str:
 def selected(*entries: str) -> str:
     host = FakeBootctl("\n\n".join(entries))
     kernel = InstalledKernel("x", "6.18.0-test", "/boot/vmlinuz-6.18.0-test")
-    SystemdBoot(cast("Host", host)).select_once(kernel)
+    SystemdBoot(cast("Host", host), Layout()).select_once(kernel)
     return host.selected[0]
 
 

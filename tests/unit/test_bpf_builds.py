@@ -242,7 +242,7 @@ def test_macros_make_another_build(tmp_path: Path) -> None:
 def test_a_missing_source_or_compiler_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TestbedError, match=r"none\.bpf\.c is not there; .*install pdrgate again$"):
         own_build("none", cache=tmp_path)
-    monkeypatch.setattr(bpf_builds.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(TestbedError, match=r"takes clang, which is not on PATH; run ./ci/bootstrap, or: apt-get"):
         own_build("xdp_router", cache=tmp_path)
 

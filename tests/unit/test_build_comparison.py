@@ -197,8 +197,7 @@ class _Booted(FakeTestbed):
 
 
 class _Guest(_Booted):
-    def ready(self) -> None:
-        pass
+    boots = True
 
     def stand_back(self) -> None:
         self._machine.told.append((self.boot_id, "stand back"))

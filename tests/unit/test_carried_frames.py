@@ -21,7 +21,8 @@ from pdrgate.hosts.host import local_host
 from pdrgate.record.trial import CarriedFrame, Trial
 from pdrgate.results.verdict import Verdict
 from pdrgate.traffic.frame_fields import fields, frame_differences, frame_in_words, frames_side_by_side
-from pdrgate.traffic.frames import Frames, Path, Template, checksum, template, words_sum
+from pdrgate.traffic.frames import Frames, Path, Template, template
+from pdrgate.traffic.headers import checksum, words_sum
 
 ENDS = {4: ("198.19.0.1", "198.18.171.205"), 6: ("2001:2:0:2::1", "2001:2:0:1::abcd")}
 SEGMENTS = tuple(ip_address(f"fd00:211:5e9::{hop}") for hop in (1, 2))

@@ -25,7 +25,8 @@ from pdrgate.traffic.chosen.frame_table import FrameTable, frame_table
 from pdrgate.traffic.chosen.tail_mark import MARK_ROOM, TailMark, marked
 from pdrgate.traffic.chosen.traffic_words import chosen_traffic, from_anywhere
 from pdrgate.traffic.frame_fields import frame_differences
-from pdrgate.traffic.frames import Path, complete_ipv4
+from pdrgate.traffic.frames import Path
+from pdrgate.traffic.headers import complete_ipv4
 from pdrgate.values.errors import EXIT_USAGE, DataError, PdrGateError, UsageError
 
 IN_MAC, SUT_MAC, OUT_MAC = "02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c"

@@ -14,7 +14,7 @@ import pytest
 from pdrgate.guests.emulator.qemu_threads import QemuThreads
 from pdrgate.guests.guest import Guest
 from pdrgate.guests.guest_ports import GuestPorts
-from pdrgate.hosts.host import local_host
+from pdrgate.hosts.host import ShellHost
 from pdrgate.safety.processes import ProcessId
 from pdrgate.safety.recovery import recover_stale
 
@@ -132,7 +132,8 @@ class _Interrupted(subprocess.Popen[bytes]):
 def test_a_guest_is_ended_whatever_interrupts_its_close() -> None:
     with _Interrupted(("sleep", "600"), start_new_session=True) as process:
         guest = Guest.__new__(Guest)
-        guest._closed, guest._process, guest._shell = False, process, local_host()  # type: ignore[assignment]
+        ShellHost.__init__(guest, "guest", ("sh",))
+        guest._closed, guest._process = False, process  # type: ignore[assignment]
         guest.pid, guest._ports = process.pid, GuestPorts(())
         guest._threads = QemuThreads(process.pid, (), isolate=False, metered=False)
         guest.meter = guest.memory_meter = guest.sharing_meter = guest.memory = None

@@ -8,8 +8,8 @@ import pytest
 from pdrgate.builds.architecture import X86_64
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames, LineName, by_function
+from pdrgate.guests.metering.memory.trial_memory import LISTED_LINE
 from pdrgate.guests.metering.static_data import StaticData
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 

@@ -24,6 +24,9 @@ from pdrgate.results.verdict import Verdict
 class _Nothing:
     disposable = True
 
+    def ready(self) -> None:
+        pass
+
 
 class _Dies(_Nothing):
     """A SUT whose kernel dies while it boots."""

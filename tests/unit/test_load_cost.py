@@ -19,8 +19,8 @@ from pdrgate.measurands.counted.load_cost import (
     load_values,
 )
 from pdrgate.measurands.registry import OF_TRIALS, compared_of, described, told_of
-from pdrgate.observers.load_observer import LoadObserver
 from pdrgate.observers.reading import Place, nested
+from pdrgate.observers.set_up_costs import LoadObserver
 from pdrgate.observers.watching import watching
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial

@@ -9,7 +9,6 @@ from made_results import result, scenario
 from pdrgate.history.results import encoded, read_result, write_result
 from pdrgate.reports import plots
 from pdrgate.reports.pages.scenario_pictures import pictures
-from pdrgate.reports.plots.lost_packets import _bars
 from pdrgate.results.losses import LossResult, PlaceLoss
 
 RING = PlaceLoss(where="in the receive ring of in0", hint="ethtool -G", packets=12_700)
@@ -47,7 +46,9 @@ def test_the_table_adds_up():
 
 def test_the_picture_has_a_bar_for_each_place_of_each_build():
     assert "Where packets were lost" in [one.title for one in pictures(TWO)]
-    axes = _bars(TWO, {"baseline": ONE, "candidate": OTHER}).axes[0]
+    figure = plots.lost_packets_plot(TWO)
+    assert figure is not None
+    axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "in the receive ring of in0\n(ethtool -G)",
         "in the qdisc fq_codel of out0\n(limit)",

@@ -16,7 +16,6 @@ from qemu_stubs import QEMU_STUBS, said_by
 from pdrgate.builds.architecture import ARM64, X86_64
 from pdrgate.guests.metering.memory import SERVER, CacheLevel, MemoryMeter
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind, fixed_areas, parsed_areas
-from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.memory_meter import (
     _PLACE,
     BLOCK,
@@ -26,6 +25,7 @@ from pdrgate.guests.metering.memory.memory_meter import (
 )
 from pdrgate.guests.metering.memory.memory_observer import memory_seen, takes_packets_up
 from pdrgate.guests.metering.memory.naming.line_names import LineName
+from pdrgate.guests.metering.memory.trial_memory import LISTED_LINE
 from pdrgate.guests.metering.plugin import MEMORY_TRIAL, guest_code, plugin
 from pdrgate.guests.metering.symbols import KernelSymbol, KernelSymbols
 from pdrgate.measurands.functions.more_by_function import lines_by_kind, names_of

@@ -14,9 +14,9 @@ from flat_values import changed
 from pdrgate.builds.architecture import ARM64, X86_64
 from pdrgate.guests.guest_memory import GuestMemory
 from pdrgate.guests.metering.memory.line_areas import LineArea, LineKind
-from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames
 from pdrgate.guests.metering.memory.naming.missing_names import LinesOfKind, TypesRead, missing_names
+from pdrgate.guests.metering.memory.trial_memory import LISTED_LINE
 from pdrgate.guests.metering.static_data import FOUND_BY_NAME, StaticData
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.measurands.memory.memory_result import memory_result

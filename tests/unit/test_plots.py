@@ -25,11 +25,7 @@ from simulated_sut import (
 from pdrgate.record.trial import Trial
 from pdrgate.reports import plots
 from pdrgate.reports.plots import PLR_FLOOR
-from pdrgate.reports.plots.load_loss import STARVED, load_loss_figure
-from pdrgate.reports.plots.pairs import pairs_figure
-from pdrgate.reports.plots.rates import rates_figure
-from pdrgate.reports.plots.repeats import repeats_figure
-from pdrgate.reports.plots.search_path import search_path_figure
+from pdrgate.reports.plots.load_loss import STARVED
 from pdrgate.results.model import (
     AssessmentResult,
     BootResult,
@@ -187,7 +183,7 @@ def overlaps(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in (*CROWDED, "50 runs", "31 loads")])
 def test_any_assessment_is_drawn(name: str) -> None:
-    for figure in (load_loss_figure(case(name), "t"), rates_figure(case(name), "t"), repeats_figure(case(name), "t")):
+    for figure in (plots.load_loss(case(name), "t"), plots.rates(case(name), "t"), plots.repeats(case(name), "t")):
         figure.set_layout_engine("none")  # the dearest part, and the next test's matter
         figure.draw_without_rendering()
 
@@ -195,22 +191,22 @@ def test_any_assessment_is_drawn(name: str) -> None:
 @pytest.mark.parametrize("name", CROWDED)
 def test_nothing_lies_on_anything_else(name: str) -> None:
     title, subtitle = "A title that goes on and on " * 6, "IPv6 routing, unpinned " * 9
-    assert overlaps(load_loss_figure(case(name), title, subtitle)) == []
-    assert overlaps(rates_figure(case(name), title, subtitle)) == []
-    assert overlaps(repeats_figure(case(name), title)) == []
+    assert overlaps(plots.load_loss(case(name), title, subtitle)) == []
+    assert overlaps(plots.rates(case(name), title, subtitle)) == []
+    assert overlaps(plots.repeats(case(name), title)) == []
 
 
 def test_every_picture_is_a_png_of_the_same_size() -> None:
     found = case("generator-limited above")
-    for png in (
+    for figure in (
         plots.load_loss(found, title="A title", subtitle="below it"),
         plots.rates(found, title="a $ and $x^{$"),
         plots.repeats(case("nothing forwarded"), title=""),
         plots.search_path([], title=r"\alpha_{", goals=[]),
         plots.pairs(compared([1e6], [0.9e6])),
     ):
-        assert png is not None
-        assert size_of(png) == (1100, 704)
+        assert figure is not None
+        assert size_of(plots.png(figure)) == (1100, 704)
 
 
 def test_pairs_of_boots_show_each_measurand_the_tolerance_and_what_was_known_after_each() -> None:
@@ -220,7 +216,7 @@ def test_pairs_of_boots_show_each_measurand_the_tolerance_and_what_was_known_aft
         candidate=1.0, unit="ns", better="lower", verdict=Verdict.REGRESSION,
     )  # fmt: skip
     scenario = compared(base, candidate, ("linux-a " * 6, "linux-b"), comparison=comparison(0.02, (cost,)))
-    figure = pairs_figure(scenario)
+    figure = plots.pairs(scenario)
     costs, pdrs, of_cost, of_pdr = figure.axes
     assert [list(line.get_ydata()) for line in pdrs.lines] == [base, candidate]
     assert [list(line.get_ydata()) for line in costs.lines] == [
@@ -246,29 +242,27 @@ def test_only_pairs_of_which_both_boots_came_to_a_number_are_drawn() -> None:
     scenario = compared([1e6, 1e6, 1e6], [0.9e6, 0.9e6, 0.9e6])
     failed = dataclasses.replace(scenario.builds.boots[2], values={}, failure="it does not boot")
     scenario = changed(scenario, boots=(*scenario.builds.boots[:2], failed, *scenario.builds.boots[3:]))
-    assert [list(line.get_xdata()) for line in pairs_figure(scenario).axes[0].lines] == [[1, 3], [1, 3]]
+    assert [list(line.get_xdata()) for line in plots.pairs(scenario).axes[0].lines] == [[1, 3], [1, 3]]
     assert plots.pairs(changed(scenario, boots=(failed,))) is None
 
 
 def test_what_is_told_and_not_judged_takes_no_room_in_the_picture_of_pairs() -> None:
     scenario = compared([1e6, 1e6], [0.9e6, 0.9e6])
     boots = tuple(dataclasses.replace(boot, values={**boot.values, "calls": 40.0}) for boot in scenario.builds.boots)
-    titles = [axes.get_title(loc="left") for axes in pairs_figure(changed(scenario, boots=boots)).axes]
+    titles = [axes.get_title(loc="left") for axes in plots.pairs(changed(scenario, boots=boots)).axes]
     assert "PDR" in titles and not any(title.startswith("calls") for title in titles)
 
 
 def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> None:
-    good = words(load_loss_figure(case("50 runs"), "t", "sub"))
+    good = words(plots.load_loss(case("50 runs"), "t", "sub"))
     assert {"t", "sub", "STABLE · GOOD (strict reading)"} <= set(good)
     limited = case("generator-limited above")
-    text = header(rates_figure(limited, "t"))
+    text = header(plots.rates(limited, "t"))
     assert "GENERATOR LIMITED · BAD (strict reading)" in text
     assert f"GENERATOR_LIMITED: {limited.reason}" in text
-    disturbed = header(load_loss_figure(limited, "t", "", plots.Stamp("DISTURBED", "others had CPU 1")))
+    disturbed = header(plots.load_loss(limited, "t", "", plots.Stamp("DISTURBED", "others had CPU 1")))
     assert "DISTURBED: others had CPU 1" in disturbed and "BAD" not in disturbed
-    assert "BAD (tolerant reading)" in header(
-        repeats_figure(simulated((7e5, 9e5), 3, reading=TirReading.TOLERANT), "t")
-    )
+    assert "BAD (tolerant reading)" in header(plots.repeats(simulated((7e5, 9e5), 3, reading=TirReading.TOLERANT), "t"))
 
 
 @pytest.mark.skipif(not PASTRAMI.is_dir(), reason="PASTRAMI's published experiments are not here")
@@ -276,7 +270,7 @@ def test_the_verdict_the_label_and_the_failed_checks_sentence_are_written() -> N
 def test_published_experiments(kernel: str, said: str) -> None:
     (experiment,) = read_experiments(PASTRAMI / f"clab_tb1_raw_50_k{kernel}_intel_bare-metal_as-is.txt")
     found = assess(experiment.trials).result()
-    for figure in (load_loss_figure(found, "t", "s"), rates_figure(found, "t", "s")):
+    for figure in (plots.load_loss(found, "t", "s"), plots.rates(found, "t", "s")):
         assert overlaps(figure) == []
         assert said in header(figure)
         assert found.reason in header(figure)
@@ -287,7 +281,7 @@ def test_published_experiments(kernel: str, said: str) -> None:
 
 def test_the_curve_has_the_mean_of_every_load_and_crosses_the_threshold_where_it_says() -> None:
     found = case("50 runs")
-    figure = load_loss_figure(found, "t")
+    figure = plots.load_loss(found, "t")
     assert means(figure) == (
         [point.load for point in found.loads],
         [max(PLR_FLOOR, point.plr) for point in found.loads],
@@ -311,7 +305,7 @@ def test_the_curve_has_the_mean_of_every_load_and_crosses_the_threshold_where_it
     ],
 )
 def test_a_crossing_that_was_not_measured_is_said_not_drawn(name: str, said: str) -> None:
-    for figure in (load_loss_figure(case(name), "t"), rates_figure(case(name), "t")):
+    for figure in (plots.load_loss(case(name), "t"), plots.rates(case(name), "t")):
         assert said in words(figure)
         assert not any("crossing" in text for text in words(figure))
 
@@ -320,7 +314,7 @@ def test_what_a_queue_hid_is_in_the_curve_and_what_trials_lost_lies_beside_it() 
     """A deep buffer loses nothing in a short trial: that curve crosses the threshold far above the PDR."""
     found = case("50 runs")
     hidden = tuple(dataclasses.replace(point, plr=0.0, lcl=0.0, ucl=0.0, steady_plr=point.plr) for point in found.loads)
-    figure = load_loss_figure(dataclasses.replace(found, loads=hidden), "t")
+    figure = plots.load_loss(dataclasses.replace(found, loads=hidden), "t")
     loads, plrs = data(line(figure, "PLR, with what the queue grew by"))
     assert loads == [point.load for point in found.loads]
     assert plrs == pytest.approx([max(point.plr, PLR_FLOOR) for point in found.loads])
@@ -328,7 +322,7 @@ def test_what_a_queue_hid_is_in_the_curve_and_what_trials_lost_lies_beside_it() 
 
 
 def test_every_repeat_is_a_dot_and_what_is_below_the_floor_lies_on_it_and_says_so() -> None:
-    figure = load_loss_figure(case("no loss at all"), "t")
+    figure = plots.load_loss(case("no loss at all"), "t")
     assert data(line(figure, "each repeat"))[1] == [PLR_FLOOR] * 40
     assert means(figure)[1] == [PLR_FLOOR] * 4
     figure.draw_without_rendering()
@@ -337,7 +331,7 @@ def test_every_repeat_is_a_dot_and_what_is_below_the_floor_lies_on_it_and_says_s
 
 def test_delta_ucl_is_on_its_own_scale_with_gaps_where_there_is_none() -> None:
     found = case("50 runs")
-    figure = load_loss_figure(found, "t")
+    figure = plots.load_loss(found, "t")
     red = line(figure, "ΔUCL95")
     for value, point in zip(data(red)[1], found.loads, strict=True):
         assert value == point.delta_ucl or (point.delta_ucl is None and math.isnan(value))
@@ -346,7 +340,7 @@ def test_delta_ucl_is_on_its_own_scale_with_gaps_where_there_is_none() -> None:
 
 
 def test_one_run_per_load_has_neither_interval_nor_delta_ucl() -> None:
-    figure = load_loss_figure(case("1 run per load"), "t")
+    figure = plots.load_loss(case("1 run per load"), "t")
     assert "PLR (one run per load: no interval)" in words(figure)
     assert len(figure.axes) == 1
     assert not lines(figure, "each repeat")
@@ -354,8 +348,8 @@ def test_one_run_per_load_has_neither_interval_nor_delta_ucl() -> None:
 
 def test_saturation_is_shaded_from_where_it_was_expected_and_found() -> None:
     stable, flipping = case("50 runs"), case("16 loads in two modes")
-    assert "saturated from 1.1 Mpps" in words(load_loss_figure(stable, "t"))
-    figure = load_loss_figure(flipping, "t")
+    assert "saturated from 1.1 Mpps" in words(plots.load_loss(stable, "t"))
+    figure = plots.load_loss(flipping, "t")
     begins = {patch.get_label(): patch.get_x() for patch in figure.axes[0].patches}  # type: ignore[attr-defined]
     assert begins["no lasting saturation from 1.1 Mpps"] == pytest.approx(1.1e6)
     assert begins["saturated from 1.6 Mpps"] == pytest.approx(1.6e6)
@@ -363,7 +357,7 @@ def test_saturation_is_shaded_from_where_it_was_expected_and_found() -> None:
 
 def test_generator_limited_loads_are_crosses() -> None:
     found = case("generator-limited above")
-    for figure in (load_loss_figure(found, "t"), rates_figure(found, "t")):
+    for figure in (plots.load_loss(found, "t"), plots.rates(found, "t")):
         assert data(line(figure, "every trial was generator-limited"))[0] == list(found.generator_limited_loads)
 
 
@@ -372,7 +366,7 @@ def test_generator_limited_loads_are_crosses() -> None:
 
 def test_rates_show_throughput_delivery_ratio_the_ideal_and_every_tir() -> None:
     found = case("50 runs")
-    figure = rates_figure(found, "t")
+    figure = plots.rates(found, "t")
     throughputs = [point.throughput for point in found.loads]
     assert data(line(figure, "forwarding rate")) == ([point.load for point in found.loads], throughputs)
     ratios, bound = [100 * (1 - point.plr) for point in found.loads], [99.5, 99.5]
@@ -384,7 +378,7 @@ def test_rates_show_throughput_delivery_ratio_the_ideal_and_every_tir() -> None:
 
 
 def test_axes_say_the_unit_that_suits_the_loads() -> None:
-    axis = rates_figure(case("50 runs"), "t").axes[2].xaxis
+    axis = plots.rates(case("50 runs"), "t").axes[2].xaxis
     assert [axis.get_major_formatter()(load) for load in (20.0, 9e5, 1.25e6)] == ["20 pps", "900 kpps", "1.25 Mpps"]
 
 
@@ -393,7 +387,7 @@ def test_axes_say_the_unit_that_suits_the_loads() -> None:
 
 def test_repeats_has_a_panel_per_load_and_one_for_the_pdr_in_measured_order() -> None:
     found = case("16 loads in two modes")
-    panels = {axes.get_title(loc="left"): axes for axes in repeats_figure(found, "t").axes}
+    panels = {axes.get_title(loc="left"): axes for axes in plots.repeats(found, "t").axes}
     assert list(panels)[:3] == ["PLR crosses 0.5 %", "100 kpps", "200 kpps"]
     assert len(panels) == 17
     point = next(point for point in found.loads if point.load == pytest.approx(1.1e6))
@@ -404,7 +398,7 @@ def test_repeats_has_a_panel_per_load_and_one_for_the_pdr_in_measured_order() ->
 
 
 def test_of_very_many_loads_those_nearest_to_the_pdr_are_shown() -> None:
-    figure = repeats_figure(case("31 loads"), "t")
+    figure = plots.repeats(case("31 loads"), "t")
     assert len(figure.axes) == 20
     assert "12 loads left out" in header(figure)
     assert "1 Mpps" in [axes.get_title(loc="left") for axes in figure.axes]
@@ -443,7 +437,7 @@ def test_known_bounds_follow_the_longest_trials_and_most_of_them() -> None:
 
 def test_the_search_shows_each_goals_bounds_so_far_as_steps_and_those_in_the_end_as_lines() -> None:
     goals = [goal("PDR", 0.005, 1.2e6, 2e6), goal("NDR", 0.0, 1e6, None)]
-    figure = search_path_figure(SEARCH, "t", goals)
+    figure = plots.search_path(SEARCH, "t", goals)
     lower, upper = (data(each)[1] for each in lines(figure, "PDR search: bounds so far"))
     assert lower[1:] == [1e6, 1e6, 1.1e6, 1.2e6, 1.2e6]
     assert upper == [2e6, 2e6, 1.2e6, 1.2e6, 2e6, 2e6]
@@ -452,7 +446,7 @@ def test_the_search_shows_each_goals_bounds_so_far_as_steps_and_those_in_the_end
 
 
 def test_trials_are_marked_by_their_loss() -> None:
-    figure = search_path_figure(SEARCH, "t", [goal("PDR", 0.005, None, None)])
+    figure = plots.search_path(SEARCH, "t", [goal("PDR", 0.005, None, None)])
     marks = {str(each.get_label()): data(each) for each in figure.axes[0].lines if each.get_linestyle() == "None"}
     assert marks == {
         "no loss": ([2], [1e6]),
@@ -473,11 +467,11 @@ def test_trials_are_marked_by_their_loss() -> None:
     ],
 )
 def test_any_search_is_drawn(trials: Sequence[Trial], goals: Sequence[GoalResult]) -> None:
-    assert overlaps(search_path_figure(trials, "t", goals, "s")) == []
+    assert overlaps(plots.search_path(trials, "t", goals, "s")) == []
 
 
 def test_bounds_close_together_get_a_close_up() -> None:
-    figure = search_path_figure(SEARCH, "t", [goal("PDR", 0.005, 1.2e6, 1.21e6)])
+    figure = plots.search_path(SEARCH, "t", [goal("PDR", 0.005, 1.2e6, 1.21e6)])
     assert [axes.get_ylabel() for axes in figure.axes] == ["intended load", "close-up of the bounds"]
     low, high = figure.axes[1].get_ylim()
     assert low < 1.2e6 < 1.21e6 < high < 1.3e6
@@ -490,7 +484,7 @@ def test_latency_of_two_builds_is_in_one_picture_and_of_none_there_is_none() -> 
     sides = tuple(flat_side(side=side, build="", latency=(half, full)) for side in ("baseline", "candidate"))
     assert plots.latency_plot(plain) is None
     for shown in (changed(plain, latency=(half,)), changed(plain, sides=sides)):
-        assert (plots.latency_plot(shown) or b"").startswith(b"\x89PNG")
+        assert plots.latency_plot(shown) is not None
 
 
 def test_what_receivers_get_at_the_least_is_marked_and_said() -> None:
@@ -500,8 +494,8 @@ def test_what_receivers_get_at_the_least_is_marked_and_said() -> None:
         dataclasses.replace(point, least=rates[index] * point.load) if index in rates else point
         for index, point in enumerate(found.loads)
     )
-    figure = load_loss_figure(dataclasses.replace(found, loads=starved), "t")
+    figure = plots.load_loss(dataclasses.replace(found, loads=starved), "t")
     marked = data(line(figure, STARVED))
     assert marked == ([starved[1].load, starved[2].load], pytest.approx([0.4, 0.6]))
     assert f"{Rate(0.4 * starved[2].load)} of {Rate(starved[2].load)} delivered" in words(figure)
-    assert not lines(load_loss_figure(found, "t"), STARVED)
+    assert not lines(plots.load_loss(found, "t"), STARVED)

@@ -18,9 +18,9 @@ from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.reports.words.build_words import lines_beside
 from pdrgate.results.model import CostResult, FunctionResult, MeasurandResult, ScenarioResult, Side
-from pdrgate.traffic.chosen.headers import ethernet
 from pdrgate.traffic.frame_fields import packet_in_words
 from pdrgate.traffic.frames import Frames
+from pdrgate.traffic.headers import ethernet
 from pdrgate.values.errors import SutError
 
 

@@ -32,8 +32,7 @@ class FakeLinks:
 class FakeSource:
     """A generator that knows the MAC addresses of its ports."""
 
-    def stations(self) -> tuple[str, str]:
-        return "02:00:00:00:00:11", "02:00:00:00:00:12"
+    stations = "02:00:00:00:00:11", "02:00:00:00:00:12"
 
     def station(self, sut: object) -> None:
         return None

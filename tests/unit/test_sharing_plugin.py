@@ -12,10 +12,10 @@ from qemu_stubs import QEMU_STUBS, said_by
 from rule_changes import memory_changes, several_cpus_changes
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
-from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
 from pdrgate.guests.metering.memory.naming.line_names import LineName
 from pdrgate.guests.metering.memory.naming.slab_objects import StructPart
+from pdrgate.guests.metering.memory.trial_memory import LISTED_LINE
 from pdrgate.guests.metering.plugin import SHARED_LINES
 from pdrgate.guests.metering.sharing.sharing_meter import (
     _PLACE,

@@ -12,11 +12,11 @@ from pdrgate.bpf.btf import Types
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.guests.guest_memory import PageTables
 from pdrgate.guests.metering.memory.line_areas import LineKind
-from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.memory.naming import slab_objects
 from pdrgate.guests.metering.memory.naming.line_names import LineName, fields_by_function
 from pdrgate.guests.metering.memory.naming.page_owners import PageOwner
 from pdrgate.guests.metering.memory.naming.slab_objects import SlabObjects, StructPart
+from pdrgate.guests.metering.memory.trial_memory import LISTED_LINE
 
 CODE = """
 struct kmem_cache { unsigned long cpu_slab; unsigned size, object_size; int refcount, red_left_pad; } cache;

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from pdrgate.hosts.host import CommandError, Completed
-from pdrgate.knobs import KnobSet, knob_from_record, offloads, put_back, rps_knobs, sysctl
+from pdrgate.knobs import KnobSet, each, knob_from_record, offloads, put_back, rps, sysctl
 from pdrgate.knobs.file_knob import FileKnob, threaded_napi
 from pdrgate.knobs.knob_set import Undone
 from pdrgate.knobs.offloads import EthtoolFeatures
-from pdrgate.knobs.queues import rps_cpus
 from pdrgate.values.errors import TestbedError
 
 BACKLOG = "/proc/sys/net/core/netdev_max_backlog"
@@ -246,11 +245,6 @@ def test_a_missing_knob_is_an_error_or_a_skip():
         (FileKnob("/a", "007"), "7", True),
         (FileKnob("/a", "40"), "4", False),
         (FileKnob("/a", "powersave"), "performance", False),
-        (FileKnob("/a", "2", mask=True), "00000002", True),
-        (FileKnob("/a", "f,ffffffff", mask=True), "0000000f,ffffffff", True),
-        (FileKnob("/a", "3", mask=True), "00000000,00000003", True),
-        (FileKnob("/a", "3", mask=True), "f,ffffffff", False),
-        (FileKnob("/a", "3", mask=True), "none", False),
     ],
 )
 def test_values_are_compared_by_what_they_mean(knob, shown, same):
@@ -275,11 +269,8 @@ def test_what_is_no_sysctl_is_refused(name):
         sysctl(name, 1)
 
 
-def test_steering_knobs():
-    assert rps_cpus("s0", [1], 3) == FileKnob("/sys/class/net/s0/queues/rx-3/rps_cpus", "2", mask=True)
-    assert rps_cpus("s0", []).value == "0"
+def test_threaded_polling_is_a_file_of_the_device():
     assert threaded_napi("s0") == FileKnob("/sys/class/net/s0/threaded", "1")
-    assert rps_knobs(FakeHost(), "s0", iter([0, 1])) == [rps_cpus("s0", [0, 1], 2), rps_cpus("s0", [0, 1], 10)]
 
 
 def test_offloads_are_set_and_put_back():
@@ -358,7 +349,7 @@ def test_the_words_for_offloads_name_only_what_differs():
     assert undone == Undone(True, "put back offloads of d0: generic-receive-offload=off on fake")
 
 
-@pytest.mark.parametrize("knob", [sysctl("a.b", 1), rps_cpus("s0", [1]), offloads("d0", {"gro": True})])
+@pytest.mark.parametrize("knob", [sysctl("a.b", 1), rps("s0", each([1])), offloads("d0", {"gro": True})])
 def test_a_knob_survives_its_record(knob):
     assert knob_from_record(knob.to_record(), knob.value) == knob
 

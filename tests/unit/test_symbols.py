@@ -10,6 +10,7 @@ import pytest
 from fake_host import FakeHost
 from made_symbols import FORMS, bz_image_of, image_with
 
+from pdrgate.builds.image_symbols import typed_symbols
 from pdrgate.guests.metering.function_counts import FunctionObserver, why_unmetered
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.symbols import (
@@ -20,7 +21,6 @@ from pdrgate.guests.metering.symbols import (
     parsed,
     read_symbols,
     shows_symbols,
-    typed_symbols,
 )
 from pdrgate.observers.function_names import OTHERS, condensed, function_name
 from pdrgate.record.stretch import USER_SPACE

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from pdrgate.bare_metal.grub import Grub
 from pdrgate.bare_metal.host_files import FileSink
 from pdrgate.bare_metal.installation import InstallError, install, remove
 from pdrgate.bare_metal.kexec import Kexec
-from pdrgate.bare_metal.layout import InstalledKernel, Layout, has, running_release
-from pdrgate.bare_metal.loader import BootLoader, LoaderError, LoaderName
+from pdrgate.bare_metal.layout import InstalledKernel, Layout, running_release
+from pdrgate.bare_metal.loader import BootLoader, LoaderError, LoaderName, plain_restart
 from pdrgate.bare_metal.systemd_boot import SystemdBoot
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.hosts.host import CommandError, Host
@@ -134,8 +134,7 @@ class BareMetal:
             ) from error
         if running == self.default:
             return
-        plain = ("systemctl", "reboot") if has(self._host, "systemctl") else ("reboot",)
-        self._restart(f"its default kernel {self.default}", plain)
+        self._restart(f"its default kernel {self.default}", plain_restart(self._host))
         running = running_release(self._host)
         if running != self.default:
             raise RestartError(
@@ -247,17 +246,13 @@ def choose_loader(host: Host, layout: Layout, wanted: LoaderName = "auto") -> Bo
     Raises:
         LoaderError: there is none; the message says why not for each.
     """
-    known: Mapping[str, Callable[[], BootLoader]] = {
-        "grub": lambda: Grub(host, layout),
-        "systemd-boot": lambda: SystemdBoot(host),
-        "kexec": lambda: Kexec(host),
-    }
+    kinds: tuple[type[BootLoader], ...] = (Grub, SystemdBoot, Kexec)
     problems = []
-    for name, make in known.items():
-        if wanted in ("auto", name):
-            loader = make()
+    for kind in kinds:
+        if wanted in ("auto", kind.name):
+            loader = kind(host, layout)
             problem = loader.problem()
             if problem is None:
                 return loader
-            problems.append(f"{name}: {problem}")
+            problems.append(f"{kind.name}: {problem}")
     raise LoaderError(f"{host.name} cannot start a kernel for once; {'; '.join(problems)}")

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from pdrgate.bare_metal.layout import InstalledKernel, Layout, has
-from pdrgate.bare_metal.loader import LoaderError
+from pdrgate.bare_metal.loader import BootLoader, LoaderError
 from pdrgate.hosts.host import Host
 
 _MAKE_TIMEOUT = 300.0
@@ -55,18 +55,15 @@ class MenuEntry:
         )
 
 
-class Grub:
-    """The `BootLoader` of hosts that start by GRUB 2, with Debian's or Fedora's names of the tools."""
+class Grub(BootLoader):
+    """The loader of hosts that start by GRUB 2, with Debian's or Fedora's names of the tools."""
+
+    name = "grub"
 
     def __init__(self, host: Host, layout: Layout) -> None:
-        self._host = host
-        self._layout = layout
+        super().__init__(host, layout)
         self._prefix = "grub" if has(host, "grub-reboot") else "grub2"
         self._folder = layout.at(f"/boot/{self._prefix}")
-
-    @property
-    def name(self) -> str:
-        return "grub"
 
     def problem(self) -> str | None:
         if not has(self._host, f"{self._prefix}-reboot"):
@@ -105,9 +102,6 @@ class Grub:
 
     def deselect(self) -> None:
         self._host.run(f"{self._prefix}-editenv", self._environment, "unset", "next_entry")
-
-    def restart(self) -> tuple[str, ...]:
-        return ("systemctl", "reboot") if has(self._host, "systemctl") else ("reboot",)
 
     @property
     def _config(self) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pdrgate.bare_metal.layout import InstalledKernel, has
-from pdrgate.bare_metal.loader import LoaderError
-from pdrgate.hosts.host import Host
+from pdrgate.bare_metal.loader import BootLoader, LoaderError
 from pdrgate.hosts.kernel_parameters import KernelParameters
 
 PANIC_SECONDS = 30
@@ -16,15 +15,10 @@ _OF_THE_LOADER = ("BOOT_IMAGE", "initrd")
 _LOAD_TIMEOUT = 60.0
 
 
-class Kexec:
-    """The `BootLoader` that every host with kexec-tools has."""
+class Kexec(BootLoader):
+    """The loader that every host with kexec-tools has. What it starts need not be known to it before."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    @property
-    def name(self) -> str:
-        return "kexec"
+    name = "kexec"
 
     def problem(self) -> str | None:
         if not has(self._host, "kexec"):
@@ -32,12 +26,6 @@ class Kexec:
         if self._host.exists(_DISABLED) and self._host.read(_DISABLED).strip() != "0":
             return "kernel.kexec_load_disabled is set until the next restart"
         return None
-
-    def register(self, kernel: InstalledKernel) -> None:
-        """Nothing: what kexec starts no loader needs to know."""
-
-    def unregister(self, kernel: InstalledKernel) -> None:
-        """Nothing, as well."""
 
     def select_once(self, kernel: InstalledKernel) -> None:
         present = KernelParameters.parse(self._host.read("/proc/cmdline"))

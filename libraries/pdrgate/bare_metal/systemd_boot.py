@@ -5,22 +5,16 @@ from __future__ import annotations
 import re
 
 from pdrgate.bare_metal.layout import InstalledKernel, has
-from pdrgate.bare_metal.loader import LoaderError
-from pdrgate.hosts.host import Host
+from pdrgate.bare_metal.loader import BootLoader, LoaderError
 
 _ONE_SHOT = "/sys/firmware/efi/efivars/LoaderEntryOneShot-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 _INSTALL_TIMEOUT = 600.0
 
 
-class SystemdBoot:
-    """The `BootLoader` of hosts that start by systemd-boot."""
+class SystemdBoot(BootLoader):
+    """The loader of hosts that start by systemd-boot."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    @property
-    def name(self) -> str:
-        return "systemd-boot"
+    name = "systemd-boot"
 
     def problem(self) -> str | None:
         for tool, package in (("bootctl", "systemd-boot"), ("kernel-install", "systemd")):
@@ -55,9 +49,6 @@ class SystemdBoot:
 
     def deselect(self) -> None:
         self._host.run("bootctl", "set-oneshot", "")
-
-    def restart(self) -> tuple[str, ...]:
-        return ("systemctl", "reboot")
 
     def _default(self) -> str | None:
         status = self._host.run("bootctl", "status", check=False).stdout

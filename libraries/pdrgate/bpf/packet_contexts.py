@@ -7,14 +7,13 @@ import struct
 from dataclasses import dataclass
 
 from pdrgate.builds.bpf_build import ProgramKind
-from pdrgate.traffic.chosen.headers import ETHERNET_HEADER, IPV4, IPV6
+from pdrgate.traffic.headers import IPV4, IPV6, behind_tags
 
 _HEAD = struct.Struct("<III")
 _XDP = struct.Struct("<IIIIII")
 """Layout of struct xdp_md."""
 _LOOKUP = struct.Struct("<QII4s16sHH4s16sII")
 """Layout of struct bpf_sk_lookup: socket, family, protocol, remote side, local side, interface."""
-_TAGS = (0x8100, 0x88A8)
 _WITH_PORTS = (socket.IPPROTO_TCP, socket.IPPROTO_UDP)
 
 
@@ -51,9 +50,7 @@ def lookup_context(packet: bytes) -> bytes:
 
     Missing addresses and ports are zeros, which a kernel refuses.
     """
-    kind, at = int.from_bytes(packet[12:14]), ETHERNET_HEADER
-    while kind in _TAGS:
-        kind, at = int.from_bytes(packet[at + 2 : at + 4]), at + 4
+    kind, at = behind_tags(packet)
     four, six = (bytes(4), bytes(4)), (bytes(16), bytes(16))
     family, protocol = 0, 0
     if kind == IPV4 and len(packet) >= at + 20:

@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import mmap
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from pdrgate.builds.decompression import MissingToolError, decompressed
 from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.handed_over import BuildError, opened_build_file
 from pdrgate.builds.kernel_build import KernelBuild
-from pdrgate.this_process.cache import cache_folder, forget
+from pdrgate.this_process.cache import appearing, cache_folder, forget
 
 _ELF, _HEAD = b"\x7fELF", 64
 _PHYS32_ENTRY = 18
@@ -142,24 +141,23 @@ def _is_flat(file: BinaryIO) -> bool:
 def _unpack(image: BinaryIO, kept: Path, is_it: Callable[[BinaryIO], bool]) -> bool:
     """Put what an image unpacks to into the cache; False when it cannot be had."""
     kernel = packed_kernel(image) or flat_kernel(image)
-    return kernel is not None and _keep(kept, kernel, is_it)
-
-
-def _keep(kept: Path, kernel: PackedKernel, is_it: Callable[[BinaryIO], bool]) -> bool:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent, prefix="part-", ignore_cleanup_errors=True) as place:
-        part = Path(place) / kept.name
-        with part.open("w+b") as file:
-            try:
-                for piece in decompressed(kernel.packed, kernel.size):
-                    file.write(piece)
-            except ValueError:
-                return False
-            if file.tell() != kernel.size:
-                return False  # it was cut off
+    if kernel is None:
+        return False
+    try:
+        with appearing(kept) as part, part.open("w+b") as file:
+            _write(kernel, file)
             if not is_it(file):
                 # An empty file says that it was looked at and is not of that kind: unpacking takes seconds.
                 file.truncate(0)
-        part.rename(kept)
+    except ValueError:
+        return False
     forget((one for kind in _KINDS for one in kept.parent.glob(f"*.{kind}")), _KEPT)
     return True
+
+
+def _write(kernel: PackedKernel, file: BinaryIO) -> None:
+    """Unpack a kernel into a file. Raises ValueError if it is damaged or was cut off."""
+    for piece in decompressed(kernel.packed, kernel.size):
+        file.write(piece)
+    if file.tell() != kernel.size:
+        raise ValueError("it ends too early")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import platform
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,8 +19,7 @@ from pdrgate.builds.handed_over import BuildError, content
 from pdrgate.builds.program_hooks import hook_of, measured_otherwise
 from pdrgate.builds.program_setup import ATTACHES, ProgramSetup
 from pdrgate.this_process.cache import cache_folder
-from pdrgate.this_process.checkout import how_to_install
-from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
+from pdrgate.this_process.compiled import NO_BPF_HEADER, compile_to, compiling
 from pdrgate.values.errors import SutError, TestbedError
 
 ProgramKind = Literal[
@@ -360,21 +358,12 @@ def own_build(name: str, defines: Sequence[str] = (), cache: Path | None = None)
     folder = (cache or cache_folder()) / f"bpf-{digest.hexdigest()}"
     output = folder / f"{name}.bpf.o"
     if not output.exists():
-        if shutil.which("clang") is None:
-            raise TestbedError(
-                f"compiling eBPF programs takes clang, which is not on PATH; {how_to_install('clang libbpf-dev')}"
-            )
         command = (
             "clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", f"-I/usr/include/{platform.machine()}-linux-gnu",
             *(f"-D{define}" for define in defines), "-c", str(source),
         )  # fmt: skip
-        try:
-            with compiling(folder):
-                compile_to(output, command)
-        except CompilerError as error:
-            raise TestbedError(
-                f"compiling {source} failed: {error}; a missing <bpf/…> header comes with: apt-get install libbpf-dev"
-            ) from error
+        with compiling(str(source), folder, {"clang": "clang libbpf-dev"}, NO_BPF_HEADER):
+            compile_to(output, command)
     return bpf_build(output)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -45,6 +45,10 @@ _IMAGE = 1 << 63
 """The first address that a kernel's image may have."""
 
 
+CODE_TYPES = frozenset("tTwW")
+"""Types of symbols of code, as nm has them."""
+
+
 class TypedSymbol(NamedTuple):
     """A symbol as /proc/kallsyms shows it."""
 
@@ -54,6 +58,14 @@ class TypedSymbol(NamedTuple):
     name: str
     module: str = ""
     """Empty of the kernel's own; ``bpf`` of BPF programs."""
+
+
+def typed_symbols(lines: Iterable[str]) -> Iterator[TypedSymbol]:
+    """The symbols in lines of /proc/kallsyms."""
+    for line in lines:
+        words = line.split()
+        if len(words) >= 3:
+            yield TypedSymbol(int(words[0], 16), words[1], words[2], words[3].strip("[]") if len(words) > 3 else "")
 
 
 def image_symbols(image: Path) -> list[TypedSymbol] | None:

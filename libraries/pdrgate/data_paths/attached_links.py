@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from pdrgate.bpf.programs import LoadedProgram, loaded
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.builds.program_hooks import Hook, hook_of
-from pdrgate.data_paths.attached_programs import LastingStep, Sent, sut_names
+from pdrgate.data_paths.attached_programs import Sent, sut_names
 from pdrgate.data_paths.contract import Hop
 from pdrgate.data_paths.cpu_groups import cgroup_root
+from pdrgate.data_paths.steps import Step
 from pdrgate.traffic.frames import MARKED_PORT
 from pdrgate.values.errors import UsageError
 
@@ -19,7 +20,7 @@ _NETFILTER_HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
 """Hooks of netfilter in the order of their numbers (enum nf_inet_hooks)."""
 
 
-class AttachedLinks(LastingStep):
+class AttachedLinks(Step):
     """Links have a program of a build on a hop.
 
     Args:
@@ -37,7 +38,6 @@ class AttachedLinks(LastingStep):
         links: Callable[[], Sequence[str]],
         attached: Callable[[LoadedProgram], None] = lambda program: None,
     ) -> None:
-        super().__init__()
         self._hop = hop
         self._build = build
         self._load_as = load_as
@@ -48,21 +48,33 @@ class AttachedLinks(LastingStep):
     def apply(self) -> None:
         host, names = self._hop.host, sut_names(self._hop)
         # Links last until the context ends.
-        program = self._undo.enter_context(loaded(host, self._build, self._load_as, names, links=self._links()))
-        self._undo.callback(program.leave)
+        program = self._enter(loaded(host, self._build, self._load_as, names, links=self._links()))
+        self._undo.append(program.leave)
         self._attached(program)
         self._sent.add(program)
 
 
 def attached_to_hook(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
-    """The step that has a build's program at the hook that its section names, on the whole of a hop."""
+    """The step that has a build's program at the hook that its section names, on the whole of a hop.
+
+    A program that chooses among receivers chooses from its table of sockets, which they are in. One that is attached to
+    its table of sockets sees the TCP connections that come into it: the object's own program of sock_ops puts them
+    there, or pdrgate's where it has none.
+    """
 
     def links() -> Sequence[str]:
-        place = system_hook(build).place
-        if place == "netfilter":
-            number = _NETFILTER_HOOKS.index(netfilter_hook(build))
-            return [f"netfilter {family} {number}" for family in _FAMILIES]
-        return (f"link {'/proc/self/ns/net' if place == 'netns' else cgroup_root(hop.host)}",)
+        match system_hook(build).place:
+            case "netfilter":
+                number = _NETFILTER_HOOKS.index(netfilter_hook(build))
+                return [f"netfilter {family} {number}" for family in _FAMILIES]
+            case "reuseport":
+                return (f"reuseport {MARKED_PORT}",)
+            case "sockets":
+                return (f"sockets {cgroup_root(hop.host)}",)
+            case "netns":
+                return ("link /proc/self/ns/net",)
+            case _:
+                return (f"link {cgroup_root(hop.host)}",)
 
     return AttachedLinks(hop, build, build.load_as, sent, links)
 
@@ -85,20 +97,3 @@ def hook_words(build: BpfBuild) -> str:
     """The hook of a build that no port runs, in words: ``sockops``, ``netfilter forward``."""
     section = build.section.removeprefix("?")
     return f"netfilter {netfilter_hook(build)}" if system_hook(build).place == "netfilter" else section
-
-
-def attached_to_reuseport(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
-    """The step by which a program chooses among the receivers of a hop, which are in its table of sockets."""
-    return AttachedLinks(hop, build, build.load_as, sent, lambda: (f"reuseport {MARKED_PORT}",))
-
-
-def attached_to_sockets(hop: Hop, build: BpfBuild, sent: Sent) -> AttachedLinks:
-    """The step that attaches a program to its table of sockets, which TCP connections of a hop come into.
-
-    The object's own program of sock_ops puts them there, or pdrgate's where it has none.
-    """
-
-    def links() -> Sequence[str]:
-        return (f"sockets {cgroup_root(hop.host)}",)
-
-    return AttachedLinks(hop, build, build.load_as, sent, links)

@@ -16,7 +16,7 @@ from pdrgate.values.errors import TestbedError
 CONGESTION_CONTROL, QDISC = "tcp_congestion_ops", "Qdisc_ops"
 
 
-class AttachedOps:
+class AttachedOps(Step):
     """Operations of a build are registered on a hop, and used there: by new TCP connections, or at both ports."""
 
     def __init__(self, hop: Hop, build: BpfBuild, sent: Sent) -> None:
@@ -36,9 +36,6 @@ class AttachedOps:
         for step in (self._registered, *uses(self._hop, ops.name)):
             self._done.append(step)
             step.apply()
-
-    def read_back(self) -> None:
-        """The knobs have done so."""
 
     def undo(self) -> Sequence[str]:
         return undo_all(self._done)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome, packet_outcome
@@ -20,6 +19,7 @@ from pdrgate.bpf.programs import (
 )
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.data_paths.steps import Step
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.record.fate import Fate
 from pdrgate.values.errors import TestbedError
@@ -31,23 +31,6 @@ _IS_COUNTERS = ("percpu_array", 4, 8)
 THROUGH: tuple[Fate, ...] = ("forwarded", "delivered")
 """Fates of packets that must get through the programs at all ports, or through a path beneath them."""
 WantedMode = Literal["auto", "native", "generic"]
-
-
-class LastingStep:
-    """A step whose program and routes last until it is undone; what ends them is noted in `_undo`."""
-
-    def __init__(self) -> None:
-        self._undo = ExitStack()
-
-    def read_back(self) -> None:
-        """The kernel and the loader refuse what they do not take."""
-
-    def undo(self) -> Sequence[str]:
-        try:
-            self._undo.close()
-        except TestbedError as error:
-            return (str(error),)
-        return ()
 
 
 class Sent:
@@ -117,7 +100,7 @@ def program_ports(hops: Sequence[Hop], fate: Fate) -> Iterator[tuple[Hop, tuple[
             yield hop, ports
 
 
-class AttachedXdp:
+class AttachedXdp(Step):
     """One XDP program at all ports, in one mode.
 
     Args:
@@ -134,7 +117,6 @@ class AttachedXdp:
         self._build = build
         self._wanted: WantedMode = "generic" if build.setup.attach == "xdp-generic" else wanted
         self._sent = sent
-        self._undo: list[Callable[[], None]] = []
         self.mode: XdpMode = "generic"
         self.driver = ""
         self.why = "asked for" if self._wanted == "generic" else ""
@@ -169,18 +151,6 @@ class AttachedXdp:
                 self._undo.pop()()
             self._sent.clear()
             self._attach_all("generic")
-
-    def read_back(self) -> None:
-        """`attach_xdp` has done so."""
-
-    def undo(self) -> Sequence[str]:
-        sentences = []
-        while self._undo:
-            try:
-                self._undo.pop()()
-            except TestbedError as error:
-                sentences.append(str(error))
-        return sentences
 
     def _attach_all(self, mode: XdpMode) -> None:
         for hop, all_ports in self._ports:

@@ -7,20 +7,22 @@ where the program is, as into a container.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from pdrgate.bpf.programs import loaded
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.data_paths.attached_programs import LastingStep, Sent, sut_names
+from pdrgate.data_paths.attached_programs import Sent, sut_names
 from pdrgate.data_paths.contract import NETWORKS, Hop, segment
 from pdrgate.data_paths.kernel_network import KernelNetwork
+from pdrgate.data_paths.steps import Step
 from pdrgate.hosts.host import CommandError
 from pdrgate.values.errors import TestbedError
 
 _SEGMENTS = "seg6local"
 
 
-class _ByRoutes(LastingStep):
+class _ByRoutes(Step):
     """Routes of a hop lead its packets to a build's program.
 
     Args:
@@ -29,7 +31,6 @@ class _ByRoutes(LastingStep):
     """
 
     def __init__(self, hop: Hop, number: int, build: BpfBuild, family: Literal[4, 6], sent: Sent) -> None:
-        super().__init__()
         self._hop = hop
         self._number = number
         self._build = build
@@ -48,10 +49,10 @@ class AttachedRoutes(_ByRoutes):
     def apply(self) -> None:
         host = self._hop.host
         with loaded(host, self._build, self._build.load_as, sut_names(self._hop)) as program:
-            self._undo.callback(program.leave)
+            self._undo.append(program.leave)
             for plain, calling in self._routes(program.pin):
                 # By name, so that what the route was is there again.
-                self._undo.callback(self._replace, plain)
+                self._undo.append(partial(self._replace, plain))
                 try:
                     self._replace(calling)
                 except CommandError as error:
@@ -111,8 +112,8 @@ class AttachedNetkit(_ByRoutes):
             self._undone_by(("route", "delete", to, "table", _TABLE))
         link = f"netkit {self._side} {number}"
         host, build = self._hop.host, self._build
-        program = self._undo.enter_context(loaded(host, build, build.load_as, sut_names(self._hop), links=[link]))
-        self._undo.callback(program.leave)
+        program = self._enter(loaded(host, build, build.load_as, sut_names(self._hop), links=[link]))
+        self._undo.append(program.leave)
         for to, way in routes:
             self._undone_by(("route", "replace", to, *way))
             self._ip("route", "replace", to, "dev", into)
@@ -127,7 +128,7 @@ class AttachedNetkit(_ByRoutes):
             raise TestbedError(
                 f"{host.name} has no netkit devices ({error}); they need Linux 6.7 with CONFIG_NETKIT"
             ) from error
-        self._undo.callback(host.run, "ip", "link", "delete", _DEVICE)
+        self._undo.append(partial(host.run, "ip", "link", "delete", _DEVICE))
         (made,) = host.run_json("ip", "-j", "link", "show", "dev", _DEVICE)
         link: dict[str, Any] = made
         peer = str(link["link"])
@@ -138,7 +139,7 @@ class AttachedNetkit(_ByRoutes):
         return _DEVICE, peer, int(link["ifindex"])
 
     def _undone_by(self, words: Sequence[str]) -> None:
-        self._undo.callback(self._ip, *words)
+        self._undo.append(partial(self._ip, *words))
 
     def _ip(self, *words: str) -> None:
         self._hop.host.run("ip", f"-{self._family}", *words)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 from pdrgate.bpf.programs import LoadedProgram, loaded
@@ -12,6 +13,7 @@ from pdrgate.builds.program_setup import ATTACHES
 from pdrgate.data_paths.attached_links import AttachedLinks
 from pdrgate.data_paths.attached_programs import Sent, interface_number, is_ours, sut_names
 from pdrgate.data_paths.contract import Hop, Port
+from pdrgate.data_paths.steps import Step
 from pdrgate.values.errors import TestbedError
 
 WAYS = "pdrgate_ports"
@@ -21,7 +23,7 @@ _IS_WAYS = ("hash", 4, 16)
 _FILTER = ("prio", "1", "handle", "1")
 
 
-class AttachedTc:
+class AttachedTc(Step):
     """The program is a filter at ports of a hop, for what comes in there or for what leaves."""
 
     def __init__(self, hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> None:
@@ -30,35 +32,19 @@ class AttachedTc:
         self._build = build
         self._sent = sent
         self._direction = _direction(build)
-        self._at: list[str] = []
-        """Interfaces with a qdisc of ours."""
-        self._leave: Callable[[], None] = lambda: None
 
     def apply(self) -> None:
         with loaded(self._hop.host, self._build, "classifier", sut_names(self._hop)) as program:
-            self._leave = program.leave
+            self._undo.append(program.leave)
             _fill_ways(program, self._hop)
             for port in self._ports:
                 self._attach(program, port.interface)
             self._sent.add(program)
 
-    def read_back(self) -> None:
-        """`_attach` has done so."""
-
-    def undo(self) -> Sequence[str]:
-        sentences = []
-        while self._at:
-            try:
-                self._hop.host.run("tc", "qdisc", "delete", "dev", self._at.pop(), "clsact")
-            except TestbedError as error:
-                sentences.append(str(error))
-        self._leave()
-        return sentences
-
     def _attach(self, program: LoadedProgram, interface: str) -> None:
         host = program.host
         host.run("tc", "qdisc", "add", "dev", interface, "clsact")
-        self._at.append(interface)
+        self._undo.append(partial(host.run, "tc", "qdisc", "delete", "dev", interface, "clsact"))
         host.run(
             "tc", "filter", "add", "dev", interface, self._direction, *_FILTER, "bpf", "direct-action",
             "object-pinned", program.pin,
@@ -72,7 +58,7 @@ class AttachedTc:
             )
 
 
-def attached_tc(hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> AttachedTc | AttachedLinks:
+def attached_tc(hop: Hop, ports: Sequence[Port], build: BpfBuild, sent: Sent) -> Step:
     """The step that has a build's program at ports of a hop, as its set-up says: by filters, or by links of tcx."""
     if not build.setup.attach.startswith("tcx-"):
         return AttachedTc(hop, ports, build, sent)

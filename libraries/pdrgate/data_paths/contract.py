@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Address, IPv6Network
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
-from pdrgate.bpf.programs import LoadedProgram
 from pdrgate.hosts.host import Host
 from pdrgate.traffic.delivery import Arrivals
 from pdrgate.traffic.frames import Path
 from pdrgate.traffic.generator import ClosedLoop
 
-
-class Steering(Protocol):
-    """How native XDP at a port is moved to the SUT's CPUs, on a testbed where it would run on another."""
-
-    def begin(self, program: LoadedProgram, interface: str) -> None:
-        """Run a program, which was loaded for a cpumap, on the SUT's CPUs for what comes in here.
-
-        Raises:
-            CommandError: the interface takes no native XDP.
-            TestbedError: the program cannot be run so.
-        """
-
-    def end(self) -> None:
-        """Take it off again; may be called twice."""
+if TYPE_CHECKING:
+    from pdrgate.data_paths.steering import CpuMapSteering
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +25,8 @@ class Port:
     interface: str
     mac: str
     peer_mac: str
-    steering: Steering | None = field(default=None, compare=False)
-    """What steers packets to CPUs; None where the SUT's CPUs take packets in by themselves."""
+    steering: CpuMapSteering | None = field(default=None, compare=False)
+    """What moves native XDP to the SUT's CPUs where it would run on another; None where they take packets in anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,52 +94,67 @@ def directions(family: int, names: tuple[str, str], first: Port, last: Port, hop
     )
 
 
-class DataPath(Protocol):
-    """A way for packets through the SUT."""
+class DataPath(ABC):
+    """A way for packets through the SUT; its defaults are those of the kernel's own router."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def family(self) -> Literal[4, 6]: ...
+    def __init__(self, name: str, family: Literal[4, 6]) -> None:
+        self.name = name
+        self.family: Literal[4, 6] = family
 
     @property
     def mode(self) -> str:
         """How packets are carried, such as ``XDP native (veth)``; known once it is applied."""
+        return "kernel"
 
     @property
     def by_kernel(self) -> bool:
         """Whether the kernel's own router forwards, so that its counters of forwarded packets show what got through."""
+        return True
 
     @property
     def arrivals(self) -> Arrivals | None:
         """What counts the packets where they end at the SUT; None where they come back. Known once it is applied."""
+        return None
 
     @property
     def loop(self) -> ClosedLoop | None:
         """What transfers over a closed loop; None where a generator offers a load. Known once it is applied."""
+        return None
 
+    @abstractmethod
     def sentence(self) -> str:
         """The mode, and why it is not a faster one, in words."""
 
     def describe(self) -> Mapping[str, str]:
         """What makes results comparable beyond the name: part of the fingerprint."""
+        return {}
 
     def redirected(self) -> int | None:
         """Packets that programs on all hops have sent on, as they count; None when no program does, or it does not."""
+        return None
 
     def forwarded(self, frame: bytes, direction: int) -> bytes | None:
         """What a path of this name makes of a frame of forward (0) or reverse (1) traffic; None where it does not come
         back. Known once it is applied.
         """
+        return None
+
+    def replace(self) -> Mapping[str, int]:
+        """Replace what the path was set up with, on the first hop, some times in a row.
+
+        Returns the counters of `pdrgate.data_paths.replacing.replaced`. Raises TestbedError.
+        """
+        return {}
 
     def load_cost(self) -> Mapping[str, int]:
         """What loading the path's own eBPF program has cost: ``verified`` instructions, ``states``, ``jited`` bytes,
         ``memory`` of its maps; nothing where it runs none. Known once it is applied.
         """
+        return {}
 
     def explain(self, packet: bytes) -> PacketOutcome | None:
         """What a program of the user's own makes of such a packet of forward traffic; None where nobody can say."""
+        return None
 
     @property
     def of_user(self) -> bool:
@@ -159,7 +162,9 @@ class DataPath(Protocol):
 
         Its frames need not be a router's. Only those of another build of it show what they should be.
         """
+        return False
 
+    @abstractmethod
     def apply(self, hops: Sequence[Hop]) -> None:
         """Set the path up on every hop, then read it back.
 
@@ -167,5 +172,6 @@ class DataPath(Protocol):
             TestbedError: a hop refuses, or does not forward as it was set up to.
         """
 
+    @abstractmethod
     def restore(self) -> list[str]:
         """Undo what `apply` did, also after it failed half-way; sentences on what could not be done as expected."""

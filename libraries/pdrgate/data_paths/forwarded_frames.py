@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdrgate.data_paths.contract import Hop
-from pdrgate.traffic.frames import complete_ipv4, network_layer
+from pdrgate.traffic.headers import IPV4, IPV6, ROUTING_NEXT, complete_ipv4, network_layer
 
-_IPV4, _IPV6, _ROUTING = 0x0800, 0x86DD, 43
 _SEGMENTS = 48
 """The offset of the segments behind the beginning of an IPv6 header that a segment routing header follows."""
 
@@ -29,9 +28,9 @@ def routed(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
     """
     made = bytearray(redirected(frame, hops, direction))
     kind, at = network_layer(made)
-    limit = at + (7 if kind == _IPV6 else 8)
+    limit = at + (7 if kind == IPV6 else 8)
     # What a user sends may be no IP, or not get so far: no router lets it pass.
-    if kind in (_IPV4, _IPV6) and len(made) > limit:
+    if kind in (IPV4, IPV6) and len(made) > limit:
         made[limit] = max(0, made[limit] - len(hops))
         complete_ipv4(made)
     return bytes(made)
@@ -42,7 +41,7 @@ def segments_ended(frame: bytes, hops: Sequence[Hop], direction: int) -> bytes:
     8986, section 4.1). Its hop limit is lower by one for each hop."""
     made = bytearray(routed(frame, hops, direction))
     _, at = network_layer(made)
-    if made[at + 6] == _ROUTING:
+    if made[at + 6] == ROUTING_NEXT:
         left = at + 43
         made[left] -= min(len(hops), made[left])
         following = at + _SEGMENTS + 16 * made[left]

@@ -27,14 +27,12 @@ class KernelNetwork:
     family: Literal[4, 6]
 
     def ip(
-        self, host: Host, command: tuple[str, ...], undo: tuple[str, ...], check: Callable[[], None] | None = None
-    ) -> Command:
-        """A call of ``ip``, undone by another one."""
+        self, host: Host, command: tuple[str, ...], undo: tuple[str, ...], check: Callable[[], None] | None = None,
+        needs: str = "",
+    ) -> Command:  # fmt: skip
+        """A call of ``ip``, undone by another one; the rest as `Command` has it."""
         tool = ("ip", f"-{self.family}")
-        made = Command(host, tool + command, tool + undo)
-        if check is not None:
-            made.check = check
-        return made
+        return Command(host, tool + command, tool + undo, check, needs)
 
     def address(self, link: int, side: int) -> str:
         """The address of a station on a link; side 1 is the one that forward traffic comes from."""
@@ -154,8 +152,8 @@ class IpCall:
     undo: tuple[str, ...] = ()
 
 
-class IpCalls:
-    """Calls of one IP version that are made together, and undone together in reverse; a `Step`.
+class IpCalls(Step):
+    """Calls of one IP version that are made together, and undone together in reverse.
 
     Args:
         check: reads back what they did.

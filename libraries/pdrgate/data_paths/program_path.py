@@ -8,18 +8,12 @@ kernel's, which must not count.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pdrgate.bpf.prog_run import PacketOutcome
 from pdrgate.builds.bpf_build import BpfBuild, own_build
-from pdrgate.data_paths.attached_links import (
-    attached_to_hook,
-    attached_to_reuseport,
-    attached_to_sockets,
-    hook_words,
-    system_hook,
-)
+from pdrgate.data_paths.attached_links import attached_to_hook, hook_words, system_hook
 from pdrgate.data_paths.attached_ops import AttachedOps
 from pdrgate.data_paths.attached_programs import AttachedXdp, Sent, program_ports, verdict_on
 from pdrgate.data_paths.attached_routes import AttachedNetkit, AttachedRoutes
@@ -39,8 +33,11 @@ class ProgramPath(SteppedPath):
         own: pdrgate's own program, which runs where there is none.
     """
 
-    def __init__(self, name: str, family: Literal[4, 6], program: BpfBuild | None, own: str) -> None:
-        super().__init__(name, family)
+    def __init__(
+        self, name: str, family: Literal[4, 6], program: BpfBuild | None, own: str,
+        carried: Callable[[bytes, Sequence[Hop], int], bytes],
+    ) -> None:  # fmt: skip
+        super().__init__(name, family, carried)
         self._program = program
         self._own = own
         self._sent = Sent()
@@ -147,10 +144,6 @@ class ProgramBefore(PathAbove):
     def _at_hook(self, hop: Hop, number: int) -> Step:
         """The step that has the program on the whole of a hop, which is this one from 1 on."""
         match system_hook(self._build).place:
-            case "reuseport":
-                return attached_to_reuseport(hop, self._build, self._sent)
-            case "sockets":
-                return attached_to_sockets(hop, self._build, self._sent)
             case "route":
                 return AttachedRoutes(hop, number, self._build, self.family, self._sent)
             case "netkit":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from pdrgate.values.errors import SutError, UsageError
 
@@ -29,14 +28,6 @@ look
 _MOST = 1000
 _TICK = 10_000
 """Microseconds in a tick of the kernel's times in /proc/stat, among them the time in which a CPU had nothing to do."""
-
-
-@runtime_checkable
-class Replaces(Protocol):
-    """A data path that has something to replace."""
-
-    def replace(self) -> Mapping[str, int]:
-        """Replace it on the first hop, some times in a row. Returns the counters of `replaced`. Raises TestbedError."""
 
 
 @dataclass(frozen=True, slots=True)

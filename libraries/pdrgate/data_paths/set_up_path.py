@@ -167,7 +167,6 @@ class SetUpPath(PathAbove):
             self._run(one)
 
     def replace(self) -> Mapping[str, int]:
-        """Replace what the set-up says, on the first hop; a `Replaces`."""
         asked = self._set_up.replacement
         assert asked is not None
         completed = self._hops[0].run(asked.script)

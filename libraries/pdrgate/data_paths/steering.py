@@ -26,7 +26,7 @@ _MOST_CPUS = 64
 
 
 class CpuMapSteering:
-    """Steering at one port of a namespace of this machine; a `Steering`.
+    """Steering at one port of a namespace of this machine.
 
     Args:
         cpus: those that shall run the program.

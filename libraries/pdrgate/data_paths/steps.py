@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Generic, Literal, Protocol, TypeVar
 
 from pdrgate.bpf.prog_run import PacketOutcome
@@ -16,14 +18,22 @@ from pdrgate.traffic.delivery import Arrivals
 from pdrgate.traffic.generator import ClosedLoop
 from pdrgate.values.errors import TestbedError
 
+_Entered = TypeVar("_Entered")
 
-class Step(Protocol):
+
+class Step(ABC):
     """A step sets one thing up on the SUT, once."""
 
+    @cached_property
+    def _undo(self) -> list[Callable[[], object]]:
+        """Calls that put back what `apply` has done so far, in its order."""
+        return []
+
+    @abstractmethod
     def apply(self) -> None:
         """Set it up. Raises TestbedError when the host refuses."""
 
-    def read_back(self) -> None:
+    def read_back(self) -> None:  # noqa: B027 - most steps are in effect once a host takes them
         """See that it is as it was applied, once all steps are. Raises TestbedError when it is not."""
 
     def undo(self) -> Sequence[str]:
@@ -31,6 +41,20 @@ class Step(Protocol):
 
         Raises TestbedError when the host refuses.
         """
+        sentences = []
+        while self._undo:
+            try:
+                self._undo.pop()()
+            except TestbedError as error:
+                sentences.append(str(error))
+        return sentences
+
+    def _enter(self, context: AbstractContextManager[_Entered]) -> _Entered:
+        """Enter a context that ends when the step is undone."""
+        stack = ExitStack()
+        entered = stack.enter_context(context)
+        self._undo.append(stack.close)
+        return entered
 
 
 def undo_all(steps: list[Step]) -> list[str]:
@@ -44,22 +68,17 @@ def undo_all(steps: list[Step]) -> list[str]:
     return sentences
 
 
-def _nothing() -> None:
-    """Default check of a command. A kernel that accepts the command has shown that it is in effect."""
-
-
-@dataclass(slots=True)
-class Command:
+@dataclass
+class Command(Step):
     """A command of the host's, and the one that undoes it."""
 
     host: Host
     command: tuple[str, ...]
     opposite: tuple[str, ...]
-    check: Callable[[], None] = _nothing
-    """Reads back what the command did."""
+    check: Callable[[], None] | None = None
+    """Reads back what the command did; None: a kernel that accepts it has shown that it is in effect."""
     needs: str = ""
     """The option of the kernel without which it is refused; empty: any kernel takes it."""
-    _is_done: bool = field(default=False, init=False)
 
     def apply(self) -> None:
         try:
@@ -68,19 +87,14 @@ class Command:
             if not self.needs:
                 raise
             raise TestbedError(f"{error}; has its kernel {self.needs}?") from error
-        self._is_done = True
+        self._undo[:] = [partial(self.host.run, *self.opposite)]
 
     def read_back(self) -> None:
-        self.check()
-
-    def undo(self) -> Sequence[str]:
-        if self._is_done:
-            self._is_done = False
-            self.host.run(*self.opposite)
-        return ()
+        if self.check is not None:
+            self.check()
 
 
-class KnobSetting:
+class KnobSetting(Step):
     """A knob of the host's, which reads back what it sets.
 
     Args:
@@ -97,14 +111,11 @@ class KnobSetting:
     def apply(self) -> None:
         self._knobs.apply(self._host, self._knob, missing=self._missing)
 
-    def read_back(self) -> None:
-        """`KnobSet` has done so."""
-
     def undo(self) -> Sequence[str]:
         return self._knobs.restore()
 
 
-class Sysctls:
+class Sysctls(Step):
     """Numbers of a host's own that are set at once and end with it, each as `KnobSetting` would.
 
     To ask an emulated guest for one takes it as long as to set them all.
@@ -131,9 +142,6 @@ class Sysctls:
             self._values(f"{self._writing(old)} && {self._read}", 1)
         for knob in self._wanted:
             self._knobs.apply(self._host, knob)
-
-    def read_back(self) -> None:
-        """`apply` has done so."""
 
     def undo(self) -> Sequence[str]:
         old, self._old = self._old, None
@@ -168,7 +176,7 @@ class _Closes(Protocol):
 AnyProgram = TypeVar("AnyProgram", bound=_Closes)
 
 
-class Started(Generic[AnyProgram]):
+class Started(Step, Generic[AnyProgram]):
     """A program that runs as long as the path is applied.
 
     Args:
@@ -182,9 +190,6 @@ class Started(Generic[AnyProgram]):
     def apply(self) -> None:
         self.program = self._start()
 
-    def read_back(self) -> None:
-        """Do nothing: the program has reported that it runs."""
-
     def undo(self) -> Sequence[str]:
         program, self.program = self.program, None
         if program is not None:
@@ -192,15 +197,18 @@ class Started(Generic[AnyProgram]):
         return ()
 
 
-class SteppedPath(ABC):
+class SteppedPath(DataPath):
     """A data path as its steps.
 
-    The defaults here are those of a path on which the kernel forwards. Satisfies `DataPath`.
+    Args:
+        carried: returns a frame as it leaves the last of some hops in a direction; None where it does not come back.
     """
 
-    def __init__(self, name: str, family: Literal[4, 6]) -> None:
-        self._name = name
-        self._family: Literal[4, 6] = family
+    def __init__(
+        self, name: str, family: Literal[4, 6], carried: Callable[[bytes, Sequence[Hop], int], bytes] | None = None
+    ) -> None:
+        super().__init__(name, family)
+        self._carried = carried
         self._hops: tuple[Hop, ...] = ()
         self._taken: list[Step] = []
 
@@ -208,51 +216,8 @@ class SteppedPath(ABC):
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
         """The steps in their order; each is asked for once the one before is applied."""
 
-    @abstractmethod
-    def sentence(self) -> str: ...
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def family(self) -> Literal[4, 6]:
-        return self._family
-
-    @property
-    def mode(self) -> str:
-        return "kernel"
-
-    @property
-    def by_kernel(self) -> bool:
-        return True
-
-    @property
-    def arrivals(self) -> Arrivals | None:
-        return None
-
-    @property
-    def loop(self) -> ClosedLoop | None:
-        return None
-
-    def describe(self) -> Mapping[str, str]:
-        return {}
-
-    def redirected(self) -> int | None:
-        return None
-
     def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return None
-
-    def load_cost(self) -> Mapping[str, int]:
-        return {}
-
-    def explain(self, packet: bytes) -> PacketOutcome | None:
-        return None
-
-    @property
-    def of_user(self) -> bool:
-        return False
+        return self._carried(frame, self._hops, direction) if self._carried is not None and self._hops else None
 
     def apply(self, hops: Sequence[Hop]) -> None:
         self._hops = tuple(hops)
@@ -269,22 +234,12 @@ class SteppedPath(ABC):
         step.apply()
 
 
-class PathAbove:
-    """A data path of a user's own on top of another one, which answers whatever a subclass does not.
-
-    Satisfies `DataPath`, as the path beneath does.
-    """
+class PathAbove(DataPath):
+    """A data path of a user's own on top of another one, which answers whatever a subclass does not."""
 
     def __init__(self, beneath: DataPath) -> None:
+        super().__init__(beneath.name, beneath.family)
         self._beneath = beneath
-
-    @property
-    def name(self) -> str:
-        return self._beneath.name
-
-    @property
-    def family(self) -> Literal[4, 6]:
-        return self._beneath.family
 
     @property
     def mode(self) -> str:

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 from pdrgate.builds.boot_image import kernel_entry
 from pdrgate.builds.kernel_build import BuildError, KernelBuild
@@ -39,8 +39,7 @@ from pdrgate.guests.metering import VcpuMeter
 from pdrgate.guests.metering.memory import MemoryMeter
 from pdrgate.guests.metering.sharing import SharingMeter
 from pdrgate.guests.qemu_start import CHANNELS, QemuStart, Starting
-from pdrgate.guests.watched_shell import WatchedShell
-from pdrgate.hosts.host import HostError, NoJsonError, NoShellError, ShellHost
+from pdrgate.hosts.host import DEFAULT_TIMEOUT, Completed, HostError, NoJsonError, NoShellError, ShellHost
 
 BOOT_PATIENCE = 60.0
 """Seconds for which a guest that is booting may say nothing on its console. Emulated ones are up after 3 to 6 s on a
@@ -86,10 +85,11 @@ class GuestError(HostError):
         return str(self).partition(";")[0]
 
 
-class Guest(WatchedShell):
+class Guest(ShellHost):
     """One boot of a kernel build; a `Host`. QEMU runs from `__init__` to `close`.
 
-    QEMU is ended by the kernel when the *thread* that made the guest ends: make guests where they are used.
+    A lost shell is turned into the error that says what has become of the guest. QEMU is ended by the kernel when the
+    *thread* that made the guest ends: make guests where they are used.
 
     Args:
         journal: where QEMU is noted, for the case that this process is killed.
@@ -138,7 +138,7 @@ class Guest(WatchedShell):
         """Seconds from QEMU's start to a shell; None until `wait` has returned."""
         self._ports = GuestPorts(CHANNELS)
         bridge = (sys.executable, "-I", "-S", str(Path(guest_bridge.__file__)), *map(self._ports.address, CHANNELS))
-        self._shell = ShellHost(f"guest:{build.name}", bridge, self._waited)
+        super().__init__(f"guest:{build.name}", bridge, self._waited)
         self._lines = SourceLines(build.vmlinux)
         self._seen = 0
         """Number of faults on the console that `check` has returned."""
@@ -191,17 +191,11 @@ class Guest(WatchedShell):
             self._end()
             self._closed = True
             self._threads.let_sleep()
-            self._shell.close()
+            super().close()
             self._ports.close()
             for shared in (self.meter, self.memory_meter, self.sharing_meter, self.memory):
                 if shared is not None:
                     shared.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- A guest ---
 
@@ -301,7 +295,15 @@ class Guest(WatchedShell):
             return 0
         return int(fields[11]) + int(fields[12])
 
+    def run_json(self, *argv: str, timeout: float = DEFAULT_TIMEOUT) -> Any:
+        with self._explained():
+            return super().run_json(*argv, timeout=timeout)
+
     # --- How ---
+
+    def _script(self, argv: tuple[str, ...], script: str, timeout: float, fed: bytes = b"") -> Completed:
+        with self._explained():
+            return super()._script(argv, script, timeout, fed)
 
     def _end(self) -> None:
         """Kill QEMU, if it runs, and wait a little for its end."""

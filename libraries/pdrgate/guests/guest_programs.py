@@ -10,7 +10,6 @@ import functools
 import hashlib
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,9 +21,8 @@ from pdrgate.builds.elf_file import ElfFile
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.packages.apt_archive import AptArchive
 from pdrgate.builds.packages.unpacked_package import temporary
-from pdrgate.this_process.cache import cache_folder, forget
-from pdrgate.this_process.child_environment import child_environment
-from pdrgate.this_process.compiled import compiling
+from pdrgate.this_process.cache import alone, cache_folder, forget
+from pdrgate.this_process.child_environment import run_program
 from pdrgate.traffic import native
 from pdrgate.traffic.native import ForeignCompiler
 from pdrgate.values.errors import TestbedError
@@ -72,14 +70,14 @@ class MachinePrograms:
         return None if found is None else Path(found)
 
     def libraries(self, program: Path) -> Mapping[str, Path]:
-        printed = _printed_by("ldd", str(program))
+        printed = run_program("ldd", str(program)).stdout
         return {one: Path(one) for one in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", printed, re.MULTILINE)}
 
     def plugins(self, folder: str) -> Mapping[str, Path]:
         return {str(path): path for path in Path("/usr/lib").glob(f"*-linux-gnu/{folder}/*.so") if path.is_file()}
 
     def applets(self) -> Sequence[str]:
-        return [name for name in _printed_by("busybox", "--list").split() if "/" not in name]
+        return [name for name in run_program("busybox", "--list").stdout.split() if "/" not in name]
 
     def own(self) -> Mapping[Path, Path]:
         parts = native.build()
@@ -171,7 +169,7 @@ def programs_for(architecture: Architecture) -> Programs:
 def _unpacked(architecture: Architecture, cache: Path) -> Path:
     """The folder with what the packages hold, from the cache or put there."""
     wanted = hashlib.sha256("\n".join(_PACKAGES).encode()).hexdigest()[:16]
-    with temporary(cache) as place, compiling(cache):
+    with temporary(cache) as place, alone(cache):
         made = place / "root"
         made.mkdir()
         try:
@@ -192,15 +190,10 @@ def _unpacked(architecture: Architecture, cache: Path) -> Path:
 
 def _unpack(package: Path, folder: Path) -> None:
     """Unpack a package that apt has checked."""
-    command = ("dpkg-deb", "--extract", str(package), str(folder))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+    done = run_program("dpkg-deb", "--extract", str(package), str(folder))
     if done.returncode:
         raise TestbedError(f"{package.name} cannot be unpacked: {done.stderr.strip()}")
 
 
 def _kept(cache: Path) -> Iterator[Path]:
     return (path for path in cache.iterdir() if path.is_dir() and not path.name.startswith("part-"))
-
-
-def _printed_by(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment()).stdout

@@ -14,13 +14,12 @@ import pwd
 import re
 import secrets
 import shutil
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pdrgate.this_process.checkout import how_to_install
-from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.child_environment import run_program
 from pdrgate.values.errors import TestbedError
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -135,7 +134,7 @@ def lacking() -> str:
         command = Sandbox(nobody(), scratch=1 << 20).command("true")
     except TestbedError as error:
         return str(error)
-    tried = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
+    tried = run_program(*command)
     said = tried.stderr.strip().splitlines() or [f"bwrap ends with exit code {tried.returncode}"]
     return said[-1] if tried.returncode else ""
 

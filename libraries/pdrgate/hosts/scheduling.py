@@ -8,8 +8,8 @@ import os
 import platform
 import re
 import struct
+from io import FileIO
 from pathlib import Path
-from typing import Protocol
 
 _BOUND = Path("/dev/cpu_dma_latency")
 _STATUS = Path("/proc/self/status")
@@ -24,13 +24,7 @@ _ATTR = struct.Struct("<IIQiIQQQII")
 _RUNTIME = 5
 
 
-class Closing(Protocol):
-    """Something that lasts until it is closed."""
-
-    def close(self) -> object: ...
-
-
-def stay_awake() -> Closing | None:
+def stay_awake() -> FileIO | None:
     """Keep this machine's idle CPUs from going to sleep, until the returned value is closed, or this process ends.
 
     The bound on the time that they may take to wake up (Documentation/power/pm_qos_interface.rst) is set to 0. In a

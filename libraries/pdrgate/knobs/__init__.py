@@ -15,7 +15,7 @@ from pdrgate.knobs.knob_set import KnobSet, put_back
 from pdrgate.knobs.offloads import offloads
 from pdrgate.knobs.plan import PlannedKnob, knobs_text, plan_contradictions, plan_knobs, sysctls
 from pdrgate.knobs.qdisc import RootQdisc
-from pdrgate.knobs.queues import rps, rps_knobs, rps_off
+from pdrgate.knobs.queues import rps, rps_off
 from pdrgate.knobs.records import knob_from_record, of_whole_machine
 from pdrgate.knobs.side_routes import most_side_routes, side_routes
 from pdrgate.knobs.threads import KernelThreadNice
@@ -24,5 +24,5 @@ __all__ = [
     "MOST_INSTRUCTIONS", "ChangeLog", "InterruptAffinity", "KernelThreadNice", "Knob", "KnobSet", "Missing",
     "PlannedKnob", "RootQdisc", "batching", "device_interrupts", "each", "egress_filter", "in_turn", "knob_from_record",
     "knobs_text", "most_side_routes", "of_whole_machine", "offloads", "plan_contradictions", "plan_knobs", "put_back",
-    "rings", "rps", "rps_knobs", "rps_off", "side_routes", "sysctl", "sysctls",
+    "rings", "rps", "rps_off", "side_routes", "sysctl", "sysctls",
 ]  # fmt: skip

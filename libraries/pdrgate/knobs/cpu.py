@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.file_set_knob import FileSetKnob, read_set
-from pdrgate.knobs.knob import ANY
-from pdrgate.knobs.set_knob import SetKnob
-from pdrgate.knobs.states import parse_state
+from pdrgate.knobs.knob import ANY, Knob, parse_state
 from pdrgate.values.errors import TestbedError
 
 _CPU = "/sys/devices/system/cpu"
@@ -104,7 +102,7 @@ def idle_latency(microseconds: int) -> IdleLatency:
 
 
 @dataclass(frozen=True, slots=True)
-class Turbo(SetKnob):
+class Turbo(Knob):
     """Whether CPUs may run above their nominal frequency: ``on`` or ``off``, of all of them."""
 
     kind = "turbo"
@@ -145,7 +143,7 @@ class Turbo(SetKnob):
 
 
 @dataclass(frozen=True, slots=True)
-class Smt(SetKnob):
+class Smt(Knob):
     """Whether cores run several threads: ``on`` or ``off``. A machine that cannot do it has it off."""
 
     kind = "smt"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.set_knob import DeviceKnob
-from pdrgate.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.knobs.knob import DeviceKnob, KnobOfParts, parse_state, state_text
 
 MOST_INSTRUCTIONS = 1500
 """Instructions that a filter has at most: tc puts no longer program into its message to the kernel."""
@@ -19,7 +18,7 @@ _LOAD, _NO_MATCH = "0 0 0 0", "6 0 0 0"
 
 
 @dataclass(frozen=True, slots=True)
-class EgressFilter(DeviceKnob):
+class EgressFilter(DeviceKnob, KnobOfParts):
     """A classifier of a number of BPF instructions for all packets that leave by a device: ``clsact=yes filter=300``.
 
     The qdisc clsact, which such filters hang on, is added where it is not there, and taken away with them again.
@@ -35,12 +34,6 @@ class EgressFilter(DeviceKnob):
 
     def read(self, host: Host) -> str:
         return state_text(self._read(host))
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        return includes(parse_state(actual), parse_state(wanted))
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return mixture(parse_state(actual), parse_state(old), parse_state(wanted))
 
     def _read(self, host: Host) -> dict[str, str]:
         qdiscs = host.run_json("tc", "-j", "qdisc", "show", "dev", self.device)

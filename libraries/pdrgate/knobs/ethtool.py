@@ -6,13 +6,12 @@ Their text is parsed, for only newer versions than Debian 12's print them as JSO
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.hosts.host import CommandError, Completed, Host
-from pdrgate.knobs.set_knob import DeviceKnob
-from pdrgate.knobs.states import includes, parse_state, state_text
+from pdrgate.hosts.host import Completed, Host
+from pdrgate.knobs.knob import DeviceKnob, includes, on_off, parse_state, state_text
 from pdrgate.values.errors import TestbedError
 
 Family = Literal["rings", "channels", "coalescing", "pause"]
@@ -54,10 +53,7 @@ class EthtoolSettings(DeviceKnob):
         return None
 
     def read(self, host: Host) -> str:
-        shown = self._ethtool(host, f"-{_FLAGS[self.family]}")
-        if shown.exit_code != 0:
-            raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
-        return state_text(_settings(shown.stdout))
+        return state_text(_settings(host.run("ethtool", f"-{_FLAGS[self.family]}", self.device).stdout))
 
     def apply(self, host: Host) -> None:
         self._set(host, self.value, "does the driver round or bound it?")
@@ -86,34 +82,27 @@ class EthtoolSettings(DeviceKnob):
                 )
 
 
-def rings(device: str, sizes: Mapping[str, int]) -> EthtoolSettings:
-    """Packets that a device's rings hold: ``rx``, ``tx``, ``rx-mini``, ``rx-jumbo``."""
-    return _numbers(device, "rings", sizes)
+def _of(family: Family) -> Callable[[str, Mapping[str, int | bool]], EthtoolSettings]:
+    """Makes settings of a family by the device, and by numbers or on and off."""
+
+    def made(device: str, settings: Mapping[str, int | bool]) -> EthtoolSettings:
+        words = {name: on_off(value) if isinstance(value, bool) else str(value) for name, value in settings.items()}
+        return EthtoolSettings(device, family, state_text(words))
+
+    return made
 
 
-def channels(device: str, numbers: Mapping[str, int]) -> EthtoolSettings:
-    """Queues of a device: ``rx``, ``tx``, ``combined``, ``other``.
+rings = _of("rings")
+"""Packets that a device's rings hold: ``rx``, ``tx``, ``rx-mini``, ``rx-jumbo``."""
+channels = _of("channels")
+"""Queues of a device: ``rx``, ``tx``, ``combined``, ``other``.
 
-    Queues that go take their settings with them, so apply this before `QueueFiles` of the device, as `plan_knobs` does.
-    """
-    return _numbers(device, "channels", numbers)
-
-
-def coalescing(device: str, settings: Mapping[str, int | bool]) -> EthtoolSettings:
-    """When a device interrupts: ``rx-usecs`` (us), ``rx-frames``, ``adaptive-rx`` and the others of ``ethtool -C``."""
-    return _numbers(device, "coalescing", settings)
-
-
-def pause_frames(device: str, settings: Mapping[str, bool]) -> EthtoolSettings:
-    """Flow control of a link: ``autoneg``, ``rx``, ``tx``."""
-    return _numbers(device, "pause", settings)
-
-
-def _numbers(device: str, family: Family, settings: Mapping[str, int | bool]) -> EthtoolSettings:
-    words = {
-        name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in settings.items()
-    }
-    return EthtoolSettings(device, family, state_text(words))
+Queues that go take their settings with them, so they come before `QueueFiles` of the device, as `plan_knobs` has them.
+"""
+coalescing = _of("coalescing")
+"""When a device interrupts: ``rx-usecs`` (us), ``rx-frames``, ``adaptive-rx`` and the others of ``ethtool -C``."""
+pause_frames = _of("pause")
+"""Flow control of a link: ``autoneg``, ``rx``, ``tx``."""
 
 
 def _settings(text: str) -> dict[str, str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pdrgate.hosts.cpus import parse_cpu_mask
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.set_knob import SetKnob
+from pdrgate.knobs.knob import Knob
 from pdrgate.values.errors import TestbedError
 
 NETWORK_FILES = ("/proc/sys/net/", "/sys/class/net/")
@@ -15,14 +14,13 @@ NETWORK_FILES = ("/proc/sys/net/", "/sys/class/net/")
 
 
 @dataclass(frozen=True, slots=True)
-class FileKnob(SetKnob):
-    """A file below /proc/sys or /sys. Numbers are compared as numbers, with ``mask`` as CPU masks."""
+class FileKnob(Knob):
+    """A file below /proc/sys or /sys. Numbers are compared as numbers."""
 
     kind = "file"
 
     path: str
     value: str
-    mask: bool = False
 
     def describe(self) -> str:
         return f"{setting_name(self.path)} = {self.value}"
@@ -50,15 +48,7 @@ class FileKnob(SetKnob):
             )
 
     def holds(self, actual: str, wanted: str) -> bool:
-        if self.mask:
-            try:
-                return parse_cpu_mask(actual) == parse_cpu_mask(wanted)
-            except ValueError:
-                return False
         return [_number_or_text(word) for word in actual.split()] == [_number_or_text(word) for word in wanted.split()]
-
-    def to_record(self) -> dict[str, str]:
-        return {"kind": self.kind, "path": self.path, "form": "mask" if self.mask else "plain"}
 
 
 def sysctl(name: str, value: int | str) -> FileKnob:

@@ -6,13 +6,11 @@ from abc import abstractmethod
 from collections.abc import Mapping
 
 from pdrgate.hosts.host import Host, read_files
-from pdrgate.knobs.knob import ANY
-from pdrgate.knobs.set_knob import SetKnob
-from pdrgate.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.knobs.knob import KnobOfParts, state_text
 from pdrgate.values.errors import TestbedError
 
 
-class FileSetKnob(SetKnob):
+class FileSetKnob(KnobOfParts):
     """Common part of the knobs whose state is a file for each part. A subclass names the files and their wanted values.
 
     A value is either a state, ``part=value part=value``, or a wish that `_parts` spells out for the parts there are.
@@ -22,14 +20,6 @@ class FileSetKnob(SetKnob):
 
     def read(self, host: Host) -> str:
         return state_text({name: self._means(text) for name, text in read_set(host, self._paths(host)).items()})
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return includes(have, self._parts(wanted, have))
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        have = parse_state(actual)
-        return wanted != ANY and mixture(have, parse_state(old), self._parts(wanted, have))
 
     def _set(self, host: Host, wanted: str) -> None:
         paths = self._paths(host)
@@ -48,10 +38,6 @@ class FileSetKnob(SetKnob):
     @abstractmethod
     def _paths(self, host: Host) -> dict[str, str]:
         """The file of each part, by the part's name in a state."""
-
-    @abstractmethod
-    def _parts(self, wanted: str, names: Mapping[str, str]) -> dict[str, str]:
-        """Values that a wish sets, by part, for the parts that there are; without the parts that it leaves alone."""
 
     @abstractmethod
     def _what(self) -> str:

@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import CommandError, Host
-from pdrgate.knobs.set_knob import SetKnob
+from pdrgate.knobs.knob import Knob
 from pdrgate.values.errors import TestbedError
 
 NO_RULES = "none"
@@ -30,7 +30,7 @@ _OWNED = re.compile(r"^table (\w+ \S+) \{[^\n]*\n\s+flags [\w,]*\bowner\b", re.M
 
 
 @dataclass(frozen=True, slots=True)
-class FirewallRules(SetKnob):
+class FirewallRules(Knob):
     """``value`` is ``none`` or the text of a ruleset."""
 
     kind = "firewall"

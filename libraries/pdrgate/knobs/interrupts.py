@@ -14,8 +14,7 @@ from pdrgate.hosts.cpus import format_cpu_list, parse_cpu_list
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.cpu_shares import absent_cpus, is_share, shares, shares_in_words
 from pdrgate.knobs.file_set_knob import FileSetKnob
-from pdrgate.knobs.set_knob import DeviceKnob
-from pdrgate.knobs.states import parse_state
+from pdrgate.knobs.knob import DeviceKnob, parse_state
 
 _NO_QUEUE = re.compile(
     r"(?<![a-z])(?:mgmn?t|management|hwc|async|admin|adminq|ctrl|control|config|misc|mbx|mbox|mailbox|event|fdir|pages"

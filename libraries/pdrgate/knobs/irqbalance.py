@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.set_knob import SetKnob
+from pdrgate.knobs.knob import Knob
 from pdrgate.values.errors import TestbedError
 
 _SERVICE = "irqbalance"
@@ -39,7 +39,7 @@ echo "it does not come up" >&2; exit 1"""
 
 
 @dataclass(frozen=True, slots=True)
-class Irqbalance(SetKnob):
+class Irqbalance(Knob):
     """Whether irqbalance runs: ``on`` or ``off``. Off is what a host without it has already.
 
     Its states are ``service`` (systemd runs it), ``process COMMAND`` (somebody else does) and ``off``. What ran is

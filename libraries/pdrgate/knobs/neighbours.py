@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.set_knob import DeviceKnob
-from pdrgate.knobs.states import includes, mixture, parse_state, state_text
+from pdrgate.knobs.knob import DeviceKnob, KnobOfParts, parse_state, state_text
 
 _NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class StaticNeighbours(DeviceKnob):
+class StaticNeighbours(DeviceKnob, KnobOfParts):
     """MAC addresses by IP address, ``192.0.2.1=02:00:00:00:00:01``; ``none`` where no static one is.
 
     What the kernel learned about such an address is forgotten: it learns it again. Neighbours not named stay as they
@@ -32,12 +31,6 @@ class StaticNeighbours(DeviceKnob):
     def read(self, host: Host) -> str:
         known = static_neighbours(host, self.device)
         return state_text({address: known.get(address, _NONE) for address in parse_state(self.value)})
-
-    def holds(self, actual: str, wanted: str) -> bool:
-        return includes(parse_state(actual), parse_state(wanted))
-
-    def halfway(self, actual: str, old: str, wanted: str) -> bool:
-        return mixture(parse_state(actual), parse_state(old), parse_state(wanted))
 
     def _set(self, host: Host, wanted: str) -> None:
         known = static_neighbours(host, self.device)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.set_knob import DeviceKnob
+from pdrgate.knobs.knob import DeviceKnob, on_off
 from pdrgate.values.errors import TestbedError
 
 _SHORT_NAMES = {
@@ -62,13 +62,13 @@ class EthtoolFeatures(DeviceKnob):
                 return f"{self.device} on {host.name} has no offload {name}{hint}"
             changeable = [member for member in members if not features[member].fixed]
             if not changeable and any(features[member].active for member in members) != on:
-                return f"{name} of {self.device} on {host.name} is fixed at {_word(not on)} by its driver"
+                return f"{name} of {self.device} on {host.name} is fixed at {on_off(not on)} by its driver"
         return None
 
     def read(self, host: Host) -> str:
         features = self._query(host)
         return " ".join(
-            f"{name}={_word(feature.requested)}{_FIXED if feature.fixed else ''}"
+            f"{name}={on_off(feature.requested)}{_FIXED if feature.fixed else ''}"
             for name, feature in sorted(features.items())
         )
 
@@ -79,8 +79,8 @@ class EthtoolFeatures(DeviceKnob):
             wrong = [m for m in _members(name, features) if not features[m].fixed and features[m].active != on]
             if wrong:
                 raise TestbedError(
-                    f"set {name} of {self.device} on {host.name} to {_word(on)}, but {wrong[0]} reads back "
-                    f"{_word(not on)}; it may need another offload that is off, see ethtool -k {self.device}"
+                    f"set {name} of {self.device} on {host.name} to {on_off(on)}, but {wrong[0]} reads back "
+                    f"{on_off(not on)}; it may need another offload that is off, see ethtool -k {self.device}"
                 )
 
     def restore(self, host: Host, old: str) -> None:
@@ -104,7 +104,7 @@ class EthtoolFeatures(DeviceKnob):
         for name, on in _states(wanted).items():
             for member in _members(name, features):
                 if features[member].requested != on and not features[member].fixed:
-                    words += (member, _word(on))
+                    words += (member, on_off(on))
         if words:
             host.run("ethtool", "-K", self.device, *words)
 
@@ -125,11 +125,7 @@ class EthtoolFeatures(DeviceKnob):
 
 def offloads(device: str, features: Mapping[str, bool]) -> EthtoolFeatures:
     """Offloads of a device by ethtool's short or long names: ``{"gro": False, "tx-nocache-copy": True}``."""
-    return EthtoolFeatures(device, " ".join(f"{name}={_word(on)}" for name, on in features.items()))
-
-
-def _word(on: bool) -> str:
-    return "on" if on else "off"
+    return EthtoolFeatures(device, " ".join(f"{name}={on_off(on)}" for name, on in features.items()))
 
 
 def _states(text: str) -> dict[str, bool]:

@@ -17,14 +17,13 @@ from pdrgate.knobs.file_knob import device_attribute, mtu, sysctl, threaded_napi
 from pdrgate.knobs.firewall import FirewallRules
 from pdrgate.knobs.interrupts import InterruptAffinity
 from pdrgate.knobs.irqbalance import Irqbalance
-from pdrgate.knobs.knob import ANY, Knob, Missing
+from pdrgate.knobs.knob import ANY, Knob, Missing, on_off, state_text
 from pdrgate.knobs.neighbours import neighbours
 from pdrgate.knobs.offloads import offloads
 from pdrgate.knobs.qdisc import RootQdisc
 from pdrgate.knobs.queues import QueueFiles, rfs_off, rps, xps
 from pdrgate.knobs.records import of_whole_machine
 from pdrgate.knobs.rss import IndirectionTable, flow_hash
-from pdrgate.knobs.states import state_text
 from pdrgate.values.errors import TestbedError
 
 _Key = tuple[str, ...]
@@ -134,15 +133,15 @@ def _kept(section: Mapping[str, Any], ports: Sequence[str]) -> Iterator[Knob]:
 def _knobs(section: Mapping[str, Any], ports: Sequence[str]) -> Iterator[Knob]:
     cpu = section.get("cpu", {})
     if "smt" in cpu:
-        yield Smt(_on_off(cpu["smt"]))
+        yield Smt(on_off(cpu["smt"]))
     if "turbo" in cpu:
-        yield Turbo(_on_off(cpu["turbo"]))
+        yield Turbo(on_off(cpu["turbo"]))
     if "governor" in cpu:
         yield Governor(cpu["governor"])
     if "max_idle_latency" in cpu:
         yield idle_latency(cpu["max_idle_latency"])
     if "irqbalance" in section:
-        yield Irqbalance(_on_off(section["irqbalance"]))
+        yield Irqbalance(on_off(section["irqbalance"]))
     yield from (sysctl(name, value) for name, value in sysctls(section).items())
     if "firewall" in section:
         yield FirewallRules(section["firewall"])
@@ -187,7 +186,3 @@ _OF_A_PORT: dict[str, Callable[[str, Any], Knob]] = {
 
 def _is_sysctl(name: str) -> bool:
     return "." in name or "/" in name
-
-
-def _on_off(value: bool) -> str:
-    return "on" if value else "off"

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.knob import ANY
+from pdrgate.knobs.knob import ANY, DeviceKnob
 from pdrgate.knobs.neighbours import static_neighbours
-from pdrgate.knobs.set_knob import DeviceKnob
 from pdrgate.values.errors import TestbedError
 
 _FLAGS = frozenset({"linkdown", "dead", "offload", "trap", "rt_offload", "rt_trap"})

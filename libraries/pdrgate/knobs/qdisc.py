@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.set_knob import DeviceKnob
+from pdrgate.knobs.knob import DeviceKnob
 from pdrgate.values.errors import TestbedError
 
 _DEFAULT = "default"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pdrgate.hosts.cpus import cpu_mask, format_cpu_list, parse_cpu_list, parse_cpu_mask
 from pdrgate.hosts.host import Host
 from pdrgate.knobs.cpu_shares import NONE, absent_cpus, each, is_share, shares, shares_in_words
-from pdrgate.knobs.file_knob import FileKnob
 from pdrgate.knobs.file_set_knob import FileSetKnob, read_set
-from pdrgate.knobs.set_knob import DeviceKnob
-from pdrgate.knobs.states import parse_state
+from pdrgate.knobs.knob import DeviceKnob, parse_state
 
 Attribute = Literal["rps_cpus", "xps_cpus", "rps_flow_cnt"]
 _SIDES: dict[Attribute, str] = {"rps_cpus": "rx-", "xps_cpus": "tx-", "rps_flow_cnt": "rx-"}
@@ -64,17 +62,6 @@ class QueueFiles(DeviceKnob, FileSetKnob):
     def _paths(self, host: Host) -> dict[str, str]:
         names = _queues(host, self.device, _SIDES[self.attribute])
         return {name: f"/sys/class/net/{self.device}/queues/{name}/{self.attribute}" for name in names}
-
-
-def rps_cpus(device: str, cpus: Iterable[int], queue: int = 0) -> FileKnob:
-    """The CPUs that do the further receive work of one queue (receive packet steering); none switches it off."""
-    return FileKnob(f"/sys/class/net/{device}/queues/rx-{queue}/rps_cpus", cpu_mask(cpus), mask=True)
-
-
-def rps_knobs(host: Host, device: str, cpus: Iterable[int]) -> list[FileKnob]:
-    """`rps_cpus` for each receive queue the device has."""
-    wanted = tuple(cpus)
-    return [rps_cpus(device, wanted, int(name.removeprefix("rx-"))) for name in _queues(host, device, "rx-")]
 
 
 def rps(device: str, share: str) -> QueueFiles:

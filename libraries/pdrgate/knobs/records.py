@@ -32,13 +32,14 @@ _KINDS: dict[str, type[Any]] = {
 }  # fmt: skip
 _OF_MACHINE = frozenset({"interrupts", "kernel-thread-nice", "governor", "idle-latency", "turbo", "smt", "irqbalance"})
 
+_FORMER = "form"
+"""A part of the records of files that earlier versions wrote, whose journals are undone too."""
+
 
 def knob_from_record(record: Mapping[str, str], value: str) -> Knob:
     """The knob of a record by `Knob.to_record`, wanting ``value``. Raises ValueError if the record is invalid."""
-    parts = dict(record)
+    parts = {name: part for name, part in record.items() if name != _FORMER}
     kind = _KINDS.get(parts.pop("kind", ""))
-    if kind is FileKnob and "form" in parts:
-        parts["mask"] = cast(Any, parts.pop("form") == "mask")
     try:
         if kind is not None:
             return cast(Knob, kind(value=value, **parts))

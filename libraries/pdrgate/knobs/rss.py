@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pdrgate.hosts.host import CommandError, Host
-from pdrgate.knobs.set_knob import DeviceKnob
-from pdrgate.knobs.states import includes, parse_state, state_text
+from pdrgate.hosts.host import Host
+from pdrgate.knobs.knob import DeviceKnob, includes, parse_state, state_text
 from pdrgate.values.errors import TestbedError
 
 DEFAULT = "default"
@@ -185,9 +184,7 @@ class FlowHash(DeviceKnob):
     def read(self, host: Host) -> str:
         found = {}
         for flow in parse_state(self.value):
-            shown = self._ethtool(host, "-n", "rx-flow-hash", flow)
-            if shown.exit_code != 0:
-                raise CommandError(host.name, f"`{' '.join(shown.argv)}`", shown)
+            shown = host.run("ethtool", "-n", self.device, "rx-flow-hash", flow)
             found[flow] = self._letters(host, flow, shown.stdout)
         return state_text(found)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network, ip_network
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.set_knob import SetKnob
+from pdrgate.knobs.knob import Knob
 
 _PROTOCOL = ("proto", "211")
 """Protocol number that marks these routes as ours. No routing daemon has that number."""
@@ -17,7 +17,7 @@ _SERVICES = range(4, 256, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class SideRoutes(SetKnob):
+class SideRoutes(Knob):
     """Unreachable routes within a network, which no packet of ours takes.
 
     In IPv6 their prefixes branch off, bit by bit, from the first address of the network: the tree has a node more on

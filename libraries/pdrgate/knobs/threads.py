@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdrgate.hosts.host import Host
-from pdrgate.knobs.set_knob import SetKnob
+from pdrgate.knobs.knob import Knob
 
 _NICE = 16
 """Behind the name, which may itself hold blanks, nice is the 17th field (proc(5): the 19th of all)."""
@@ -13,7 +13,7 @@ _FIND = 'for c in /proc/[0-9]*/comm; do read -r n <"$c" && [ "$n" = "$1" ] && ec
 
 
 @dataclass(frozen=True, slots=True)
-class KernelThreadNice(SetKnob):
+class KernelThreadNice(Knob):
     """The nice value of a kernel thread, found by its name: ``ksoftirqd/1`` does CPU 1's packet work under load."""
 
     kind = "kernel-thread-nice"

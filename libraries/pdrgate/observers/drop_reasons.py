@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from pdrgate.builds.image_symbols import CODE_TYPES, typed_symbols
 from pdrgate.hosts.host import Host
 from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.reading import Counter, Place
@@ -123,11 +124,7 @@ class KallsymsNames:
     """The functions of a kernel's code, by address."""
 
     def __init__(self, text: str) -> None:
-        found = sorted(
-            (int(words[0], 16), words[2])
-            for words in map(str.split, text.splitlines())
-            if len(words) > 2 and words[1] in "tTwW"
-        )
+        found = sorted((one.address, one.name) for one in typed_symbols(text.splitlines()) if one.kind in CODE_TYPES)
         self._addresses = [address for address, _ in found]
         self._names = [name for _, name in found]
 

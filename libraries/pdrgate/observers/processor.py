@@ -16,7 +16,7 @@ from pdrgate.hosts.host import Host, HostError, Running
 from pdrgate.hosts.piped_program import PipedProgram
 from pdrgate.observers.function_names import condensed, function_name
 from pdrgate.observers.reading import Counter, Place
-from pdrgate.observers.watching import Observation, Observer
+from pdrgate.observers.watching import Counting, Observation, Observer
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.traffic import native
 from pdrgate.values.errors import TestbedError
@@ -161,9 +161,10 @@ def function_shares(report: str) -> dict[str, float]:
     return {name: period / total for name, period in periods.items()} if total else {}
 
 
-class ProcessorCounting:
-    """Counting of a SUT that is no guest, by its machine's processor; satisfies `Counting`. The counters are opened
-    when a trial is first to be counted, for that takes a moment.
+class ProcessorCounting(Counting):
+    """Counting of a SUT that is no guest, by its machine's processor, which neither follows calls nor sees memory.
+
+    The counters are opened when a trial is first to be counted, for that takes a moment.
 
     Args:
         forwarding: returns the CPUs that forward at present.
@@ -171,13 +172,13 @@ class ProcessorCounting:
 
     exact = False
     """Equal packets cost unequal numbers: a processor counts all that it is interrupted by, too."""
+    uncounted = ""
+    """Why nothing is counted, in words; empty while it may be."""
 
     def __init__(self, machine: Host, forwarding: Callable[[], Sequence[int]]) -> None:
         self._machine = machine
         self._forwarding = forwarding
         self._counts: dict[tuple[int, ...], ProcessorCounts] = {}
-        self.uncounted = ""
-        """Why nothing is counted, in words; empty while it may be."""
 
     def counting(self) -> tuple[Observer, ...]:
         chosen = tuple(self._forwarding())
@@ -187,18 +188,6 @@ class ProcessorCounting:
             except TestbedError as error:
                 self.uncounted = str(error)
         return (ProcessorObserver(self._counts[chosen]),) if chosen in self._counts else ()
-
-    def tracing(self) -> tuple[Observer, ...]:
-        """Nothing: a processor follows no calls."""
-        return ()
-
-    def memory(self) -> tuple[Observer, ...]:
-        """Nothing: a processor does not record which memory is touched."""
-        return ()
-
-    def programs(self) -> tuple[Observer, ...]:
-        """Nothing: a processor does not separate a run of a program from what is around it."""
-        return ()
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:

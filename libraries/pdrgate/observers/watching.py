@@ -6,7 +6,8 @@ A cloud disturbs a trial beyond an instance's allowance: its hypervisor drops pa
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from pdrgate.observers.driver_statistics import of_the_cloud
 from pdrgate.observers.gains import port_name
 from pdrgate.observers.reading import Counter, Place, Reading, gained, unwrapped
 from pdrgate.record.cause import Cause, CauseKind
+from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Callers, Functions, MemorySeen, Stacks
 
 _SUT = "the SUT"
@@ -70,6 +72,70 @@ class Observer(Protocol):
 
     def end(self) -> Observation:
         """Called when the trial has ended, also one that failed: leaves nothing running."""
+
+
+class Counting(ABC):
+    """Counting of a SUT's kernel, and of who called whom in it, as far as a testbed is able to."""
+
+    @abstractmethod
+    def counting(self) -> tuple[Observer, ...]:
+        """Observers that count it in the trials of a packet's cost; empty if they cannot."""
+
+    def tracing(self) -> tuple[Observer, ...]:
+        """Observers that follow calls in a trial of its own, once `counting` was asked; empty if calls cannot be
+        followed."""
+        return ()
+
+    def memory(self) -> tuple[Observer, ...]:
+        """Observers of each access to memory in a trial of its own, once `counting` was asked; empty if there are
+        none."""
+        return ()
+
+    def in_lockstep(self) -> Mapping[Phase, tuple[Observer, ...]]:
+        """Observers that have the SUT's CPUs execute in turn in a trial, by its phase, once `memory` was asked; empty
+        if nothing can."""
+        return {}
+
+    def programs(self) -> tuple[Observer, ...]:
+        """Observers that count BPF programs alone, with all that they call; empty if they cannot be separated."""
+        return ()
+
+    @property
+    @abstractmethod
+    def uncounted(self) -> str:
+        """Why nothing is counted, in words, once `counting` was asked; empty when something is."""
+
+    @property
+    @abstractmethod
+    def exact(self) -> bool:
+        """Whether equal packets cost equal numbers of instructions, but for a few of a thousand.
+
+        An emulator sees one CPU and nothing else, a processor all that it is interrupted by.
+        """
+
+    @abstractmethod
+    def busy(self) -> contextlib.AbstractContextManager[object]:
+        """Make a program use the SUT's CPU all the time, so that only the kernel's own work comes between.
+
+        An idle kernel stops its tick, one that forwards at saturation does not. Raises TestbedError.
+        """
+
+    @property
+    def names_code(self) -> bool:
+        """Whether all that the SUT's kernel executes can be named, also between trials."""
+        return False
+
+    def begin_naming(self) -> None:  # noqa: B027 - see `names_code`
+        """Begin anew to name what is executed. Raises TestbedError."""
+
+    def named(self) -> frozenset[str]:
+        """The functions of the kernel and its modules that ran since then. Raises TestbedError."""
+        return frozenset()
+
+    def values(self, names: Collection[str]) -> Mapping[str, bytes]:
+        """The content of static variables, and of per-CPU variables of the first CPU, as far as they are found without
+        a word of the SUT."""
+        return {}
 
 
 class CounterObserver:

@@ -2,22 +2,8 @@
 
 from pdrgate.testbeds.config import TestbedConfig
 from pdrgate.testbeds.kinds import open_testbed
-from pdrgate.testbeds.protocol import (
-    Booting,
-    ExecutesInTurn,
-    Furnishing,
-    KeepsGenerator,
-    NamesCode,
-    Paced,
-    Pinning,
-    ShowsVariables,
-    Stands,
-    Testbed,
-)
+from pdrgate.testbeds.testbed_base import Pinning, Testbed
 from pdrgate.testbeds.testbed_file import load_testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
-__all__ = [
-    "Booting", "ExecutesInTurn", "Furnishing", "KeepsGenerator", "LocalVm", "NamesCode", "Paced", "Pinning",
-    "ShowsVariables", "Stands", "Testbed", "TestbedConfig", "load_testbed", "open_testbed",
-]  # fmt: skip
+__all__ = ["LocalVm", "Pinning", "Testbed", "TestbedConfig", "load_testbed", "open_testbed"]

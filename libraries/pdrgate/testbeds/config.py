@@ -17,7 +17,7 @@ from pdrgate.hosts.cpus import CpuPlan, plan_cpus
 from pdrgate.knobs import plan_contradictions, sysctls
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Resource
-from pdrgate.testbeds.protocol import Testbed
+from pdrgate.testbeds.testbed_base import Testbed
 from pdrgate.testbeds.yaml_lines import Key
 from pdrgate.this_process.checkout import own_testbed_file
 from pdrgate.traffic.trex.trex_config import TRexConfig

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.config import TestbedConfig
 from pdrgate.testbeds.netns.netns_config import LocalNetns
-from pdrgate.testbeds.protocol import Testbed
 from pdrgate.testbeds.rack.rack_config import Rack
+from pdrgate.testbeds.testbed_base import Testbed
 from pdrgate.testbeds.vm.vm_config import LocalVm
 
 KINDS: Mapping[str, type[TestbedConfig]] = {kind.kind: kind for kind in (LocalNetns, LocalVm, Rack)}

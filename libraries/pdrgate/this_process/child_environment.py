@@ -7,6 +7,9 @@ eBPF object, a kernel's console. So each gets the few variables that programs ne
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
 
 _KEPT = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "XDG_CACHE_HOME",
@@ -25,6 +28,23 @@ def child_environment(*more: str) -> dict[str, str]:
         more: names of further variables that this program gets where they are set.
     """
     return {name: os.environ[name] for name in (*_KEPT, *more) if name in os.environ} | {"LC_ALL": "C"}
+
+
+def run_program(
+    *command: str, more: Sequence[str] = (), folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, whatever its exit code, and return all that it printed.
+
+    Args:
+        more: variables that it gets beside the others, see `child_environment`.
+        folder: where it runs, if not in this process's folder.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=child_environment(*more), cwd=folder
+    )
 
 
 def bounded(*command: str, written: int) -> tuple[str, ...]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import subprocess
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.cache import alone, appearing
+from pdrgate.this_process.checkout import how_to_install
+from pdrgate.this_process.child_environment import run_program
+from pdrgate.values.errors import TestbedError
+
+NO_BPF_HEADER = "a missing <bpf/…> header comes with: apt-get install libbpf-dev"
 
 
 class CompilerError(Exception):
@@ -16,22 +20,33 @@ class CompilerError(Exception):
 
 
 @contextlib.contextmanager
-def compiling(folder: Path) -> Iterator[None]:
-    """Make a folder of the cache, and let no other process compile there meanwhile."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def compiling(what: str, folder: Path, compilers: Mapping[str, str], hint: str = "") -> Iterator[None]:
+    """Make a folder of the cache, and let no other process compile there meanwhile.
+
+    Args:
+        what: what is compiled.
+        compilers: the packages that each compiler and its headers come with.
+        hint: what to do where a compiler fails.
+
+    Raises:
+        TestbedError: a compiler or a header is missing, or compiling failed.
+    """
+    for compiler, packages in compilers.items():
+        if shutil.which(compiler) is None:
+            raise TestbedError(f"compiling {what} takes {compiler}, which is not on PATH; {how_to_install(packages)}")
+    try:
+        with alone(folder):
+            yield
+    except CompilerError as error:
+        raise TestbedError(f"compiling {what} failed: {error}{hint and f'; {hint}'}") from error
 
 
 def compile_to(output: Path, command: Sequence[str]) -> None:
     """Run a compiler, unless the file is there; it appears only when it is complete. Raises CompilerError."""
     if output.exists():
         return
-    partial = output.with_name(output.name + ".part")
-    command = (*command, "-o", str(partial))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
-    if done.returncode:
-        complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
-        raise CompilerError(f"{command[0]}: {complaint}")
-    partial.rename(output)
+    with appearing(output) as part:
+        done = run_program(*command, "-o", str(part))
+        if done.returncode:
+            complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
+            raise CompilerError(f"{command[0]}: {complaint}")

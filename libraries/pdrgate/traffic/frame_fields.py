@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from pdrgate.traffic.frames import checksum, ipv4_header, network_layer, words_sum
+from pdrgate.traffic import headers
 
-_ETHERNET, _UDP = 14, 8
-_IPV4, _IPV6, _ROUTING = 0x0800, 0x86DD, 43
 _OFFSET = 0x1FFF
 """The bits that say where a fragment begins."""
 _UDP_LENGTH, _UDP_CHECKSUM, _IP_CHECKSUM = "UDP length", "UDP checksum", "header checksum"
@@ -26,7 +24,7 @@ _COVERED = frozenset(
 )
 """Fields that a UDP checksum covers."""
 _BYTES_A_LINE = 16
-_IP_NAMES = {_IPV4: "IPv4", _IPV6: "IPv6"}
+_IP_NAMES = {headers.IPV4: "IPv4", headers.IPV6: "IPv6"}
 _PROTOCOLS = {"1": "ICMP", "6": "TCP", "17": "UDP", "47": "GRE", "50": "ESP", "58": "ICMPv6", "132": "SCTP"}
 """Names of protocols by their numbers (IANA, Protocol Numbers)."""
 
@@ -97,7 +95,8 @@ def frame_differences(must_be: bytes, got: bytes) -> tuple[Difference, ...]:
             value = got[field.begin : field.end]
             untouched = not changed & _COVERED and value == must_be[field.begin : field.end]
             if not untouched and value not in sums:
-                left_out = value == b"\0\0" and network_layer(got)[0] == _IPV4  # which IPv4 allows (RFC 768)
+                is_ipv4 = headers.network_layer(got)[0] == headers.IPV4
+                left_out = value == b"\0\0" and is_ipv4  # which IPv4 allows (RFC 768)
                 found.append(replace(_sum_difference(field, sums[0], got), broken=not left_out))
     return tuple(found)
 
@@ -126,7 +125,7 @@ def frame_in_words(frame: bytes) -> str:
 def packet_in_words(frame: bytes) -> str:
     """Protocols, destination and port in words: ``UDP over IPv6 to 2001:2:0:1::, port 53``."""
     values = {field.name: field.text(frame) for field in fields(frame)}
-    kind, _ = network_layer(frame)
+    kind, _ = headers.network_layer(frame)
     if kind not in _IP_NAMES:
         return f"a frame of EtherType 0x{kind:04x}"
     number = values.get("protocol") or values.get("header after the routing header") or values.get("next header", "")
@@ -138,12 +137,12 @@ def packet_in_words(frame: bytes) -> str:
 def _fields(frame: bytes) -> Iterator[Field]:
     yield Field("destination MAC", 0, 6)
     yield Field("source MAC", 6, 12)
-    kind, at = network_layer(frame)
-    if at != _ETHERNET:
+    kind, at = headers.network_layer(frame)
+    if at != headers.ETHERNET_HEADER:
         yield Field("tag's EtherType", 12, 14)
         yield Field("VLAN tag", 14, 16)
     yield Field("EtherType", at - 2, at)
-    if kind == _IPV4:
+    if kind == headers.IPV4:
         for name, begin, end in (
             ("version and header length", 0, 1), ("type of service", 1, 2), ("total length", 2, 4),
             ("identification", 4, 6), ("flags and fragment offset", 6, 8), ("time to live", 8, 9), ("protocol", 9, 10),
@@ -152,18 +151,18 @@ def _fields(frame: bytes) -> Iterator[Field]:
             yield Field(name, at + begin, at + end)
         if len(frame) < at + 20 or int.from_bytes(frame[at + 6 : at + 8]) & _OFFSET:
             return  # what a later fragment begins with is no header
-        following, header = frame[at + 9 : at + 10], ipv4_header(frame, at)
+        following, header = frame[at + 9 : at + 10], headers.ipv4_header(frame, at)
         if header > 20:
             yield Field("options", at + 20, at + header)
         at += header
-    elif kind == _IPV6:
+    elif kind == headers.IPV6:
         for name, begin, end in (
             ("version, class and label", 0, 4), ("payload length", 4, 6), ("next header", 6, 7), ("hop limit", 7, 8),
             ("source address", 8, 24), ("destination address", 24, 40),
         ):  # fmt: skip
             yield Field(name, at + begin, at + end)
         following, at = frame[at + 6 : at + 7], at + 40
-        if following == bytes([_ROUTING]) and len(frame) > at + 8:
+        if following == bytes([headers.ROUTING_NEXT]) and len(frame) > at + 8:
             length = 8 + 8 * frame[at + 1]
             yield Field("header after the routing header", at, at + 1)
             yield Field("routing header's length and type", at + 1, at + 3)
@@ -187,19 +186,16 @@ def _sum_difference(field: Field, right: bytes, got: bytes) -> Difference:
 
 def _is_cut(frame: bytes) -> bool:
     """Whether the frame is shorter than its IP header says."""
-    kind, at = network_layer(frame)
-    if kind == _IPV4:
+    kind, at = headers.network_layer(frame)
+    if kind == headers.IPV4:
         return len(frame) < at + int.from_bytes(frame[at + 2 : at + 4])
-    return kind == _IPV6 and len(frame) < at + 40 + int.from_bytes(frame[at + 4 : at + 6])
+    return kind == headers.IPV6 and len(frame) < at + 40 + int.from_bytes(frame[at + 4 : at + 6])
 
 
 def _header_checksum(frame: bytes) -> bytes | None:
     """Correct checksum of an IPv4 header; None if there is no such header."""
-    kind, at = network_layer(frame)
-    if kind != _IPV4 or len(frame) < at + 20:
-        return None
-    header = ipv4_header(frame, at)
-    return struct.pack("!H", checksum(words_sum(frame[at : at + 10] + frame[at + 12 : at + header])))
+    kind, at = headers.network_layer(frame)
+    return headers.ipv4_checksum(frame, at) if kind == headers.IPV4 and len(frame) >= at + 20 else None
 
 
 def _udp_checksums(frame: bytes) -> tuple[bytes, bytes] | None:
@@ -209,14 +205,14 @@ def _udp_checksums(frame: bytes) -> tuple[bytes, bytes] | None:
         return None
     at = by_name[_UDP_CHECKSUM].begin - 6
     length = int.from_bytes(frame[at + 4 : at + 6])
-    if length < _UDP or len(frame) < at + length:
+    if length < headers.UDP_HEADER or len(frame) < at + length:
         return None
     source, destination = by_name["source address"], by_name["destination address"]
     to = frame[destination.begin : destination.end]
     if left := by_name.get("segments left"):  # the last stop counts (RFC 8200, section 8.1)
         last = by_name["segment 0 address"]
         to = frame[last.begin : last.end] if frame[left.begin] else to
-    pseudo = words_sum(frame[source.begin : source.end] + to + struct.pack("!HH", length, socket.IPPROTO_UDP))
+    pseudo = headers.words_sum(frame[source.begin : source.end] + to + struct.pack("!HH", length, socket.IPPROTO_UDP))
     covered = frame[at : at + 6] + frame[at + 8 : at + length]
-    whole = checksum(pseudo + words_sum(covered)) or 0xFFFF
-    return struct.pack("!H", whole), struct.pack("!H", checksum(pseudo) ^ 0xFFFF)
+    whole = headers.checksum(pseudo + headers.words_sum(covered)) or 0xFFFF
+    return struct.pack("!H", whole), struct.pack("!H", headers.checksum(pseudo) ^ 0xFFFF)

@@ -15,20 +15,15 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Literal
 
+from pdrgate.traffic import headers
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.values.errors import UsageError
 
 FCS = 4
 PROBE_PAYLOAD = MARK_PAYLOAD = 8
 NUMBER_PAYLOAD = 4
-_ETHERNET, _VLAN = 14, 4
-_ETHERTYPE = {4: 0x0800, 6: 0x86DD}
-_TAGGED = 0x8100
-"""The EtherType of an IEEE 802.1Q tag."""
-_UDP = 8
-_IP = {4: 20, 6: 40}
-_ROUTING, _SEGMENT_ROUTING = 43, 4
 _MOST_SEGMENTS = 8
+_HOPS = 64
 _SOURCE_PORT = 1024
 MAX_FLOWS = 16384
 MARKED_PORT = 28772
@@ -116,12 +111,12 @@ class Frames:
     @property
     def link_header(self) -> int:
         """Bytes of the Ethernet header and its tag."""
-        return _ETHERNET + (0 if self.vlan is None else _VLAN)
+        return headers.ETHERNET_HEADER + (0 if self.vlan is None else headers.VLAN_TAG)
 
     @property
     def header(self) -> int:
         """Bytes of the Ethernet, IP and UDP headers, without a routing header."""
-        return self.link_header + _IP[self.family] + _UDP
+        return self.link_header + headers.IP_HEADER[self.family] + headers.UDP_HEADER
 
     @property
     def wire_size(self) -> int:
@@ -154,14 +149,6 @@ class Path:
     destination: IPv4Address | IPv6Address
     segments: tuple[IPv6Address, ...] = ()
     """Stations of a segment routing header, in the order of travel."""
-
-    def routing_header(self, following: int) -> bytes:
-        """The segment routing header (RFC 8754, section 2) before a header of protocol ``following``."""
-        stops = (self.destination, *reversed(self.segments))
-        last = len(stops) - 1
-        return struct.pack("!BBBBBBH", following, 2 * len(stops), _SEGMENT_ROUTING, last, last, 0, 0) + b"".join(
-            stop.packed for stop in stops
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,45 +189,10 @@ class Template:
         made = bytearray(head + payload[: size - FCS - len(head)].ljust(size - FCS - len(head), b"\0"))
         struct.pack_into("!H", made, self.vary_offset, word)
         if self.vary_in_ip:
-            complete_ipv4(made)
-        total = (self.probe_sum if probe else self.csum_sum) + word + words_sum(bytes(made[len(head) :]))
-        struct.pack_into("!H", made, len(head) - 2, checksum(total) or 0xFFFF)
+            headers.complete_ipv4(made)
+        total = (self.probe_sum if probe else self.csum_sum) + word + headers.words_sum(bytes(made[len(head) :]))
+        struct.pack_into("!H", made, len(head) - 2, headers.checksum(total) or 0xFFFF)
         return bytes(made)
-
-
-def words_sum(data: bytes) -> int:
-    """Sum of the big-endian 16-bit words of ``data``, without folding (RFC 1071)."""
-    if len(data) % 2:
-        data += b"\0"
-    return int(sum(struct.unpack(f"!{len(data) // 2}H", data)))
-
-
-def checksum(total: int) -> int:
-    """The Internet checksum (RFC 1071) of words that add up to ``total``."""
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
-def network_layer(frame: bytes | bytearray) -> tuple[int, int]:
-    """The EtherType of what a frame carries, behind a VLAN tag if it has one, and where that begins."""
-    kind, at = int.from_bytes(frame[12:14]), _ETHERNET
-    if kind == _TAGGED:
-        kind, at = int.from_bytes(frame[16:18]), _ETHERNET + _VLAN
-    return kind, at
-
-
-def complete_ipv4(frame: bytearray) -> None:
-    """Sum the header of a frame that carries IPv4 anew; others stay as they are."""
-    kind, at = network_layer(frame)
-    if kind == _ETHERTYPE[4] and len(frame) >= at + _IP[4]:
-        covered = bytes(frame[at : at + 10] + frame[at + 12 : at + ipv4_header(frame, at)])
-        struct.pack_into("!H", frame, at + 10, checksum(words_sum(covered)))
-
-
-def ipv4_header(frame: bytes | bytearray, at: int) -> int:
-    """Bytes of the IPv4 header that begins there, with its options."""
-    return max(_IP[4], 4 * (frame[at] & 15))
 
 
 def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Template:
@@ -258,42 +210,37 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
                 f"a segment routing header leads through 1 to {_MOST_SEGMENTS} segments, and the path has "
                 f"{len(path.segments)}; choose another testbed, or frames without segments"
             )
-        routing = path.routing_header(socket.IPPROTO_UDP)
-    ipv6 = frames.family == 6
+        stops = [stop.packed for stop in (*path.segments, path.destination)]
+        routing = headers.routing_header(socket.IPPROTO_UDP, stops)
     in_address = frames.vary == "addresses"
     source = path.source.packed[:-2] + b"\0\0" if in_address else path.source.packed
     first = struct.unpack("!H", path.source.packed[-2:])[0] if in_address else _SOURCE_PORT
 
-    def headers(frame_size: int, port: int) -> tuple[bytes, int, int]:
-        ip_payload = frame_size - FCS - frames.link_header - _IP[frames.family]
-        length = ip_payload - len(routing)
-        sport = _SOURCE_PORT if in_address else 0
-        udp = struct.pack("!HHHH", sport, port, length, 0)
+    def head(frame_size: int, port: int) -> tuple[bytes, int, int]:
+        carried = bytes(frame_size - FCS - frames.link_header - headers.IP_HEADER[frames.family])
+        length = len(carried) - len(routing)
+        udp = struct.pack("!HHHH", _SOURCE_PORT if in_address else 0, port, length, 0)
         # With a routing header it is the last stop that counts (RFC 8200, section 8.1).
         pseudo = source + path.destination.packed + struct.pack("!HH", length, socket.IPPROTO_UDP)
-        ip_sum = 0
-        destination = path.destination
-        if ipv6:
-            following = socket.IPPROTO_UDP
-            if routing:
-                following, destination = _ROUTING, path.segments[0]
-            ip = struct.pack("!IHBB", 6 << 28, ip_payload, following, 64)
+        ip_sum, following, destination = 0, socket.IPPROTO_UDP, path.destination.packed
+        if frames.family == 4:
+            ip = headers.ipv4(source, destination, following, carried, ttl=_HOPS, tos=0)[: headers.IP_HEADER[4]]
+            ip_sum = headers.words_sum(ip[:10] + ip[12:])
+            if in_address:
+                ip = ip[:10] + b"\0\0" + ip[12:]
         else:
-            ip = struct.pack("!BBHHHBBH", 0x45, 0, ip_payload + 20, 0, 0x4000, 64, socket.IPPROTO_UDP, 0)
-            ip_sum = words_sum(ip + source + path.destination.packed)
-            if not in_address:
-                ip = ip[:10] + struct.pack("!H", checksum(ip_sum))
-        ethernet = bytes.fromhex((path.destination_mac + path.source_mac).replace(":", ""))
-        if frames.vlan is not None:
-            ethernet += struct.pack("!HH", _TAGGED, frames.vlan)
-        ethernet += struct.pack("!H", _ETHERTYPE[frames.family])
-        return ethernet + ip + source + destination.packed + routing + udp, words_sum(pseudo + udp), ip_sum
+            if routing:
+                following, destination = headers.ROUTING_NEXT, path.segments[0].packed
+            ip = headers.ipv6(source, destination, following, carried, ttl=_HOPS, tos=0)[: headers.IP_HEADER[6]]
+        to, by = (bytes.fromhex(mac.replace(":", "")) for mac in (path.destination_mac, path.source_mac))
+        made = headers.ethernet(to, by, frames.vlan, headers.ETHERTYPE[frames.family], ip + routing + udp)
+        return made, headers.words_sum(pseudo + udp), ip_sum
 
     plain_size = max(frames.wire_size, frames.header + len(routing) + frames.payload + FCS)
     probe_size = max(frames.probe_size, frames.header + len(routing) + PROBE_PAYLOAD + FCS)
-    plain, csum_sum, ip_sum = headers(plain_size, tag)
+    plain, csum_sum, ip_sum = head(plain_size, tag)
     # Plain and probe IPv4 headers differ in their length, and so in their header sum, unless the frames are as long.
-    probe, probe_sum, _ = headers(probe_size, probe_tag)
+    probe, probe_sum, _ = head(probe_size, probe_tag)
     return Template(
         tag=tag,
         plain=plain,
@@ -306,6 +253,8 @@ def template(frames: Frames, path: Path, *, tag: int, probe_tag: int) -> Templat
         csum_sum=csum_sum,
         probe_sum=probe_sum,
         ip_sum=ip_sum,
-        vary_offset=frames.header + len(routing) - _UDP if not in_address else frames.header - _UDP - len(source) - 2,
+        vary_offset=frames.header + len(routing) - headers.UDP_HEADER
+        if not in_address
+        else frames.header - headers.UDP_HEADER - len(source) - 2,
         vary_in_ip=in_address,
     )

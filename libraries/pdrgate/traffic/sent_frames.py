@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pdrgate.record.trial import CarriedFrame
 from pdrgate.traffic.chosen.frame_table import FrameTable
@@ -13,20 +12,6 @@ from pdrgate.traffic.frames import FCS, NUMBER_PAYLOAD, PROBE_PAYLOAD, Frames, T
 from pdrgate.traffic.native.wire import WireDirection, header
 
 _ETHERNET = 14
-
-
-class SentFrames(Protocol):
-    """The frames of one trial."""
-
-    @property
-    def ways(self) -> Sequence[WireDirection]:
-        """Frames by direction, if the worker makes them."""
-
-    def asked(self) -> Mapping[str, int]:
-        """Fields of the worker's request, see wire.h."""
-
-    def carried(self, direction: int, probe: int, returned: int, got: str) -> CarriedFrame | None:
-        """A frame that was kept, its bytes in hex, beside how it was sent; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +25,7 @@ class BuiltInFrames:
 
     @property
     def ways(self) -> Sequence[WireDirection]:
+        """Frames by direction, as the worker makes them."""
         return tuple(
             WireDirection(
                 csum_sum=part.csum_sum,
@@ -53,6 +39,7 @@ class BuiltInFrames:
         )
 
     def asked(self) -> Mapping[str, int]:
+        """Fields of the worker's request, see wire.h."""
         same = self.templates[0]
         return {
             "flows": self.frames.flows,
@@ -119,3 +106,7 @@ class ChosenFrames:
             return None
         sent = marked(self.table.sent(mark.number), frame[-MARK_ROOM:])
         return CarriedFrame(direction, sent.hex(), got, returned=bool(returned))
+
+
+SentFrames = BuiltInFrames | ChosenFrames
+"""The frames of one trial."""

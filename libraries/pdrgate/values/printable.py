@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 """Unicode's categories of control characters, of formatting (which turns text around), and of no characters."""
@@ -75,3 +75,9 @@ def redacted(address: str) -> str:
         scheme = _SCHEME.match(address)
         return f"{scheme[0]}//{HIDDEN}" if scheme else HIDDEN
     return re.sub(r"(?s)[?#;].*", f"?{HIDDEN}", address)
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """Some of the names, and how many more there are."""
+    more = len(names) - most
+    return printable(", ".join(names[:most])) + (f" and {more} more" if more > 0 else "")

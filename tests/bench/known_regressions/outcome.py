@@ -10,9 +10,9 @@ from pathlib import Path
 from known_change import KnownChange
 
 from pdrgate.history.results import read_result
-from pdrgate.reports.words.affected_words import first_names
 from pdrgate.results.model import ChangeResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import Verdict
+from pdrgate.values.printable import first_names
 
 _CAUGHT = (Verdict.REGRESSION, Verdict.CRASH, Verdict.UNSTABLE)
 _NAMED = 3
@@ -96,7 +96,7 @@ class Outcome:
         path = self._worst.origin.test or self._worst.title
         if path not in self.touched:
             return "always"
-        return first_names(self.touched[path]) or LEFT_OUT
+        return first_names(self.touched[path], 4) or LEFT_OUT
 
     @property
     def _slower(self) -> Sequence[ScenarioResult]:

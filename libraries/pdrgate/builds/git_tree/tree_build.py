@@ -7,17 +7,14 @@ leaves alone is not compiled again. Images that are done are kept by commit and 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import stat
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from pdrgate.builds.architecture import Architecture
@@ -29,7 +26,7 @@ from pdrgate.builds.git_tree.revision import Revision, uncommitted
 from pdrgate.builds.git_tree.sources import Sources
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.hosts.sandbox import confines
-from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.cache import alone, appearing, cache_folder, forget
 from pdrgate.this_process.checkout import FROM_CHECKOUT
 from pdrgate.this_process.child_environment import child_environment
 from pdrgate.values.errors import StorageError, UsageError
@@ -45,7 +42,7 @@ _KEPT = 16
 """Builds that stay in the cache, each of about 60 MB, though more were not used for a day."""
 _LINES = 5
 """Folders that stay in the cache, one of them that of the builds; others are of 3 GB, and may be made again."""
-_DAY = 86_400.0
+_WAITING = "another run compiles a kernel of the same line of releases; waiting for it"
 _FIRST_ERROR = re.compile(
     r"^(?:\S+:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|\S+: error: .*)", re.M
 )
@@ -79,13 +76,11 @@ def built(
     top = _own_folder(cache or cache_folder(), confined)
     place, kept = top / _line(revision), top / "builds" / _key(revision, configuration)
     if not kept.exists():
-        for folder in (kept.parent, place):
-            folder.mkdir(exist_ok=True)
-        with _alone(place, report) as lock:
+        with alone(place, lambda: report and report(_WAITING)) as lock:
             if not kept.exists():
                 _TreeBuild(place, lock, revision, configuration, report or (lambda _: None)).make(kept)
-                _forget(kept.parent, _KEPT)
-                _forget(top, _LINES)
+                for folder, most in ((kept.parent, _KEPT), (top, _LINES)):
+                    forget((path for path in folder.iterdir() if path.is_dir()), most)
     os.utime(kept)
     if report is not None:
         for made in kept.glob("boot/config-*"):
@@ -169,8 +164,7 @@ class _TreeBuild:
         making.make(self._report, *jobs, stamp, image.name, *(("modules",) if modules else ()))
         if modules:
             making.install_modules(self._report, stamp, "INSTALL_MOD_STRIP=1")
-        with tempfile.TemporaryDirectory(dir=kept.parent, prefix="part-", ignore_cleanup_errors=True) as part:
-            made = Path(part) / "build"
+        with appearing(kept) as made:
             (made / "boot").mkdir(parents=True)
             release = making.release()
             kind_of_image = KindOfFile(LARGEST_IMAGE_FILE, *making.architecture.image_mark)
@@ -179,7 +173,6 @@ class _TreeBuild:
             making.take_out(making.strip_vmlinux(self._report), ELF, made / "vmlinux")
             if modules:
                 making.take_modules(release, made)
-            made.rename(kept)
 
     def _failure(self, making: Making) -> str:
         text = making.said()
@@ -253,24 +246,3 @@ def _own_folder(cache: Path, confined: bool) -> Path:
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
         raise StorageError(f"{folder}: others may write there, or it is a link; remove it, and start again")
     return folder
-
-
-@contextmanager
-def _alone(place: Path, report: Report | None) -> Iterator[int]:
-    """One process compiles in a folder at a time; others wait. Yields the lock's descriptor."""
-    with (place / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if report is not None:
-                report("another run compiles a kernel of the same line of releases; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
-
-
-def _forget(folder: Path, most: int) -> None:
-    """Remove what was not used for longest in a folder; what was used on the last day may be in use just now."""
-    by_age = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
-    for path in by_age[:-most]:
-        if time.time() - path.stat().st_mtime > _DAY:
-            shutil.rmtree(path, ignore_errors=True)

@@ -7,7 +7,6 @@ is found in lists of its own, in the cache: neither the machine's lists nor its 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import platform
 import re
@@ -21,7 +20,8 @@ from pathlib import Path
 from pdrgate.builds.architecture import Architecture, of_package, this_machines
 from pdrgate.builds.handed_over import BuildError
 from pdrgate.builds.packages.apt_sources import machine_sources, sources_of_suite
-from pdrgate.this_process.child_environment import PROXIES, child_environment
+from pdrgate.this_process.cache import alone
+from pdrgate.this_process.child_environment import PROXIES, run_program
 from pdrgate.values.errors import StorageError
 
 _NAME = r"[a-z0-9][a-z0-9+.-]+(?:=[A-Za-z0-9.+:~-]+)?"
@@ -245,8 +245,7 @@ class AptArchive:
             for name in ("lists/partial", "cache/archives/partial"):
                 (self._folder / name).mkdir(parents=True, exist_ok=True)
             configuration = _CONFIGURATION.format(folder=self._folder, architecture=self._architecture)
-            with (self._folder / "lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with alone(self._folder):
                 (self._folder / "apt.conf").write_text(configuration)
                 yield
         except OSError as error:
@@ -261,10 +260,7 @@ class AptArchive:
         # Container images have apt keep no cache of its lists: then it reads all of them anew, for seconds.
         kept = ("-o", f"Dir::Cache::pkgcache={self._folder / 'pkgcache.bin'}")
         own = ("-c", str(self._folder / "apt.conf")) if self.suite else kept
-        return subprocess.run(
-            (program, *own, *words), capture_output=True, text=True, check=False, env=child_environment(*PROXIES),
-            cwd=folder,
-        )  # fmt: skip
+        return run_program(program, *own, *words, more=PROXIES, folder=folder)
 
 
 def _own_suite() -> str:

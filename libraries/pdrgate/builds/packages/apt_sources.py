@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdrgate.builds.packages.package_fields import stanzas
-from pdrgate.this_process.child_environment import PROXIES, child_environment
+from pdrgate.this_process.child_environment import PROXIES, run_program
 
 _LARGEST = 1 << 20
 _ONE_LINE = re.compile(r"deb\s+(?:\[(?P<options>[^\]]*)\]\s*)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>[^#]*)")
@@ -92,10 +92,9 @@ def _is_distributions(source: AptSource) -> bool:
 
 def _files() -> Iterator[Path]:
     try:
-        done = subprocess.run(
-            ("apt-config", "shell", "ONE", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"),
-            capture_output=True, text=True, check=True, env=child_environment(*PROXIES),
-        )  # fmt: skip
+        places_of = ("shell", "ONE", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d")
+        done = run_program("apt-config", *places_of, more=PROXIES)
+        done.check_returncode()
     except (OSError, subprocess.CalledProcessError):
         return
     places = dict(word.partition("=")[::2] for word in shlex.split(done.stdout))

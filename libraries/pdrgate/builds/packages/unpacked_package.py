@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import tempfile
@@ -15,13 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Protocol
 
 from pdrgate.builds.handed_over import BuildError, opened_build_file
 from pdrgate.builds.packages.apt_archive import ArchivePackage, NamedPackage, named_package
 from pdrgate.builds.packages.kernel_archives import unpack_kernel
 from pdrgate.builds.packages.package_fields import PackageFields, PackageRole
-from pdrgate.this_process.cache import forget
+from pdrgate.this_process.cache import alone, forget
 from pdrgate.values.errors import StorageError
 
 LARGEST_PACKAGE = 16 << 30
@@ -42,13 +40,6 @@ _FILES = {".deb": "{}_{}_*.deb", ".rpm": "{}-{}.*.rpm"}
 _PARTS = (*_IMAGES, "lib/modules/*", "usr/lib/modules/*")
 
 
-class PackageOrigin(Protocol):
-    """The place that a package came from."""
-
-    def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
-        """Another package of the same kernel, unpacked; None if it is not there."""
-
-
 @dataclass(frozen=True, slots=True)
 class UnpackedPackage:
     """One package in the cache."""
@@ -58,7 +49,8 @@ class UnpackedPackage:
     folder: Path
     """All that it holds of a kernel."""
     fields: PackageFields
-    origin: PackageOrigin
+    origin: _Beside | InArchive
+    """The place that it came from."""
 
     @property
     def roles(self) -> frozenset[PackageRole]:
@@ -75,6 +67,7 @@ class _Beside:
     """Pattern of the names of packages there, see `_FILES`."""
 
     def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
+        """Another package of the same kernel, unpacked; None if it is not there."""
         pattern = self.form.format(name, version.rpartition(":")[2])
         candidates = list(self.folder.glob(pattern)) if version and pattern else []
         return unpacked_file(candidates[0], self.folder.resolve(), cache) if len(candidates) == 1 else None
@@ -88,6 +81,7 @@ class InArchive:
     """Package that was named there."""
 
     def found(self, name: str, version: str, cache: Path) -> UnpackedPackage | None:
+        """Another package of the same kernel, unpacked; None if the archive does not have it."""
         entry = self.wanted.archive(cache).find(name)
         return None if entry is None else self.downloaded(name, entry, cache)
 
@@ -127,7 +121,7 @@ def unpacked_file(path: Path, within: Path, cache: Path) -> UnpackedPackage:
     return _known(digest, folder, _Beside(path.absolute().parent, _FILES.get(path.suffix, "")))
 
 
-def _known(digest: str, folder: Path, origin: PackageOrigin) -> UnpackedPackage:
+def _known(digest: str, folder: Path, origin: _Beside | InArchive) -> UnpackedPackage:
     fields = json.loads((folder / FIELDS).read_text())
     return UnpackedPackage(
         digest, folder, PackageFields(fields["name"], fields["version"], tuple(fields["needs"])), origin
@@ -151,8 +145,7 @@ def _holds(folder: Path, patterns: Sequence[str]) -> bool:
 
 def keep(made: Path, folder: Path) -> None:
     """Move what was made into the cache, unless another process did, and drop from there what is long unused."""
-    with (folder.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(folder.parent):
         if not folder.exists():
             made.rename(folder)
         forget((path for path in folder.parent.iterdir() if any(path.glob("pdrgate.*"))), _KEPT)

@@ -15,19 +15,23 @@ from pdrgate.traffic.frames import Frames
 
 
 class Routing(SteppedPath):
-    """The kernel's own IPv4 or IPv6 forwarding, by a route and a static neighbour in each direction."""
+    """The kernel's own forwarding, by a route and a static neighbour in each direction.
 
-    def __init__(self, family: Literal[4, 6]) -> None:
-        super().__init__(f"ipv{family}-routing", family)
+    Args:
+        family: the IP version that is sent.
+        families: those that are routed; without any, whatever carries packets comes of a scenario's own steps.
+    """
+
+    def __init__(self, family: Literal[4, 6], name: str = "", families: Sequence[Literal[4, 6]] | None = None) -> None:
+        self._families = (family,) if families is None else families
+        super().__init__(name or f"ipv{family}-routing", family, routed if self._families else None)
 
     def sentence(self) -> str:
-        return "the kernel routes"
-
-    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return routed(frame, self._hops, direction) if self._hops else None
+        return "the kernel routes" if self._families else "nothing is set up"
 
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
-        return KernelNetwork(self.family).routed(hops)
+        for family in self._families:
+            yield from KernelNetwork(family).routed(hops)
 
 
 def _description(family: Literal[4, 6]) -> PathDescription:

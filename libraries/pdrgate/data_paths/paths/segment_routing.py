@@ -12,7 +12,6 @@ from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER
 from pdrgate.data_paths.steps import Command, Step, SteppedPath
-from pdrgate.hosts.host import CommandError
 from pdrgate.traffic.frames import Frames
 from pdrgate.values.errors import TestbedError
 
@@ -25,55 +24,36 @@ class SegmentRouting(SteppedPath):
     """
 
     def __init__(self) -> None:
-        super().__init__("srv6-end", 6)
+        super().__init__("srv6-end", 6, segments_ended)
 
     def sentence(self) -> str:
         return "the kernel does SRv6 End on every hop"
-
-    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return segments_ended(frame, self._hops, direction) if self._hops else None
 
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
         network = KernelNetwork(6)
         yield from network.routed(hops)
         for number, hop in enumerate(hops, start=1):
-            yield _SegmentEnd(hop, f"{segment(number)}/128")
+            yield _segment_end(hop, f"{segment(number)}/128")
             if number < len(hops):
                 yield network.route(hop, IPv6Network(segment(number + 1)), hop.egress, network.address(number, 2))
             if number > 1:
                 yield network.route(hop, IPv6Network(segment(number - 1)), hop.ingress, network.address(number - 1, 1))
 
 
-class _SegmentEnd:
+def _segment_end(hop: Hop, own: str) -> Command:
     """A hop ends a segment."""
+    host, port = hop.host, ("dev", hop.ingress.interface)
 
-    def __init__(self, hop: Hop, own: str) -> None:
-        route = (own, "encap", "seg6local", "action", "End", "dev", hop.ingress.interface)
-        undo = ("route", "delete", own, "dev", hop.ingress.interface)
-        self._hop = hop
-        self._own = own
-        self._command: Command = KernelNetwork(6).ip(hop.host, ("route", "add", *route), undo)
-
-    def apply(self) -> None:
-        try:
-            self._command.apply()
-        except CommandError as error:
-            raise TestbedError(
-                f"{self._hop.host.name} does not take the segment {self._own}: {error}; "
-                "has its kernel CONFIG_IPV6_SEG6_LWTUNNEL?"
-            ) from error
-
-    def read_back(self) -> None:
-        host = self._hop.host
-        routes: list[dict[str, Any]] = host.run_json("ip", "-j", "-6", "route", "show", self._own)
+    def check() -> None:
+        routes: list[dict[str, Any]] = host.run_json("ip", "-j", "-6", "route", "show", own)
         if not any(_ends_segments(route) for route in routes):
             raise TestbedError(
-                f"{host.name} was given the segment {self._own}, but reads back {routes or 'no route'}; "
+                f"{host.name} was given the segment {own}, but reads back {routes or 'no route'}; "
                 "does something there remove routes?"
             )
 
-    def undo(self) -> Sequence[str]:
-        return self._command.undo()
+    route = ("route", "add", own, "encap", "seg6local", "action", "End", *port)
+    return KernelNetwork(6).ip(host, route, ("route", "delete", own, *port), check, "CONFIG_IPV6_SEG6_LWTUNNEL")
 
 
 def _ends_segments(route: Mapping[str, Any]) -> bool:

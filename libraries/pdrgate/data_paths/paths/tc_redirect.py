@@ -25,7 +25,7 @@ class TcRedirect(ProgramPath):
     """
 
     def __init__(self, program: BpfBuild | None = None, fate: Fate = "forwarded") -> None:
-        super().__init__("tc-redirect", 6, program, "tc_redirect")
+        super().__init__("tc-redirect", 6, program, "tc_redirect", redirected)
         self._fate = fate
 
     @property
@@ -34,9 +34,6 @@ class TcRedirect(ProgramPath):
 
     def sentence(self) -> str:
         return self._with(f"programs at {tc_hook(self._program)}")
-
-    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return redirected(frame, self._hops, direction) if self._hops else None
 
     def programs(self, hops: Sequence[Hop], build: BpfBuild) -> Iterator[Step]:
         for hop, ports in program_ports(hops, self._fate):

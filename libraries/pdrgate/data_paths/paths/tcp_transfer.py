@@ -11,11 +11,11 @@ from pdrgate.data_paths.iperf import Ends, Iperf
 from pdrgate.data_paths.kernel_network import KernelNetwork
 from pdrgate.data_paths.path_description import PathDescription
 from pdrgate.data_paths.slowdowns import EGRESS_FILTER, routes_beside
-from pdrgate.data_paths.steps import KnobSetting, Started, Step, SteppedPath
+from pdrgate.data_paths.steps import Command, KnobSetting, Started, Step, SteppedPath
 from pdrgate.data_paths.tcp_requests import TcpRequests
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.hosts.host import Host
-from pdrgate.knobs import ChangeLog, Knob, Missing, RootQdisc, offloads, rps_knobs, sysctl
+from pdrgate.knobs import ChangeLog, Knob, Missing, RootQdisc, each, offloads, rps, sysctl
 from pdrgate.traffic.frames import Frames
 from pdrgate.values.errors import TestbedError
 
@@ -26,6 +26,7 @@ _OVERHEAD = 2
 _SCALE = 16
 """Bits of the window field of a segment. Larger windows are scaled."""
 _PATH_LIMIT = 100_000
+_TABLE = "netdev pdrgate_loss"
 """Packets under way on a path with delay, at most."""
 
 
@@ -95,11 +96,11 @@ class TcpTransfer(SteppedPath):
         yield from self._end(station.host, station.port, side=1)
         if station.cpu is not None:
             # Else what the SUT sends is taken in, and answered, on the SUT's CPU.
-            for knob in rps_knobs(station.host, station.port.interface, (station.cpu,)):
-                yield self._setting(station.host, knob, missing="skip")
+            steered = rps(station.port.interface, each((station.cpu,)))
+            yield self._setting(station.host, steered, missing="skip")
         # What is lost where the station takes it ends with that: nobody puts it back who finds it there.
         if fixed := self._loses_at(station):
-            yield EveryNth(station.host, station.port.interface, round(1 / self._streams.loss))
+            yield _every_nth_lost(station, round(1 / self._streams.loss))
         streams = replace(self._streams, loss=0.0) if fixed else self._streams
         if streams.delay or streams.loss:
             yield _Lengthened(hop, station, streams, self._changes)
@@ -159,7 +160,7 @@ class TcpTransfer(SteppedPath):
         self._take(self._setting(receiver.host, sysctl("net/ipv4/tcp_rmem", f"4096 {buffer} {buffer}")))
 
 
-class _Lengthened:
+class _Lengthened(Step):
     """The path has its delay and its loss.
 
     The delay may be at either end. Loss is the senders' packets': it must be at theirs.
@@ -194,11 +195,22 @@ class _Lengthened:
             "or where the kernel has it"
         )
 
-    def read_back(self) -> None:
-        """The knob has done so."""
-
     def undo(self) -> Sequence[str]:
         return self._setting.undo() if self._setting is not None else ()
+
+
+def _every_nth_lost(station: Station, every: int) -> Command:
+    """Loss of each n-th frame that comes to the station, by nftables.
+
+    The first frame is not lost: a connection that begins anew for want of an answer takes a second. Frames are counted
+    as on a wire. A sender's queue has large segments instead, of which a part would be lost.
+    """
+    rules = (
+        f"add table {_TABLE}; "
+        f"add chain {_TABLE} coming {{ type filter hook ingress device {station.port.interface} priority 0; }}; "
+        f"add rule {_TABLE} coming numgen inc mod {every} {every - 1} drop"
+    )
+    return Command(station.host, ("nft", rules), ("nft", f"delete table {_TABLE}"))
 
 
 def _has_wire(host: Host, interface: str) -> bool:
@@ -225,36 +237,3 @@ def _description(family: Literal[4, 6]) -> PathDescription:
 
 
 PATHS = (_description(4), _description(6))
-
-
-_TABLE = "netdev pdrgate_loss"
-
-
-class EveryNth:
-    """Loss of each n-th frame that comes to an interface, by nftables; a `Step`.
-
-    The first frame is not lost: a connection that begins anew for want of an answer takes a second. Frames are counted
-    as on a wire. A sender's queue has large segments instead, of which a part would be lost.
-    """
-
-    def __init__(self, host: Host, interface: str, every: int) -> None:
-        self._host = host
-        self._command = (
-            f"add table {_TABLE}; "
-            f"add chain {_TABLE} coming {{ type filter hook ingress device {interface} priority 0; }}; "
-            f"add rule {_TABLE} coming numgen inc mod {every} {every - 1} drop"
-        )
-        self._is_done = False
-
-    def apply(self) -> None:
-        self._host.run("nft", self._command)
-        self._is_done = True
-
-    def read_back(self) -> None:
-        """The kernel has taken it."""
-
-    def undo(self) -> Sequence[str]:
-        if self._is_done:
-            self._is_done = False
-            self._host.run("nft", f"delete table {_TABLE}")
-        return ()

@@ -26,13 +26,10 @@ class VlanRouting(SteppedPath):
     """IPv4 forwarding from one VLAN interface to another, both of the same VLAN."""
 
     def __init__(self) -> None:
-        super().__init__(_NAME, 4)
+        super().__init__(_NAME, 4, routed)
 
     def sentence(self) -> str:
         return f"the kernel routes between interfaces of VLAN {_VLAN}"
-
-    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return routed(frame, self._hops, direction) if self._hops else None
 
     def steps(self, hops: Sequence[Hop]) -> Iterator[Step]:
         behind = []

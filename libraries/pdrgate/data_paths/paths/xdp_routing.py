@@ -33,7 +33,7 @@ class XdpRouting(ProgramPath):
         mode: WantedMode = "auto",
         fate: Fate = "forwarded",
     ) -> None:
-        super().__init__(_name(family), family, program, "xdp_router")
+        super().__init__(_name(family), family, program, "xdp_router", routed)
         self._wanted: WantedMode = mode
         self._fate = fate
         self._attached: AttachedXdp | None = None
@@ -44,9 +44,6 @@ class XdpRouting(ProgramPath):
 
     def sentence(self) -> str:
         return self._with(attached.sentence if (attached := self._attached) else "XDP")
-
-    def forwarded(self, frame: bytes, direction: int) -> bytes | None:
-        return routed(frame, self._hops, direction) if self._hops else None
 
     def programs(self, hops: Sequence[Hop], build: BpfBuild) -> Iterator[Step]:
         attached = AttachedXdp(hops, build, self._wanted, self._sent, self._fate)

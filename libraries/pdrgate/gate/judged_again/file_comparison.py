@@ -86,7 +86,7 @@ class _Set:
 
     @property
     def inexact(self) -> bool:
-        """Whether a processor counted what packets cost, see `pdrgate.testbeds.protocol.Counting`."""
+        """Whether a processor counted what packets cost, see `pdrgate.observers.watching.Counting`."""
         return "counted" in self.fingerprint
 
     @property

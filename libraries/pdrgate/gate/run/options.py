@@ -85,7 +85,7 @@ class Options:
     """Tolerance of the cost of a packet; None: the usual one.
 
     The usual one is `COST_TOLERANCE` where equal packets cost equal numbers of instructions, see
-    `pdrgate.testbeds.protocol.Counting`. Elsewhere instructions are report-only.
+    `pdrgate.observers.watching.Counting`. Elsewhere instructions are report-only.
     """
     changes: Annotated[
         tuple[str, ...],

@@ -13,7 +13,7 @@ from pdrgate.gate.run.declaration import OF_PATH, By, Said, declarations, path_k
 from pdrgate.record.fate import INSIDE, Fate
 from pdrgate.results.fingerprint import OF_THE_PROGRAM
 from pdrgate.search.goals import Goal
-from pdrgate.testbeds.protocol import Pinning
+from pdrgate.testbeds.testbed_base import Pinning
 from pdrgate.traffic.chosen.chosen_traffic import ChosenTraffic
 from pdrgate.traffic.frames import Frames
 from pdrgate.values.errors import UsageError

@@ -19,7 +19,7 @@ from pdrgate.safety.journal import Journal
 from pdrgate.safety.locks import Lease
 from pdrgate.safety.recovery import NotUndone, recover_stale, undo
 from pdrgate.safety.state_folder import STATE_DIR
-from pdrgate.testbeds import Booting, Testbed, TestbedConfig
+from pdrgate.testbeds import Testbed, TestbedConfig
 from pdrgate.testbeds.config import Claim
 from pdrgate.values.errors import PdrGateError, TestbedError
 
@@ -147,8 +147,7 @@ class Session:
 
     def ready(self, testbed: Testbed, introduce: bool = True) -> None:
         """Wait until a testbed's SUT is up, and say what it is."""
-        if isinstance(testbed, Booting):
-            testbed.ready()
+        testbed.ready()
         self._tell(testbed, introduce)
 
     def _tell(self, testbed: Testbed, introduce: bool = True) -> None:

@@ -10,7 +10,7 @@ from pdrgate.measurands import Ask
 from pdrgate.observers.watching import Observer, watching
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
-from pdrgate.testbeds import KeepsGenerator, Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.traffic.generator import ClosedLoop
 
 _KIB = 1024
@@ -26,8 +26,7 @@ class ClosedLoopTraffic:
 
     def see_it_pass(self, scenario: Scenario, testbed: Testbed, counting: Sequence[Observer]) -> None:
         """Begin the loop, and move what nobody counts. Raises TestbedError."""
-        if isinstance(testbed, KeepsGenerator):
-            testbed.end_generator()
+        testbed.end_generator()
         if testbed.steady and scenario.streams is not None:
             # Code is translated when it runs first, and once more when it is counted first: a boot's first transfer
             # found its CPU 8 % late, and 2 % after one that was not counted.

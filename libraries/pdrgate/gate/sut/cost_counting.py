@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 from pdrgate.observers.watching import Observer
 from pdrgate.record.phase import Phase
-from pdrgate.testbeds import ExecutesInTurn, Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.values.units import COST_TOLERANCE, Ratio
 
 
@@ -27,7 +27,7 @@ def watching_during(testbed: Testbed) -> Mapping[Phase, tuple[Observer, ...]]:
         return {}
     alone = {Phase.PATH: tuple(executed.tracing()), Phase.MEMORY: tuple(executed.memory())}
     # Only now: its observers go by the names that `memory` has read.
-    return {**alone, **executed.in_lockstep()} if isinstance(executed, ExecutesInTurn) else alone
+    return {**alone, **executed.in_lockstep()}
 
 
 def cost_tolerance_of(testbed: Testbed, asked: Ratio | None) -> float | None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from pdrgate.builds.bpf_build import BpfBuild
 from pdrgate.crashes.kernel_log import KernelLog
 from pdrgate.data_paths.catalogue import DataPath, data_path
-from pdrgate.data_paths.replacing import Replaces
 from pdrgate.data_paths.slowdowns import Planted
 from pdrgate.gate.run.progress import Upcoming
 from pdrgate.gate.run.scenario import Scenario
@@ -28,7 +27,7 @@ from pdrgate.hosts.answers import understood
 from pdrgate.knobs import KnobSet, batching
 from pdrgate.measurands import Ask
 from pdrgate.observers.environment import Environment
-from pdrgate.observers.load_observer import LoadObserver, ReplacingObserver
+from pdrgate.observers.set_up_costs import LoadObserver, ReplacingObserver
 from pdrgate.observers.watching import Observer
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Belonging
@@ -37,7 +36,7 @@ from pdrgate.results.fingerprint import digest
 from pdrgate.results.model import Details, Findings, Origin, ScenarioResult, Side
 from pdrgate.results.verdict import Judgement
 from pdrgate.search.patience import Patience
-from pdrgate.testbeds import Booting, Furnishing, Paced, Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.traffic.generator import generator_in_words
 from pdrgate.values.errors import DataError, PdrGateError, SutError, TestbedError
 
@@ -170,8 +169,7 @@ class PreparedSut:
         if self._is_set_up:
             return
         testbed, scenario = self.testbed, self.scenario
-        if isinstance(testbed, Booting):
-            testbed.ready()
+        testbed.ready()
         self.boot_id = self.identity.boot_id or testbed.boot_id
         changes = None if testbed.disposable else self.session.changes
         self._path = data_path(
@@ -180,7 +178,7 @@ class PreparedSut:
             networks=self._known.networks, base=self._known.base,
             report=self.session.observer.said if self.introduce else lambda line: None,
         )  # fmt: skip
-        if scenario.set_up is not None and isinstance(testbed, Furnishing):
+        if scenario.set_up is not None:
             testbed.furnish(scenario.set_up.programs, scenario.set_up.words)
         with understood(testbed.hops[0].host.name if testbed.hops else "the SUT"):
             self.environment = testbed.environment()
@@ -188,8 +186,7 @@ class PreparedSut:
             self._path.apply(testbed.hops)
             testbed.set_buffer(scenario.buffer)
             testbed.pin(scenario.pinning)
-            if isinstance(testbed, Paced):
-                self.session.say_once(testbed.pace(short=_by_programs_alone(self._path)))
+            self.session.say_once(testbed.pace(short=_by_programs_alone(self._path)))
             for hop in testbed.hops:
                 for port in hop.ports:
                     for knob in batching(port.interface, scenario.gro, scenario.wait):
@@ -198,9 +195,8 @@ class PreparedSut:
             if told := self._path.load_cost():
                 self._observers += (LoadObserver(told),)
             self._counting = counting_of(testbed)
-            self._during = watching_during(testbed)
-            if isinstance(self._path, Replaces):
-                self._during = {**self._during, Phase.REPLACEMENT: (ReplacingObserver(self._path.replace),)}
+            replacing = ReplacingObserver(self._path.replace)
+            self._during = {**watching_during(testbed), Phase.REPLACEMENT: (replacing,)}
         with sut_blamed(self._look_for_faults):
             self._begin_traffic(self._path)
         self._is_set_up = True

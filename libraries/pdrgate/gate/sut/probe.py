@@ -14,7 +14,7 @@ from pdrgate.observers.fates import by_fate
 from pdrgate.observers.reading import Reading, nested
 from pdrgate.record.fate import Fate
 from pdrgate.record.trial import Trial
-from pdrgate.testbeds.protocol import Testbed
+from pdrgate.testbeds.testbed_base import Testbed
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
 from pdrgate.values.errors import SutError

@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import os
 import stat
-import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdrgate.builds.architecture import Architecture
 from pdrgate.guests.emulator.qemu import Accelerator, find_qemu
 from pdrgate.hosts.sandbox import DIES_WITH_PARENT, Sandbox, User, lacking, nobody
-from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.child_environment import run_program
 from pdrgate.values.errors import TestbedError
 
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
@@ -97,9 +96,7 @@ def _elsewhere(architecture: Architecture) -> dict[str, Path]:
 def sandboxes(architecture: Architecture) -> bool:
     """Whether this machine's QEMU knows how to deny itself system calls."""
     nothing = ("-nodefaults", "-display", "none", "-machine", "none", "-device", "none-such")
-    command = (find_qemu(architecture), "-sandbox", SANDBOX, *nothing)
-    tried = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
-    return "none-such" in tried.stderr
+    return "none-such" in run_program(find_qemu(architecture), "-sandbox", SANDBOX, *nothing).stderr
 
 
 def _closed_to_others(program: Path) -> Path | None:

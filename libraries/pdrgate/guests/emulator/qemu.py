@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +12,7 @@ from typing import Literal
 from pdrgate.builds.architecture import Architecture
 from pdrgate.guests.emulator.server_cpus import ServerCpu, chosen_cpu, known_flags
 from pdrgate.this_process.checkout import how_to_install
-from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.child_environment import run_program
 from pdrgate.values.errors import TestbedError
 
 Accelerator = Literal["kvm", "tcg"]
@@ -59,9 +58,7 @@ def find_qemu(architecture: Architecture) -> str:
 @functools.cache
 def qemu_version(architecture: Architecture) -> str:
     """QEMU's version, such as 7.2.22; empty if it prints none."""
-    command = (find_qemu(architecture), "--version")
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
-    match = re.search(r"version (\S+)", done.stdout)
+    match = re.search(r"version (\S+)", run_program(find_qemu(architecture), "--version").stdout)
     return match[1] if match else ""
 
 

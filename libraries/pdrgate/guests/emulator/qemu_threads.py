@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
 
-from pdrgate.hosts.scheduling import Closing, go_first, stay_awake, take_short_slices, take_turns
+from pdrgate.hosts.scheduling import go_first, stay_awake, take_short_slices, take_turns
 
 
 class QemuThreads:
@@ -27,7 +28,7 @@ class QemuThreads:
         self._metered = metered
         self._vcpus: tuple[int, ...] = ()
         """Threads that `go_first` is about."""
-        self._awake: Closing | None = None
+        self._awake: FileIO | None = None
 
     def waits(self) -> Mapping[str, float]:
         """Seconds that each thread has waited for a CPU of this machine so far, by its id (schedstat); empty when QEMU

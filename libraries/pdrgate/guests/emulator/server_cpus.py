@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import functools
 import re
-import subprocess
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from pdrgate.builds.architecture import Architecture
-from pdrgate.this_process.child_environment import child_environment
+from pdrgate.this_process.child_environment import run_program
 from pdrgate.values.errors import TestbedError
 
 ServerCpu = Literal[
@@ -152,5 +151,5 @@ def chosen_cpu(architecture: Architecture, cpu: ServerCpu) -> tuple[str, ServerM
 @functools.cache
 def known_flags(qemu: str) -> frozenset[str]:
     """The flags that a QEMU knows, whether it emulates what they stand for or not."""
-    done = subprocess.run((qemu, "-cpu", "help"), capture_output=True, text=True, check=False, env=child_environment())
-    return frozenset(re.split(r"\s+", done.stdout.partition("Recognized CPUID flags:")[2].strip()))
+    flags = run_program(qemu, "-cpu", "help").stdout.partition("Recognized CPUID flags:")[2]
+    return frozenset(re.split(r"\s+", flags.strip()))

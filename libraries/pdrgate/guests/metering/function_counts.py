@@ -11,8 +11,8 @@ from pdrgate.guests.metering.meter import Executed, VcpuMeter
 from pdrgate.guests.metering.symbols import KernelSymbols
 from pdrgate.hosts.host import CommandError, Host
 from pdrgate.observers.function_names import PROGRAM, condensed, is_thunk
-from pdrgate.observers.load_observer import PROGRAM_PLACE, REACHED
 from pdrgate.observers.reading import Counter, Reading
+from pdrgate.observers.set_up_costs import PROGRAM_PLACE, REACHED
 from pdrgate.observers.watching import Observation
 from pdrgate.record.stretch import Callers, Functions
 

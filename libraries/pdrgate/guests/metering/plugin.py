@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,9 +13,7 @@ import numpy.typing as npt
 from pdrgate.builds.architecture import Architecture
 from pdrgate.guests.shared_memory import SharedMemory
 from pdrgate.this_process.cache import cache_folder
-from pdrgate.this_process.checkout import how_to_install
-from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
-from pdrgate.values.errors import TestbedError
+from pdrgate.this_process.compiled import compile_to, compiling
 
 _APIS = {(11, 1): 7, (11, 0): 6, (9, 1): 3, (9, 0): 2}
 """Version of the plugins' interface by the version of QEMU from which on plugins declare it; before it 1.
@@ -73,20 +70,12 @@ def plugin(
     made = folder / f"{source.name}-{architecture.name}-{source.digest}-{api}.so"
     if made.exists():
         return made
-    if shutil.which("gcc") is None:
-        raise TestbedError(
-            "holding a guest's CPU at a constant speed takes a plugin for QEMU, and there is no gcc on PATH to build "
-            f"it; {how_to_install('gcc libc6-dev')}"
-        )
     command = (
         "gcc", "-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", f"-DPLUGIN_API={api}",
         *guest_code(architecture), str(source.main),
     )  # fmt: skip
-    try:
-        with compiling(folder):
-            compile_to(made, command)
-    except CompilerError as error:
-        raise TestbedError(f"building the plugin for QEMU failed: {error}; apt-get install libc6-dev") from error
+    with compiling("the plugin for QEMU", folder, {"gcc": "gcc libc6-dev"}, "apt-get install libc6-dev"):
+        compile_to(made, command)
     return made
 
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
 import re
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,17 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.builds.boot_image import linked_image
-from pdrgate.builds.image_symbols import TypedSymbol, image_symbols
+from pdrgate.builds.image_symbols import CODE_TYPES, TypedSymbol, image_symbols, typed_symbols
 from pdrgate.guests.metering.meter import Executed
 from pdrgate.guests.metering.static_data import DATA, FOUND_BY_NAME, StaticData
 from pdrgate.hosts.host import Host
 from pdrgate.observers.function_names import PROGRAM, UNNAMED, function_name
 from pdrgate.record.stretch import USER_SPACE
-from pdrgate.this_process.cache import cache_folder
+from pdrgate.this_process.cache import appearing, cache_folder
 from pdrgate.values.errors import StorageError, TestbedError
 from pdrgate.values.printable import printable_name
 
-_TEXT = frozenset("tTwW")
 CODE_BEGIN = "_text"
 """Symbol at the begin of the kernel's code."""
 CODE_BEGINS_LATER = "_stext"
@@ -230,20 +227,12 @@ def _bytes_once(begin: npt.NDArray[np.uint64], size: npt.NDArray[np.uint64]) -> 
 
 def parsed(lines: Iterable[str]) -> Iterator[tuple[KernelSymbol, str]]:
     """Text symbols of /proc/kallsyms, each with its module; ``bpf`` is that of BPF programs, the kernel itself none."""
-    return ((KernelSymbol(one.address, one.name), one.module) for one in typed_symbols(lines) if one.kind in _TEXT)
+    return ((KernelSymbol(one.address, one.name), one.module) for one in typed_symbols(lines) if one.kind in CODE_TYPES)
 
 
 def parsed_data(lines: Iterable[str]) -> Iterator[tuple[tuple[int, str], str]]:
     """Variables of /proc/kallsyms, address and name, each with its module, which is empty for the kernel's own."""
     return (((one.address, one.name), one.module) for one in typed_symbols(lines) if one.kind in DATA)
-
-
-def typed_symbols(lines: Iterable[str]) -> Iterator[TypedSymbol]:
-    """The symbols in lines of /proc/kallsyms."""
-    for line in lines:
-        words = line.split()
-        if len(words) >= 3:
-            yield TypedSymbol(int(words[0], 16), words[1], words[2], words[3].strip("[]") if len(words) > 3 else "")
 
 
 def own_symbols(symbols: Iterable[TypedSymbol]) -> tuple[list[KernelSymbol], list[tuple[int, str]]]:
@@ -255,7 +244,7 @@ def own_symbols(symbols: Iterable[TypedSymbol]) -> tuple[list[KernelSymbol], lis
     own = [one for one in symbols if not one.module]
     marks = {one.name: one.address for one in own if one.name in (_DATA_BEGIN, _DATA_END)}
     data = range(marks.get(_DATA_BEGIN, 0), marks.get(_DATA_END, 0))
-    code = [one for one in own if one.kind in _TEXT]
+    code = [one for one in own if one.kind in CODE_TYPES]
     functions = [KernelSymbol(one.address, one.name) for one in code if one.address not in data]
     variables = [one for one in own if one.kind in DATA or one.name in FOUND_BY_NAME]
     variables += [one for one in code if one.address in data and one.name not in FOUND_BY_NAME]
@@ -312,7 +301,7 @@ def kernel_symbols(guest: Host, image: Path, cache: Path | None = None) -> tuple
 def _of_boot(guest: Host, base: int) -> KernelSymbols:
     """The kernel's own symbols as it shows them itself: for this boot, and for no other."""
     lines = guest.run(
-        "grep", "-E", f" [{''.join(sorted(_TEXT | DATA))}] ", "/proc/kallsyms", timeout=KERNEL_READ_TIMEOUT
+        "grep", "-E", f" [{''.join(sorted(CODE_TYPES | DATA))}] ", "/proc/kallsyms", timeout=KERNEL_READ_TIMEOUT
     ).stdout.splitlines()
     return _from_symbols(typed_symbols(lines), base)
 
@@ -336,14 +325,11 @@ def _of_image(image: Path, cache: Path) -> Path | None:
     base = min(begins, default=0)
     if symbols is None or not base:
         return None
-    partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+        with appearing(kept) as part, part.open("wb") as file:
             _from_symbols(symbols, base).save(file, base)
-        partial.rename(kept)
     except OSError as error:
-        raise StorageError(f"cannot write {partial}: {error.strerror}; make room there and run again") from error
+        raise StorageError(f"cannot write {kept}: {error.strerror}; make room there and run again") from error
     return kept
 
 

@@ -10,7 +10,7 @@ from pdrgate.measurands.description import Description, Rule
 from pdrgate.measurands.observed import gained_by_places
 from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import Unit
-from pdrgate.observers.load_observer import REACHED
+from pdrgate.observers.set_up_costs import REACHED
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from pdrgate.measurands.slower_paths import by_cost_alone
 from pdrgate.record.phase import Phase
@@ -18,8 +18,7 @@ from pdrgate.results.model import AssessmentResult, ScenarioResult, SearchResult
 from pdrgate.results.verdict import STABLE, Verdict
 
 _KEPT = 256
-_Drawn = TypeVar("_Drawn", bytes, bytes | None)
-_drawn: dict[str, Any] = {}
+_drawn: dict[str, bytes | None] = {}
 """The last pictures, by what they show: a run needs each in Robot's log and, somewhat later, on its page."""
 
 
@@ -75,22 +74,17 @@ def pictures(
 
     begin = stem(scenario, earlier)
     labels = [(side.side, side.build, side.findings.measurands) for side in scenario.builds.sides]
-    shown = (
-        scenario.label,
-        scenario.verdict,
-        labels,
-        scenario.builds.boots,
-        scenario.findings.measurands,
+    shown: tuple[object, ...] = (
+        scenario.label, scenario.verdict, labels, scenario.builds.boots, scenario.findings.measurands,
         scenario.comparison,
-    )
-    drawn = _once(plots.pairs, scenario, told_by=shown)
-    yield from _picture(f"{begin}-pairs", "Pairs of boots", drawn)
-    drawn = _once(plots.functions, scenario, told_by=(scenario.label, scenario.comparison, scenario.findings.cost))
-    yield from _picture(f"{begin}-functions", "Instructions per packet by function", drawn)
-    drawn = _once(
-        plots.latency_plot, scenario, told_by=(scenario.label, scenario.verdict, tuple(latency_by_build(scenario)))
-    )
-    yield from _picture(f"{begin}-latency", "Latency at shares of the PDR", drawn)
+    )  # fmt: skip
+    yield from _picture(f"{begin}-pairs", "Pairs of boots", plots.pairs, scenario, told_by=shown)
+    shown = (scenario.label, scenario.comparison, scenario.findings.cost)
+    title = "Instructions per packet by function"
+    yield from _picture(f"{begin}-functions", title, plots.functions, scenario, told_by=shown)
+    shown = (scenario.label, scenario.verdict, tuple(latency_by_build(scenario)))
+    title = "Latency at shares of the PDR"
+    yield from _picture(f"{begin}-latency", title, plots.latency_plot, scenario, told_by=shown)
     parts = list(_parts(scenario, trials, begin))
     # A build's own assessment stands for itself; the only one's is what the verdict rests on.
     judged = plots.Stamp(scenario.verdict, scenario.reason) if not scenario.builds.sides else None
@@ -100,25 +94,21 @@ def pictures(
         found = part.assessment
         if found is not None and (found.loads or found.generator_limited_loads):
             words = {"title": part.title(scenario), "subtitle": part.subtitle}
-            curve = _once(plots.load_loss, found, **words, judged=judged)
-            yield Picture(f"{part.stem}-load-loss", f"Load-loss curve{part.of}", curve)
-            yield Picture(f"{part.stem}-rates", f"Rates{part.of}", _once(plots.rates, found, **words, judged=stable))
-    drawn = _once(plots.transfers, scenario, told_by=(scenario.label, scenario.verdict, scenario.details.transfers))
-    yield from _picture(f"{begin}-transfers", "Transfers", drawn)
-    drawn = _once(plots.lost_packets_plot, scenario, told_by=(scenario.label, tuple(by_build(scenario))))
-    yield from _picture(f"{begin}-losses", "Where packets were lost", drawn)
+            title = f"Load-loss curve{part.of}"
+            yield from _picture(f"{part.stem}-load-loss", title, plots.load_loss, found, **words, judged=judged)
+            yield from _picture(f"{part.stem}-rates", f"Rates{part.of}", plots.rates, found, **words, judged=stable)
+    shown = (scenario.label, scenario.verdict, scenario.details.transfers)
+    yield from _picture(f"{begin}-transfers", "Transfers", plots.transfers, scenario, told_by=shown)
+    shown, title = (scenario.label, tuple(by_build(scenario))), "Where packets were lost"
+    yield from _picture(f"{begin}-losses", title, plots.lost_packets_plot, scenario, told_by=shown)
     yield from search_pictures(scenario, trials, earlier)
     for part in parts:
         found = part.assessment
         if found is not None and any(point.throughputs for point in found.loads):
-            drawn = _once(plots.repeats, found, title=part.title(scenario), judged=stable)
-            yield Picture(f"{part.stem}-repeats", f"Repeats{part.of}", drawn)
-
-
-def _picture(name: str, title: str, drawn: bytes | None) -> Iterator[Picture]:
-    """The picture; nothing where there is nothing to draw."""
-    if drawn is not None:
-        yield Picture(name, title, drawn)
+            words = {"title": part.title(scenario)}
+            yield from _picture(
+                f"{part.stem}-repeats", f"Repeats{part.of}", plots.repeats, found, **words, judged=stable
+            )
 
 
 def search_pictures(
@@ -129,9 +119,9 @@ def search_pictures(
 
     for part in _parts(scenario, trials, stem(scenario, earlier)):
         if part.search is not None and part.trials:
-            words = {"title": part.title(scenario), "subtitle": part.subtitle}
-            drawn = _once(plots.search_path, part.trials, goals=part.search.goals, **words)
-            yield Picture(f"{part.stem}-search", f"The search{part.of}, trial by trial", drawn)
+            words = {"title": part.title(scenario), "subtitle": part.subtitle, "goals": part.search.goals}
+            title = f"The search{part.of}, trial by trial"
+            yield from _picture(f"{part.stem}-search", title, plots.search_path, part.trials, **words)
 
 
 def main_picture(scenario: ScenarioResult) -> Picture | None:
@@ -142,18 +132,24 @@ def main_picture(scenario: ScenarioResult) -> Picture | None:
     )
 
 
-def _once(draw: Callable[..., _Drawn], *shown: object, told_by: object = None, **words: object) -> _Drawn:
-    """Drawing that ``draw`` makes of ``shown``, made once for each key.
+def _picture(
+    name: str, title: str, draw: Callable[..., Any], /, *shown: object, told_by: object = None, **words: object
+) -> Iterator[Picture]:
+    """The picture that ``draw`` makes of ``shown``, made once for each key; nothing where there is nothing to draw.
 
     The key is the repr of ``told_by``, or else of ``shown``, and must hold all that the drawing shows.
     """
+    from pdrgate.reports.plots import png
+
     key = f"{draw.__name__}{told_by or shown!r}{words!r}"
     if key not in _drawn:
         while len(_drawn) >= _KEPT:
             del _drawn[next(iter(_drawn))]
-        _drawn[key] = draw(*shown, **words)
-    found: _Drawn = _drawn[key]
-    return found
+        figure = draw(*shown, **words)
+        _drawn[key] = None if figure is None else png(figure)
+    content = _drawn[key]
+    if content is not None:
+        yield Picture(name, title, content)
 
 
 def _parts(scenario: ScenarioResult, trials: Sequence[Trial], begin: str) -> Iterator[_Part]:

@@ -1,5 +1,5 @@
 """What was measured, as pictures: load-loss curve, rates, search, repeats, pairs of boots, functions,
-latency, places of loss, transfers; as PNG bytes."""
+latency, places of loss, transfers."""
 
 from pdrgate.reports.plots import imported_elsewhere  # noqa: F401
 
@@ -8,7 +8,7 @@ from pdrgate.reports.plots.functions import functions
 from pdrgate.reports.plots.latency_shares import latency_plot
 from pdrgate.reports.plots.load_loss import load_loss
 from pdrgate.reports.plots.lost_packets import lost_packets_plot
-from pdrgate.reports.plots.page import Stamp
+from pdrgate.reports.plots.page import Stamp, png
 from pdrgate.reports.plots.pairs import pairs
 from pdrgate.reports.plots.rates import rates
 from pdrgate.reports.plots.repeats import repeats
@@ -24,6 +24,7 @@ __all__ = [
     "load_loss",
     "lost_packets_plot",
     "pairs",
+    "png",
     "rates",
     "repeats",
     "search_path",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, label, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, label, legend, page, styled
 from pdrgate.reports.words.costs import sure_changes
 from pdrgate.results.model import ScenarioResult
 
@@ -14,18 +14,18 @@ _MOST = 15
 _SUBTITLE = "instructions per packet at saturation; inlined functions count for their callers"
 
 
-def functions(scenario: ScenarioResult) -> bytes | None:
-    """The functions that surely changed most, before and after, else the largest, as PNG; None where none did, or
-    nothing was counted."""
+def functions(scenario: ScenarioResult) -> Figure | None:
+    """The functions that surely changed most, before and after, else the largest; None where none did, or nothing was
+    counted."""
     if scenario.comparison is not None and scenario.comparison.functions:
         rows = sure_changes(scenario.comparison.functions)[:_MOST]
         bars = {"before": [row.before for row in rows], "after": [row.after for row in rows]}
         texts = [f" {row.change:+z.1f}" for row in rows]
-        return png(_bars(scenario, [row.label for row in rows], bars, texts)) if rows else None
+        return _bars(scenario, [row.label for row in rows], bars, texts) if rows else None
     cost = scenario.findings.cost
     largest = cost.functions[:_MOST] if cost is not None else ()
     bars = {"": [row.instructions for row in largest]}
-    return png(_bars(scenario, [row.name for row in largest], bars)) if largest else None
+    return _bars(scenario, [row.name for row in largest], bars) if largest else None
 
 
 @styled

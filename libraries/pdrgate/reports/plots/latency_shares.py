@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-from pdrgate.reports.plots.page import BLUE, ORANGE, Stamp, legend, page, png, styled
+from pdrgate.reports.plots.page import OF_BUILD, Stamp, legend, page, styled
 from pdrgate.reports.words.latencies import latency_by_build, share_in_words
 from pdrgate.results.model import LatencyResult, ScenarioResult
 from pdrgate.values.units import Rate
 
-_COLOURS = {"baseline": ORANGE, "candidate": BLUE, "": BLUE}
 _QUANTILES = (("median", "o", "-"), ("90 %", "s", "--"), ("99 %", "^", ":"))
 
 
-def latency_plot(scenario: ScenarioResult) -> bytes | None:
-    """Median, 90 and 99 % at each share, as PNG; None where no latency was measured."""
-    found = dict(latency_by_build(scenario))
-    return png(_lines(scenario, found)) if found else None
-
-
 @styled
-def _lines(scenario: ScenarioResult, found: dict[str, Sequence[LatencyResult]]) -> Figure:
+def latency_plot(scenario: ScenarioResult) -> Figure | None:
+    """Median, 90 and 99 % at each share; None where no latency was measured."""
+    found = dict(latency_by_build(scenario))
+    if not found:
+        return None
     figure = page(scenario.label, "one-way latency of probes, medians over the trials", judged=Stamp(scenario.verdict))
     axes = figure.subplots()
     for label, own in found.items():
@@ -31,7 +26,7 @@ def _lines(scenario: ScenarioResult, found: dict[str, Sequence[LatencyResult]]) 
         values = zip(*((one.p50, one.p90, one.p99) for one in own), strict=True)
         for (name, marker, line), each in zip(_QUANTILES, values, strict=True):
             axes.plot(
-                range(len(own)), each, marker, linestyle=line, color=_COLOURS[label], markersize=6, label=f"{of}{name}"
+                range(len(own)), each, marker, linestyle=line, color=OF_BUILD[label], markersize=6, label=f"{of}{name}"
             )
     longest = max(found.values(), key=len)
     axes.set_xticks(range(len(longest)), [f"{share_in_words(one)}\n{Rate(one.load)}{_cost(one)}" for one in longest])

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pdrgate.reports.plots.marks import mark_limited, mark_pdr, mark_repeats, mark_saturation, say_pdr
-from pdrgate.reports.plots.page import BLUE, BROWN, INK, PURPLE, RED, Stamp, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, BROWN, INK, PURPLE, RED, Stamp, legend, page, styled
 from pdrgate.reports.plots.scales import PLR_FLOOR, floored, load_axis, loss_axis
 from pdrgate.results.model import AssessmentResult, LoadResult
 from pdrgate.values.units import Rate, Ratio
@@ -18,16 +18,12 @@ from pdrgate.values.units import Rate, Ratio
 STARVED = "PLR while receivers starve: the least delivered in half of a trial"
 
 
-def load_loss(assessment: AssessmentResult, *, title: str, subtitle: str = "", judged: Stamp | None = None) -> bytes:
-    """The load-loss curve with its ΔUCL95, the PDR and where saturation was looked for, as PNG.
+@styled
+def load_loss(found: AssessmentResult, title: str, subtitle: str = "", judged: Stamp | None = None) -> Figure:
+    """The load-loss curve with its ΔUCL95, the PDR and where saturation was looked for.
 
     Between loads the curve is linear in PLR, as the PDR is interpolated, so it crosses the threshold at the PDR.
     """
-    return png(load_loss_figure(assessment, title, subtitle, judged))
-
-
-@styled
-def load_loss_figure(found: AssessmentResult, title: str, subtitle: str = "", judged: Stamp | None = None) -> Figure:
     figure = page(title, subtitle, found, judged)
     axes = figure.add_subplot()
     load_axis(axes, found)

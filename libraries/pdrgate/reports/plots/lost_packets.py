@@ -5,24 +5,21 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, legend, page, png, styled
+from pdrgate.reports.plots.page import FAINT, OF_BUILD, legend, page, styled
 from pdrgate.reports.words.loss_words import by_build
 from pdrgate.results.losses import LossResult, thousands
 from pdrgate.results.model import ScenarioResult
 
 _MOST = 12
 _UNEXPLAINED = "unexplained"
-_COLOURS = {"baseline": ORANGE, "candidate": BLUE, "": BLUE}
-
-
-def lost_packets_plot(scenario: ScenarioResult) -> bytes | None:
-    """A bar for each place, as long as its part of the offered packets, as PNG; None where nothing was lost."""
-    found = dict(by_build(scenario))
-    return png(_bars(scenario, found)) if any(one.lost for one in found.values()) else None
 
 
 @styled
-def _bars(scenario: ScenarioResult, found: dict[str, LossResult]) -> Figure:
+def lost_packets_plot(scenario: ScenarioResult) -> Figure | None:
+    """A bar for each place, as long as its part of the offered packets; None where nothing was lost."""
+    found = dict(by_build(scenario))
+    if not any(one.lost for one in found.values()):
+        return None
     shares = {label: _shares(one) for label, one in found.items()}
     places = sorted(
         {place for one in shares.values() for place in one},
@@ -34,7 +31,7 @@ def _bars(scenario: ScenarioResult, found: dict[str, LossResult]) -> Figure:
     for number, (label, own) in enumerate(shares.items()):
         at = [one + (number - (len(shares) - 1) / 2) * height for one in range(len(places))]
         values = [own.get(place, 0.0) for place in places]
-        axes.barh(at, values, 0.92 * height, color=_COLOURS[label], label=label or None)
+        axes.barh(at, values, 0.92 * height, color=OF_BUILD[label], label=label or None)
         for one, value in zip(at, values, strict=True):
             if value:
                 packets = thousands(round(value * found[label].offered))

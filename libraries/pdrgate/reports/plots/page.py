@@ -20,6 +20,7 @@ from pdrgate.results.model import AssessmentResult
 INK, FAINT = "#1f2328", "#59636e"
 BLUE, RED, BROWN = "#0057b8", "#c8102e", "#7d5600"
 GREEN, ORANGE, VERMILION, PURPLE, SKY = "#00795a", "#e69f00", "#d55e00", "#8f4a86", "#56b4e9"
+OF_BUILD = {"baseline": ORANGE, "candidate": BLUE, "": BLUE}
 _VERDICT_COLOURS = (
     dict.fromkeys(("STABLE", "PASS", "IMPROVEMENT", "NO_BASELINE"), GREEN)
     | dict.fromkeys(("UNSTABLE", "REGRESSION", "CRASH", "ASSERTION_FAILED"), "#b3261e")

@@ -18,7 +18,7 @@ from pdrgate.measurands import (
     described,
     unit_of,
 )
-from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, Stamp, label, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, INK, ORANGE, RED, Stamp, label, legend, page, styled
 from pdrgate.results.model import Better, BootResult, ScenarioResult
 from pdrgate.stats.intervals import paired_change_interval
 from pdrgate.values.units import change_in_words
@@ -41,15 +41,12 @@ class _Column:
     candidate: tuple[float, ...]
 
 
-def pairs(scenario: ScenarioResult) -> bytes | None:
-    """The boots of two builds as PNG, a column per measurand; None where no pair has values of both builds."""
-    columns = _columns(scenario)
-    return png(pairs_figure(scenario, columns)) if columns else None
-
-
 @styled
-def pairs_figure(scenario: ScenarioResult, columns: Sequence[_Column] | None = None) -> Figure:
-    columns = _columns(scenario) if columns is None else columns
+def pairs(scenario: ScenarioResult) -> Figure | None:
+    """The boots of two builds, a column per measurand; None where no pair has values of both builds."""
+    columns = _columns(scenario)
+    if not columns:
+        return None
     labels = {side.side: label(f"{side.side}: {side.build}", _LABEL) for side in scenario.builds.sides}
     figure = page(scenario.label, "pairs of boots, one of each build", judged=Stamp(scenario.verdict))
     comparison = scenario.comparison

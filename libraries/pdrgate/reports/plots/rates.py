@@ -8,18 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pdrgate.reports.plots.marks import mark_limited, mark_pdr, mark_repeats, mark_saturation, say_pdr
-from pdrgate.reports.plots.page import BLUE, FAINT, INK, PURPLE, Stamp, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, INK, PURPLE, Stamp, legend, page, styled
 from pdrgate.reports.plots.scales import load_axis, rate_axis
 from pdrgate.results.model import AssessmentResult
 
 
-def rates(assessment: AssessmentResult, *, title: str, subtitle: str = "", judged: Stamp | None = None) -> bytes:
-    """Forwarding rate and delivery ratio against offered load, with the TIR of each step, as PNG."""
-    return png(rates_figure(assessment, title, subtitle, judged))
-
-
 @styled
-def rates_figure(found: AssessmentResult, title: str, subtitle: str = "", judged: Stamp | None = None) -> Figure:
+def rates(found: AssessmentResult, title: str, subtitle: str = "", judged: Stamp | None = None) -> Figure:
+    """Forwarding rate and delivery ratio against offered load, with the TIR of each step."""
     figure = page(title, subtitle, found, judged)
     throughput, increase, delivery = figure.subplots(3, sharex=True, height_ratios=(5, 1.3, 3))
     load_axis(delivery, found)

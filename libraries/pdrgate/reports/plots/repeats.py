@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pdrgate.reports.plots.page import BLUE, FAINT, Stamp, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, Stamp, page, styled
 from pdrgate.results.model import AssessmentResult
 from pdrgate.values.units import Rate, Ratio
 
@@ -19,13 +19,9 @@ _LEAST_CHANGE = 0.5
 """A panel shows at least this much up and down, per cent, lest noise look like drama."""
 
 
-def repeats(assessment: AssessmentResult, *, title: str, judged: Stamp | None = None) -> bytes:
-    """Every repeat in measured order, a panel per load, so that drift and two modes are seen, as PNG."""
-    return png(repeats_figure(assessment, title, judged))
-
-
 @styled
-def repeats_figure(found: AssessmentResult, title: str, judged: Stamp | None = None) -> Figure:
+def repeats(found: AssessmentResult, title: str, judged: Stamp | None = None) -> Figure:
+    """Every repeat in measured order, a panel per load, so that drift and two modes are seen."""
     panels = _panels(found)
     left_out = max(0, len(found.loads) - _MOST_LOADS)
     subtitle = "forwarding rate of each repeat" + f"; {left_out} loads left out" * (left_out > 0)

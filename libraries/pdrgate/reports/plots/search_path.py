@@ -23,7 +23,6 @@ from pdrgate.reports.plots.page import (
     VERMILION,
     legend,
     page,
-    png,
     styled,
 )
 from pdrgate.reports.plots.scales import interval, rate_axis
@@ -32,13 +31,9 @@ from pdrgate.search.goals import known_bounds
 from pdrgate.values.units import Ratio
 
 
-def search_path(trials: Sequence[Trial], *, title: str, goals: Sequence[GoalResult], subtitle: str = "") -> bytes:
-    """Every trial's load in measured order, how each goal's bounds closed in and where they ended, as PNG."""
-    return png(search_path_figure(trials, title, goals, subtitle))
-
-
 @styled
-def search_path_figure(trials: Sequence[Trial], title: str, goals: Sequence[GoalResult], subtitle: str = "") -> Figure:
+def search_path(trials: Sequence[Trial], title: str, goals: Sequence[GoalResult], subtitle: str = "") -> Figure:
+    """Every trial's load in measured order, how each goal's bounds closed in and where they ended."""
     figure = page(title, subtitle)
     near = _near(trials, goals)
     shares = (1,) if near is None else (1, 2)

@@ -8,28 +8,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pdrgate.record.phase import Phase
-from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, Stamp, legend, page, png, styled
+from pdrgate.reports.plots.page import BLUE, FAINT, ORANGE, Stamp, legend, page, styled
 from pdrgate.results.model import ScenarioResult, TransferResult
 
 _KIB = 1024
 
 
-def transfers(scenario: ScenarioResult) -> bytes | None:
-    """Throughput and round trip time by window and over time, as PNG; None where no transfer was made under load."""
-    found = scenario.details.transfers
-    made = [one for one in found.transfers if one.phase in (Phase.CURVE, Phase.REPEAT)] if found is not None else []
-    return png(_figure(scenario, made)) if made else None
-
-
 @styled
-def _figure(scenario: ScenarioResult, made: Sequence[TransferResult]) -> Figure:
+def transfers(scenario: ScenarioResult) -> Figure | None:
+    """Throughput and round trip time by window and over time; None where no transfer was made under load."""
     found = scenario.details.transfers
-    assert found is not None
+    if found is None or not any(one.phase in (Phase.CURVE, Phase.REPEAT) for one in found.transfers):
+        return None
     rest = f"; at rest {1e3 * found.rest_rtt:.3g} ms" if found.rest_rtt is not None else ""
     subtitle = f"throughput, and the senders' smoothed round trip time{rest}"
     figure = page(scenario.label, subtitle, judged=Stamp(scenario.verdict))
-    curve = [one for one in made if one.phase == Phase.CURVE]
-    repeats = [one for one in made if one.phase == Phase.REPEAT and one.rates]
+    curve = [one for one in found.transfers if one.phase == Phase.CURVE]
+    repeats = [one for one in found.transfers if one.phase == Phase.REPEAT and one.rates]
     panels = [part for part in (curve, repeats) if part]
     for number, part in enumerate(panels, start=1):
         axes = figure.add_subplot(len(panels), 1, number)

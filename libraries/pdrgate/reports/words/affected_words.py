@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pdrgate.differences.affected_paths import PathDifference
 from pdrgate.differences.code_differences import CodeDifferences, ObjectKind
-from pdrgate.values.printable import printable
+from pdrgate.values.printable import first_names, printable
 
 _LISTED = 40
 """Functions, or variables, that are listed."""
@@ -38,7 +38,7 @@ def affected_lines(found: CodeDifferences, paths: Sequence[PathDifference]) -> I
         for path in affected:
             yield f"  {printable(path.path)}: {_functions(path)}"
         if set_up := sorted({name for one in paths for name in one.set_up}):
-            yield f"the set-up of {sum(bool(one.set_up) for one in paths)} of them runs {first_names(set_up)}"
+            yield f"the set-up of {sum(bool(one.set_up) for one in paths)} of them runs {first_names(set_up, _NAMED)}"
 
 
 def affected_values(found: CodeDifferences, paths: Sequence[PathDifference]) -> Mapping[str, object]:
@@ -65,10 +65,4 @@ def affected_values(found: CodeDifferences, paths: Sequence[PathDifference]) -> 
 def _functions(path: PathDifference) -> str:
     if not path.is_known:
         return "what it runs is not known"
-    return first_names(path.functions + path.variables)
-
-
-def first_names(names: Sequence[str], most: int = _NAMED) -> str:
-    """Some of the names, and how many more there are."""
-    more = len(names) - most
-    return printable(", ".join(names[:most])) + (f" and {more} more" if more > 0 else "")
+    return first_names(path.functions + path.variables, _NAMED)

@@ -11,6 +11,7 @@ from pdrgate.reports.tree import Cell, Column, ReportPart, Table, begun
 from pdrgate.reports.words.build_words import of_builds
 from pdrgate.reports.words.packet_way import callers_of
 from pdrgate.results.model import ChangeResult, ComparisonResult, CostResult, FunctionChange, ScenarioResult
+from pdrgate.values.printable import first_names
 from pdrgate.values.units import Rate
 
 INLINED = "inlined functions count for their callers"
@@ -97,17 +98,11 @@ def _all_changes(
 ) -> Table:
     shown = sure_changes(changes)[:_FUNCTIONS]
     table = _changes(f"Instructions per packet by function: what changed ({INLINED})", shown, changes, total)
-    called = [_and_more(callers.get(one.function, ())) for one in shown]
+    called = [first_names(callers.get(one.function, ()), _CALLERS) for one in shown]
     if not any(called):
         return table
     rows = [[*row, Cell(by)] for row, by in zip_longest(table.rows, called, fillvalue="")]
     return replace(table, columns=(*table.columns, Column("called by", wraps=True)), rows=rows)
-
-
-def _and_more(callers: Sequence[str]) -> str:
-    """Functions that call one most often, and how many others do."""
-    more = f" and {len(callers) - _CALLERS} more" if len(callers) > _CALLERS else ""
-    return f"{', '.join(callers[:_CALLERS])}{more}"
 
 
 def _changes(

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pdrgate.measurands import described, told_once
 from pdrgate.measurands.slower_paths import decisive_scenario
 from pdrgate.replication.samples import gravest_change
-from pdrgate.reports.words.acknowledged_words import acknowledged_lines, acknowledged_ways
+from pdrgate.reports.words.aside_words import acknowledged_lines, acknowledged_ways, left_out_lines, left_out_ways
 from pdrgate.reports.words.common_cause import CommonCause, common_cause
-from pdrgate.reports.words.left_out_words import left_out_lines, left_out_ways
 from pdrgate.reports.words.measurands import change_told, in_functions, more_told, tolerance_told
 from pdrgate.reports.words.next_command import next_commands
 from pdrgate.reports.words.path_table import is_path, is_portfolio, path_lines

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pdrgate.reports.tree import Cell, Column, Table
-from pdrgate.reports.words.affected_words import first_names
 from pdrgate.results.model import RunResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.values.printable import printable
+from pdrgate.values.printable import first_names, printable
 
 _NAMED = 6
 """Names in a sentence."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Sequence
 
 from pdrgate.data_paths.catalogue import Hop, Port, Station
 from pdrgate.data_paths.contract import directions
 from pdrgate.data_paths.steering import CpuMapSteering
 from pdrgate.hosts.cpus import CpuPlan
-from pdrgate.hosts.host import Host, ShellHost, local_host, netns_host
-from pdrgate.knobs import KnobSet, offloads, sysctl
-from pdrgate.observers.namespace_counters import NamespaceCounters
+from pdrgate.hosts.host import Host, local_host
+from pdrgate.knobs import KnobSet, offloads
 from pdrgate.observers.reading import Counter, Place, Reading
-from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds.own_namespace import OwnNamespace
 from pdrgate.traffic.frames import Path
-from pdrgate.values.errors import PdrGateError, TestbedError
+from pdrgate.values.errors import all_closed
 
 _TG_PORTS = ("t0", "t1")
 SUT_PORTS = ("in0", "out0")
@@ -40,13 +39,12 @@ class HopChain:
     ) -> None:
         self._cpus = cpus
         self._steerings = steerings
-        self._journal = journal
-        self._local = local_host()
-        self._made: list[str] = []
         run = secrets.token_hex(3)
-        self.tg = f"{NAMESPACE_PREFIX}-{run}-tg"
+        names = ("tg", *(f"sut{number}" for number in range(1, hops + 1)))
+        self._namespaces = tuple(OwnNamespace(f"{run}-{name}", journal) for name in names)
+        self.tg, *suts = (one.name for one in self._namespaces)
         """The generator's namespace."""
-        self.suts = tuple(f"{NAMESPACE_PREFIX}-{run}-sut{number}" for number in range(1, hops + 1))
+        self.suts = tuple(suts)
         """The namespaces of the hops, in the order of forward traffic."""
         self.nodes = ("tg", *(f"hop{number}" for number in range(1, hops + 1)))
         """Names of the namespaces in counters, the generator's first."""
@@ -54,59 +52,49 @@ class HopChain:
         """The routers, in the order of forward traffic."""
         self.knobs = KnobSet()
         """Settings inside the namespaces, which end with them."""
-        self._tg: ShellHost | None = None
-        self._counters: dict[str, NamespaceCounters] = {}
-        """Counters of each namespace, by node."""
 
     def make(self) -> None:
         """Make namespaces and links. Raises TestbedError; what was made is then removed by `close`."""
-        for name in (self.tg, *self.suts):
-            self._journal.namespace(name)
-            self._made.append(name)  # before: an interruption may come when it is just made
-            self._local.run("ip", "netns", "add", name)
-        for node, name in zip(self.nodes, (self.tg, *self.suts), strict=True):
-            self._counters[node] = NamespaceCounters(name)
-        self._tg = netns_host(self.tg)
-        hosts = [netns_host(name) for name in self.suts]
-        for host in (self._tg, *hosts):
-            # No address of its own, no router solicitation, no listener report: only test packets on these links.
-            self.knobs.apply(host, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        for one in self._namespaces:
+            one.make()
+        hosts = [one.host for one in self._namespaces[1:]]
         macs = [f"02:70:64:72:00:{number:02x}" for number in range(2 * len(hosts) + 2)]
         queues = ("numrxqueues", str(len(self._cpus.sut)), "numtxqueues", str(len(self._cpus.sut)))
-        ends = self._ends(self._tg, hosts)
-        for at in range(0, len(ends), 2):
-            (near, one), (far, other) = ends[at], ends[at + 1]
-            self._local.run(
-                "ip", "link", "add", one, "netns", _namespace(near), "address", macs[at], *queues,
-                "type", "veth", "peer", "name", other, "netns", _namespace(far), "address", macs[at + 1], *queues,
-            )  # fmt: skip
+        ends = self._ends()
+        with local_host() as here:
+            for at in range(0, len(ends), 2):
+                (near, one_end), (far, other_end) = ends[at], ends[at + 1]
+                here.run(
+                    "ip", "link", "add", one_end, "netns", _namespace(near), "address", macs[at], *queues, "type",
+                    "veth", "peer", "name", other_end, "netns", _namespace(far), "address", macs[at + 1], *queues,
+                )  # fmt: skip
         self.hops = tuple(self._hop(host, number, macs) for number, host in enumerate(hosts))
         for hop in self.hops:
             for port in hop.ports:
                 self.knobs.apply(hop.host, offloads(port.interface, {"gro": True, "tso": False}))
 
     def _hop(self, host: Host, number: int, macs: list[str]) -> Hop:
-        assert self._tg is not None
         first, last = number == 0, number == len(self.suts) - 1
         before, into, out, after = macs[2 * number : 2 * number + 4]
-        station = Station(self._tg, Port(_TG_PORTS[0], before, into), self._cpus.generator) if first else None
+        station = (
+            Station(self._namespaces[0].host, Port(_TG_PORTS[0], before, into), self._cpus.generator) if first else None
+        )
         return Hop(
             host,
             Port(SUT_PORTS[0], into, before, self._steerings[0] if first else None),
             Port(SUT_PORTS[1], out, after, self._steerings[1] if last else None),
             cpus=self._cpus.sut,
-            station=station,
+            station=station if first else None,
         )
 
-    @staticmethod
-    def _ends(tg: Host, hosts: Sequence[Host]) -> list[tuple[Host, str]]:
+    def _ends(self) -> list[tuple[Host, str]]:
         """The ends of the links in the order of forward traffic: each two are one link."""
+        tg, *hosts = (one.host for one in self._namespaces)
         return [(tg, _TG_PORTS[0]), *((host, end) for host in hosts for end in SUT_PORTS), (tg, _TG_PORTS[1])]
 
     def up(self) -> None:
         """Set the links up."""
-        assert self._tg is not None
-        for host, interface in self._ends(self._tg, [hop.host for hop in self.hops]):
+        for host, interface in self._ends():
             host.run("ip", "link", "set", interface, "up")
 
     def paths(self, family: int) -> tuple[Path, Path]:
@@ -118,10 +106,10 @@ class HopChain:
 
         The generator's ports have only what they dropped. A wire has what its sender could not hand over.
         """
-        ports = dict(zip(self.nodes, (_TG_PORTS, *(SUT_PORTS for _ in self.hops)), strict=True))
-        asked = {node: self._counters[node].begin(interfaces) for node, interfaces in ports.items()}
+        ports = (_TG_PORTS, *(SUT_PORTS for _ in self.hops))
+        readings = [one.counters.begin(own) for one, own in zip(self._namespaces, ports, strict=True)]
         found: dict[Counter, int] = {}
-        for node, reading in asked.items():
+        for node, reading in zip(self.nodes, readings, strict=True):
             for counter, value in reading.result().items():
                 if node != "tg" or counter.place.of_port:
                     place = counter.place
@@ -151,25 +139,7 @@ class HopChain:
     def close(self) -> None:
         """Remove the namespaces. Calling it twice is harmless. Raises TestbedError when one stays; the next call tries
         again."""
-        failures: list[str] = []
-        for one in self._counters.values():
-            one.close()
-        for hop in self.hops:
-            hop.host.close()
-        if self._tg is not None:
-            self._tg.close()
-        for name in reversed(self._made.copy()):
-            try:
-                if self._local.exists(f"/run/netns/{name}"):
-                    self._local.run("ip", "netns", "delete", name)
-            except PdrGateError as error:
-                # It stays in the list: the next call tries again.
-                failures.append(str(error))
-            else:
-                self._made.remove(name)
-        self._local.close()
-        if failures:
-            raise TestbedError("; ".join(failures))
+        all_closed(*(one.close for one in reversed(self._namespaces)))
 
 
 def _namespace(host: Host) -> str:

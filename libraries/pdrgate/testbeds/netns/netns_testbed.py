@@ -24,9 +24,10 @@ from pdrgate.knobs import (
     KernelThreadNice,
     KnobSet,
     PlannedKnob,
+    each,
     knobs_text,
     plan_knobs,
-    rps_knobs,
+    rps,
     sysctl,
 )
 from pdrgate.observers.environment import Environment, capture_environment
@@ -37,8 +38,8 @@ from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, inode
 from pdrgate.testbeds.netns.hop_chain import SUT_PORTS, HopChain
-from pdrgate.testbeds.protocol import Counting, Pinning, first_cpus
 from pdrgate.testbeds.sharing import BACKLOG
+from pdrgate.testbeds.testbed_base import Pinning, Testbed, first_cpus
 from pdrgate.traffic.embedded import EmbeddedGenerator, Engine
 from pdrgate.traffic.generator import Generator
 from pdrgate.values.errors import TestbedError, all_closed, closed_on_error
@@ -47,7 +48,7 @@ _DEFAULT_BUFFER = 1000
 """Packets, as the kernel's own default for the backlog."""
 
 
-class NetnsTestbed:
+class NetnsTestbed(Testbed):
     """The namespaces of one run, from `__init__` to `close`; every change is in the journal before it is made.
 
     Args:
@@ -81,8 +82,6 @@ class NetnsTestbed:
         self.chain = HopChain(hops, cpus, self._steerings, journal)
         """The namespaces, and the links between them."""
         self._section = section or {}
-        self._skipped: list[str] = []
-        """Knobs of the file that are lacking here, reported for the first hop, for all are alike."""
         self._heartbeats = HeartbeatWatch()
         self._steered: tuple[int, ...] = cpus.sut
         """The CPUs that forward as things are."""
@@ -94,7 +93,7 @@ class NetnsTestbed:
                 # Under load softirqs run in ksoftirqd, an ordinary process: what else runs on that CPU would be
                 # measured as a slower router.
                 for cpu in cpus.sut:
-                    self._knobs.apply(self._local, KernelThreadNice(f"ksoftirqd/{cpu}", "-20"), missing="skip")
+                    self._knobs.apply(self._local, KernelThreadNice(f"ksoftirqd/{cpu}", "-20"), missing="ignore")
             self._heartbeats.observers(self._steered)
 
     @property
@@ -145,14 +144,9 @@ class NetnsTestbed:
         self._steered = cpus
         first, last = self.hops[0], self.hops[-1]
         for hop, port in ((first, first.ingress), (last, last.egress)):
-            for knob in rps_knobs(hop.host, port.interface, cpus):
-                self.chain.knobs.apply(hop.host, knob)
+            self.chain.knobs.apply(hop.host, rps(port.interface, each(cpus)))
         for steering in self._steerings:
             steering.steer(cpus)
-
-    def check(self) -> tuple[str, ...]:
-        """Nothing goes wrong unseen: with this machine's kernel this process would have died too."""
-        return ()
 
     def counters(self) -> Reading:
         """The SUT's counters, see `HopChain.counters`, but for what threads that steer for it have used of CPUs."""
@@ -180,7 +174,7 @@ class NetnsTestbed:
         )  # fmt: skip
 
     @property
-    def executed(self) -> Counting | None:
+    def executed(self) -> ProcessorCounting:
         """Counting of the kernel on the CPUs that forward."""
         return self._counting
 
@@ -195,19 +189,10 @@ class NetnsTestbed:
             **({"knobs": knobs_text(self._section)} if self._section else {}),
         }
 
-    @property
-    def steady(self) -> bool:
-        """Never: the SUT is as fast as its hardware lets it be at that moment."""
-        return False
-
-    @property
-    def disposable(self) -> bool:
-        """Never: some of its settings are this machine's."""
-        return False
-
     def sentence(self) -> str:
         """The testbed in words."""
-        lacking = (*self._skipped, self._heartbeats.missing, self._drops.missing)
+        skipped = (*self._knobs.skipped, *self.chain.knobs.skipped)
+        lacking = (*skipped, self._heartbeats.missing, self._drops.missing)
         return (
             f"{len(self.hops)} routed hop{'s' * (len(self.hops) != 1)} in namespaces; "
             f"generator on CPU {self._cpus.generator}, SUT on CPU {format_cpu_list(self._cpus.sut)}"
@@ -235,10 +220,9 @@ class NetnsTestbed:
     def _turn(self, planned: Iterable[PlannedKnob]) -> None:
         for one in planned:
             if one.of_whole_machine:
-                if not self._knobs.apply(self._local, one.knob, one.missing) and not one.keeps:
-                    self._skipped.append(self._knobs.skipped[-1])
+                self._knobs.apply(self._local, one.knob, one.missing)
                 continue
-            for hop in self.hops:
-                applied = self.chain.knobs.apply(hop.host, one.knob, one.missing)
-                if not applied and not one.keeps and hop is self.hops[0]:
-                    self._skipped.append(self.chain.knobs.skipped[-1])
+            for number, hop in enumerate(self.hops):
+                # What is lacking is reported for the first hop, for all are alike.
+                missing = "ignore" if number and one.missing == "skip" else one.missing
+                self.chain.knobs.apply(hop.host, one.knob, missing)

@@ -94,7 +94,7 @@ def find_router(
         TestbedError: a port is not there or has no link, or both are the same.
     """
     found = []
-    for number, (port, address) in enumerate(zip(ports, source.stations(), strict=True)):
+    for number, (port, address) in enumerate(zip(ports, source.stations, strict=True)):
         key = f"sut.ports.{number}"
         link = found_link(host, port.interface or _interface(host, port, key), key)
         faces = port.faces or address

@@ -32,18 +32,18 @@ from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.safety.sut_lock import SutLock
 from pdrgate.testbeds.drop_watch import AnyDropReasons, DropWatch, drop_reasons_here, drop_reasons_of
-from pdrgate.testbeds.protocol import Counting, Pinning, first_cpus
 from pdrgate.testbeds.rack.rack_buffer import RackBuffer
 from pdrgate.testbeds.rack.rack_keys import PortConfig
 from pdrgate.testbeds.rack.rack_machine import RackMachine
 from pdrgate.testbeds.rack.rack_ports import RackStation, find_router
 from pdrgate.testbeds.rack.rack_steering import RackSteering
 from pdrgate.testbeds.rack.traffic_source import TrafficSource
+from pdrgate.testbeds.testbed_base import Pinning, Testbed, first_cpus
 from pdrgate.traffic.generator import Generator
 from pdrgate.values.errors import TestbedError, all_closed, closed_on_error
 
 
-class RackTestbed:
+class RackTestbed(Testbed):
     """A SUT between two ports of a generator, from `__init__` to `close`.
 
     Args:
@@ -159,16 +159,6 @@ class RackTestbed:
             **(self._station.describe() if self._station is not None else {}),
         }
 
-    @property
-    def steady(self) -> bool:
-        """Never: the SUT is as fast as its hardware lets it be at that moment."""
-        return False
-
-    @property
-    def disposable(self) -> bool:
-        """Never: the SUT goes on after the run."""
-        return False
-
     def sentence(self) -> str:
         """The testbed in words."""
         skipped = "".join(f"; {sentence}" for sentence in (*self._knobs.skipped, self._drops.missing) if sentence)
@@ -214,7 +204,7 @@ class RackTestbed:
         return (CounterObserver(self.counters), *self._drops.observers())
 
     @property
-    def executed(self) -> Counting | None:
+    def executed(self) -> ProcessorCounting:
         """Counting of the kernel on the CPUs that forward."""
         return self._counting
 

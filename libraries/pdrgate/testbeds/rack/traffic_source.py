@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pdrgate.data_paths.contract import Port, Station
 from pdrgate.hosts.host import Host, local_host, netns_host
@@ -18,34 +18,33 @@ from pdrgate.traffic.trex.trex_config import TRexConfig
 from pdrgate.values.errors import PdrGateError, TestbedError, closed_on_error
 
 
-class TrafficSource(Protocol):
-    """Two ports of a TG, the first facing the SUT's first port."""
+class TrafficSource(ABC):
+    """Two ports of a TG, the first facing the SUT's first port. The defaults are those of another machine."""
 
-    @property
-    def ports(self) -> tuple[str, str]:
-        """Their names, as the generator's paths have them."""
-
-    @property
-    def cpu(self) -> int | None:
-        """The CPU of this machine that is kept busy; None if that is another machine's."""
-
-    def stations(self) -> tuple[str | None, str | None]:
-        """The MAC addresses of the ports; None if only the testbed file has them."""
+    ports: tuple[str, str]
+    """Their names, as the generator's paths have them."""
+    cpu: int | None = None
+    """The CPU of this machine that is kept busy; None if that is another machine's."""
+    stations: tuple[str | None, str | None] = (None, None)
+    """The MAC addresses of the ports; None if only the testbed file has them."""
 
     def station(self, sut: Port) -> Station | None:
         """The first port with the network stack of its machine, facing a port of the SUT; None if it has none."""
+        return None
 
+    @abstractmethod
     def open(self, paths: Sequence[Path]) -> Generator:
         """A generator for these directions; the caller closes it. Raises TestbedError."""
 
+    @abstractmethod
     def sentence(self) -> str:
         """The generator in words."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - of TRex nothing is changed but during trials
         """Put the ports back. Calling it twice is harmless."""
 
 
-class EmbeddedSource:
+class EmbeddedSource(TrafficSource):
     """The embedded generator on two interfaces of this machine.
 
     Raises:
@@ -55,44 +54,32 @@ class EmbeddedSource:
     def __init__(
         self, ports: tuple[str, str], cpu: int, journal: Journal, *, namespace: str | None, engine: Engine
     ) -> None:
-        self._ports = ports
-        self._cpu = cpu
+        self.ports = ports
+        self.cpu: int = cpu
         self._namespace = namespace
         self._engine: Engine = engine
         self._host: Host = netns_host(namespace) if namespace else local_host()
         self._knobs = KnobSet(journal)
-        self._stations: tuple[str | None, str | None] = (None, None)
         with closed_on_error(self.close):
             first, second = (found_link(self._host, port, "generator.ports") for port in ports)
-            self._ports = (first.interface, second.interface)
-            self._stations = (first.mac, second.mac)
-            for port in self._ports:
+            self.ports = (first.interface, second.interface)
+            self.stations = (first.mac, second.mac)
+            for port in self.ports:
                 # What a transfer over it makes of it, and what a generator that was killed leaves there, goes again.
                 self._knobs.apply(self._host, PortNetwork(port))
                 # No address of its own, no router solicitation, no listener report: only test packets on these links.
                 self._knobs.apply(self._host, sysctl(f"net/ipv6/conf/{port}/disable_ipv6", 1), missing="skip")
 
-    @property
-    def ports(self) -> tuple[str, str]:
-        return self._ports
-
-    @property
-    def cpu(self) -> int | None:
-        return self._cpu
-
-    def stations(self) -> tuple[str | None, str | None]:
-        return self._stations
-
     def station(self, sut: Port) -> Station | None:
         # Nobody generates while TCP is measured.
-        return Station(self._host, Port(self._ports[0], sut.peer_mac, sut.mac), self._cpu)
+        return Station(self._host, Port(self.ports[0], sut.peer_mac, sut.mac), self.cpu)
 
     def open(self, paths: Sequence[Path]) -> Generator:
-        return EmbeddedGenerator(self._namespace, self._cpu, paths, self._engine)
+        return EmbeddedGenerator(self._namespace, self.cpu, paths, self._engine)
 
     def sentence(self) -> str:
         where = f" of namespace {self._namespace}" if self._namespace else ""
-        return f"generator on CPU {self._cpu}, ports {' and '.join(self._ports)}{where}"
+        return f"generator on CPU {self.cpu}, ports {' and '.join(self.ports)}{where}"
 
     def close(self) -> None:
         try:
@@ -101,26 +88,13 @@ class EmbeddedSource:
             self._host.close()
 
 
-class TRexSource:
+class TRexSource(TrafficSource):
     """Two ports of a TRex server."""
 
     def __init__(self, config: TRexConfig) -> None:
         self._config = config
-
-    @property
-    def ports(self) -> tuple[str, str]:
-        first, second = map(str, self._config.ports)
-        return first, second
-
-    @property
-    def cpu(self) -> int | None:
-        return None
-
-    def stations(self) -> tuple[str | None, str | None]:
-        return None, None
-
-    def station(self, sut: Port) -> Station | None:
-        return None
+        first, second = map(str, config.ports)
+        self.ports = first, second
 
     def open(self, paths: Sequence[Path]) -> Generator:
         # Only here: its client takes seconds to load, and other testbeds do without.
@@ -130,9 +104,6 @@ class TRexSource:
 
     def sentence(self) -> str:
         return f"TRex at {self._config.address}, ports {' and '.join(self.ports)}"
-
-    def close(self) -> None:
-        """Nothing of TRex is changed but during trials."""
 
 
 @dataclass(frozen=True, slots=True)

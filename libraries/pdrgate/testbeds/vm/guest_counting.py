@@ -19,18 +19,22 @@ from pdrgate.guests.metering.stacks import CallsObserver, observed_stacks
 from pdrgate.guests.metering.symbols import KernelSymbols, read_symbols, shows_symbols
 from pdrgate.observers.function_names import kernel_functions
 from pdrgate.observers.kernel_roles import ROLES_OF_ONE_CPU, ROLES_OF_SEVERAL_CPUS, absent
-from pdrgate.observers.watching import Observer
+from pdrgate.observers.watching import Counting, Observer
 from pdrgate.record.phase import Phase
 
 
-class GuestCounting:
-    """The counting of a guest that is up; satisfies `Counting`.
+class GuestCounting(Counting):
+    """The counting of a guest that is up.
 
     Args:
         program: what uses the guest's CPU when it is to be busy.
         vcpus: how many CPUs the guest has.
         lead: has packets come to so many of them, the first ones; 0: as the scenario has it.
     """
+
+    exact = True
+    """Equal packets cost equal numbers: an emulator sees one CPU and nothing else."""
+    names_code = True
 
     def __init__(self, guest: Guest, program: BusyProgram, vcpus: int, lead: Callable[[int], None]) -> None:
         self._guest = guest
@@ -130,11 +134,6 @@ class GuestCounting:
             self.unknown = absent(roles, symbols)
         self._symbols = symbols
         return symbols
-
-    @property
-    def exact(self) -> bool:
-        """Equal packets cost equal numbers: an emulator sees one CPU and nothing else."""
-        return True
 
     def busy(self) -> AbstractContextManager[object]:
         """Make a program use the guest's CPU all the time. One that stays up ticks while its CPU rests, too."""

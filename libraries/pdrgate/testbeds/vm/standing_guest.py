@@ -9,15 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from pdrgate.data_paths.catalogue import Hop
+from pdrgate.guests.metering import VcpuMeter
 from pdrgate.hosts.host import Host
 from pdrgate.observers.environment import Environment
 from pdrgate.observers.reading import Reading
-from pdrgate.observers.watching import CounterObserver, Observer
+from pdrgate.observers.watching import CounterObserver, Counting, Observer
 from pdrgate.record.trial import Trial
-from pdrgate.testbeds.protocol import Counting, Pinning
+from pdrgate.testbeds.testbed_base import Pinning, Testbed
 from pdrgate.traffic.embedded import Bursts, EmbeddedGenerator
 from pdrgate.traffic.frames import Frames
 from pdrgate.traffic.generator import Generator
@@ -50,8 +51,15 @@ _LOOK = 0.001
 """Seconds between looks at what was handed over."""
 
 
-class StandingGuest:
-    """A testbed for scenarios that follow each other; satisfies `Testbed`, and ends the guest with it."""
+class StandingGuest(Testbed):
+    """A testbed for scenarios that follow each other, which ends the guest with it.
+
+    It always stands back, is in no hurry, and runs wherever there is room: its speed is whatever others leave.
+    """
+
+    disposable = boots = True
+    sut_cpus = ()
+    """What else runs on a CPU disturbs no count."""
 
     def __init__(self, guest: VmTestbed) -> None:
         self.testbed = guest
@@ -69,15 +77,6 @@ class StandingGuest:
         self.testbed.guest.count()
         return self
 
-    def stand_back(self) -> None:
-        """Do nothing: it always does."""
-
-    def hurry(self) -> None:
-        """Do nothing: what is counted is in no hurry."""
-
-    def take_place(self) -> None:
-        """Do nothing: it runs wherever there is room."""
-
     @property
     def machine(self) -> Host:
         """The guest, as the machine that is the SUT."""
@@ -92,21 +91,6 @@ class StandingGuest:
     def boot_id(self) -> str:
         """Identity of this boot among others."""
         return self.testbed.boot_id
-
-    @property
-    def sut_cpus(self) -> tuple[int, ...]:
-        """None: what else runs there disturbs no count."""
-        return ()
-
-    @property
-    def steady(self) -> bool:
-        """Its speed is whatever others leave."""
-        return False
-
-    @property
-    def disposable(self) -> bool:
-        """Nothing of a guest stays behind it."""
-        return True
 
     @property
     def executed(self) -> Counting | None:
@@ -192,17 +176,6 @@ class StandingGuest:
             self._generator = None
 
 
-class Holding(Protocol):
-    """Control over a guest's CPU that waits, with the number of times that it halts."""
-
-    @property
-    def halts(self) -> int:
-        """Number of halts so far."""
-
-    def hold(self, speed: int) -> None:
-        """Hold the CPU at ``speed`` instructions/s; 0 lets it run as fast as it can."""
-
-
 class WaitingCpu:
     """A guest's CPU that all packets of a burst wait for.
 
@@ -210,7 +183,7 @@ class WaitingCpu:
     number each time, and a packet costs more or less for it.
     """
 
-    def __init__(self, meter: Holding, taken: Callable[[], int]) -> None:
+    def __init__(self, meter: VcpuMeter, taken: Callable[[], int]) -> None:
         self._meter = meter
         self._taken = taken
         self._before = 0

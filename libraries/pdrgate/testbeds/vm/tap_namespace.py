@@ -10,12 +10,10 @@ from pdrgate.data_paths.catalogue import Port, Station
 from pdrgate.data_paths.contract import directions
 from pdrgate.guests.emulator.qemu import NetworkPort
 from pdrgate.guests.emulator.taps import take_first_queues
-from pdrgate.hosts.host import ShellHost, local_host, netns_host
-from pdrgate.knobs import KnobSet, sysctl
 from pdrgate.observers.counters import parse_net_dev
-from pdrgate.observers.namespace_counters import NamespaceCounters
 from pdrgate.observers.reading import Reading
-from pdrgate.safety.journal import NAMESPACE_PREFIX, Journal
+from pdrgate.safety.journal import Journal
+from pdrgate.testbeds.own_namespace import OwnNamespace
 from pdrgate.traffic.frames import Path
 from pdrgate.values.errors import TestbedError
 
@@ -34,29 +32,18 @@ class TapNamespace:
     """
 
     def __init__(self, journal: Journal) -> None:
-        self.name = f"{NAMESPACE_PREFIX}-{secrets.token_hex(3)}-tg"
-        self._journal = journal
-        self._local = local_host()
+        self._own = OwnNamespace(f"{secrets.token_hex(3)}-tg", journal)
+        self.name = self._own.name
         self._several = False
         """Whether the TAPs have several queues."""
         self._first = 1
         """Number of queues that the guest receives by."""
-        self._made = False
-        """Whether the namespace is there, or may be."""
-        self._host: ShellHost | None = None
-        self._counters: NamespaceCounters | None = None
         self._devices = -1
         """Descriptor of the file that shows what the TAPs have carried."""
 
     def make(self) -> None:
         """Make the namespace. Raises TestbedError."""
-        self._journal.namespace(self.name)
-        self._made = True  # before: an interruption may come when it is just made
-        self._local.run("ip", "netns", "add", self.name)
-        self._host = netns_host(self.name)
-        self._counters = NamespaceCounters(self.name)
-        # No address of its own, no router solicitation, no listener report: only test packets on these links.
-        KnobSet().apply(self._host, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        self._own.make()
 
     def network_ports(self, ring: int, vcpus: int, gathers: float = 0.0, *, spread: bool = False) -> list[NetworkPort]:
         """The TAPs as QEMU has them, each before a receive ring of the guest's; ``gathers`` as of `NetworkPort`.
@@ -78,12 +65,12 @@ class TapNamespace:
 
     def station(self, cpu: int) -> Station:
         """The first TAP with this machine's network stack, whose programs use ``cpu``."""
-        return Station(self._there(), Port(TAPS[0], _TAP_MACS[0], GUEST_MACS[0]), cpu)
+        return Station(self._own.host, Port(TAPS[0], _TAP_MACS[0], GUEST_MACS[0]), cpu)
 
     def up(self) -> None:
         """Give the TAPs their addresses, and set them up."""
         for tap, mac in zip(TAPS, _TAP_MACS, strict=True):
-            self._there().run("ip", "link", "set", tap, "address", mac, "up")
+            self._own.host.run("ip", "link", "set", tap, "address", mac, "up")
 
     def take_first_queues(self, count: int = 0) -> None:
         """Have each TAP that has several queues take its first ones for all that the guest gets. Raises TestbedError.
@@ -100,15 +87,14 @@ class TapNamespace:
     def hold(self, packets: int) -> None:
         """Set how many packets wait in the queue of each TAP."""
         for tap in TAPS:
-            self._there().run("ip", "link", "set", tap, "txqueuelen", str(packets))
-            length = self._there().run_json("ip", "-j", "link", "show", tap)[0].get("txqlen")
+            self._own.host.run("ip", "link", "set", tap, "txqueuelen", str(packets))
+            length = self._own.host.run_json("ip", "-j", "link", "show", tap)[0].get("txqlen")
             if length != packets:
                 raise TestbedError(f"set the queue of {tap} to {packets} packets, but it reads back {length}")
 
     def counters(self) -> Reading:
         """The counters of the TAPs, and of this machine's CPUs."""
-        assert self._counters is not None
-        return self._counters.begin(TAPS).result()
+        return self._own.counters.begin(TAPS).result()
 
     def paths(self, family: int) -> tuple[Path, Path]:
         """The two directions of test traffic of an IP version, for the generator."""
@@ -118,8 +104,7 @@ class TapNamespace:
     def taken(self) -> int:
         """Packets that QEMU has taken from the TAPs so far: read at once, while a trial is under way."""
         if self._devices < 0:
-            assert self._counters is not None
-            self._devices = self._counters.open_file("/proc/thread-self/net/dev")
+            self._devices = self._own.counters.open_file("/proc/thread-self/net/dev")
         found = parse_net_dev(os.pread(self._devices, _MOST_READ, 0).decode())
         return sum(found[tap]["tx_packets"] for tap in TAPS)
 
@@ -128,21 +113,4 @@ class TapNamespace:
         if self._devices >= 0:
             os.close(self._devices)
             self._devices = -1
-        if self._counters is not None:
-            self._counters.close()
-            self._counters = None
-        if self._host is not None:
-            self._host.close()
-            self._host = None
-        if self._made:
-            try:
-                # A recovery may have been here: of a run that was interrupted while this testbed was open.
-                if self._local.exists(f"/run/netns/{self.name}"):
-                    self._local.run("ip", "netns", "delete", self.name)
-                self._made = False  # only now: what failed or was interrupted is tried once more
-            finally:
-                self._local.close()
-
-    def _there(self) -> ShellHost:
-        assert self._host is not None
-        return self._host
+        self._own.close()

@@ -38,7 +38,7 @@ from pdrgate.knobs import (
     each,
     knobs_text,
     plan_knobs,
-    rps_knobs,
+    rps_off,
     sysctl,
 )
 from pdrgate.observers.counters import read_counters
@@ -47,7 +47,7 @@ from pdrgate.observers.reading import Counter, Place, Reading
 from pdrgate.observers.watching import CounterObserver, Observer
 from pdrgate.safety.journal import Journal
 from pdrgate.testbeds.drop_watch import DropWatch, drop_reasons_of
-from pdrgate.testbeds.protocol import Pinning
+from pdrgate.testbeds.testbed_base import Pinning, Testbed
 from pdrgate.testbeds.vm.guest_counting import GuestCounting
 from pdrgate.testbeds.vm.guest_ring import check_ring
 from pdrgate.testbeds.vm.guest_start import GuestStart
@@ -85,7 +85,7 @@ _in_turn = threading.Lock()
 """Lock of the wait for a guest: what the first guest shows of accelerator and speed holds for those beside it."""
 
 
-class VmTestbed:
+class VmTestbed(Testbed):
     """A build booted in a guest between the generator's two ports, from `__init__` to `close`.
 
     It boots from `__init__` on, so that two can at once, and is there after `ready`. The start is tried twice.
@@ -106,6 +106,8 @@ class VmTestbed:
         GuestError: it does not come up.
         TestbedError: QEMU, a namespace or a setting cannot be had. What was made is removed again.
     """
+
+    disposable = boots = True
 
     def __init__(
         self,
@@ -144,8 +146,6 @@ class VmTestbed:
         self._inner = KnobSet()
         """Settings inside the guest, which end with it."""
         self._section = section or {}
-        self._skipped: list[str] = []
-        """Knobs of the file that are lacking in the guest."""
         self._waiting = DEFAULT_BUFFER - ring
         """Packets that wait in the queue of each TAP."""
         self._drops = DropWatch(
@@ -170,7 +170,7 @@ class VmTestbed:
                     if not left:
                         raise
                     self._hops = ()
-                    self._skipped.clear()
+                    self._inner.skipped.clear()
                     self._start.again()
         return self
 
@@ -232,11 +232,6 @@ class VmTestbed:
     def steady(self) -> bool:
         """Whether the guest's CPU is held at a constant speed."""
         return self._speed.constant
-
-    @property
-    def disposable(self) -> bool:
-        """A guest has nothing that stays."""
-        return True
 
     def environment(self) -> Environment:
         """Environment of the guest."""
@@ -303,8 +298,7 @@ class VmTestbed:
             # Of one CPU, 30 commands would only find that it is asked for all of them.
             if vcpus > 1 and not self._machine.shares:
                 self._inner.apply(self.guest, InterruptAffinity(port.interface, each(cpus)))
-            for knob in rps_knobs(self.guest, port.interface, ()):
-                self._inner.apply(self.guest, knob, missing="skip")
+            self._inner.apply(self.guest, rps_off(port.interface), missing="ignore")
         self.take_first_queues()
 
     def pace(self, short: bool) -> str:
@@ -389,12 +383,13 @@ class VmTestbed:
         guest = self.guest
         held = f"{sentence}, " if (sentence := self._speed.sentence()) else ""
         note = f", for {guest.build.note}," if guest.build.note else ""
+        remarks = (guest.confinement.sentence, *self._inner.skipped, self._drops.missing)
         return (
             f"{guest.build.name} ({guest.build.release}){note} in a guest by {guest.accelerator.name.upper()} "
             f"({guest.accelerator.why}), {held}booted in {guest.boot_time or 0:.1f} s"
             f"{' as a bzImage' if guest.protocol == 'bzimage' else ''}; generator on CPU "
             f"{self._cpus.generator}, guest on CPU {format_cpu_list(self._cpus.sut)}"
-            + "".join(f"; {one}" for one in (guest.confinement.sentence, *self._skipped, self._drops.missing) if one)
+            + "".join(f"; {one}" for one in remarks if one)
         )
 
     def close(self) -> None:
@@ -415,20 +410,18 @@ class VmTestbed:
         ends = self._taps.guest_ports(interfaces)
         station = self._taps.station(self._cpus.generator)
         self._hops = (Hop(self.guest, *ends, station=station),)
-        self._inner.apply(self.guest, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="skip")
+        self._inner.apply(self.guest, sysctl("net.ipv6.conf.default.disable_ipv6", 1), missing="ignore")
         for interface in ("default", *(port.interface for port in ends)):
             # An address that is on trial for a second (RFC 4862, DAD) makes packets of that second cheaper.
-            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{interface}/accept_dad", 0), missing="skip")
+            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{interface}/accept_dad", 0), missing="ignore")
         for port in ends:
-            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="skip")
+            self._inner.apply(self.guest, sysctl(f"net/ipv6/conf/{port.interface}/disable_ipv6", 1), missing="ignore")
             check_ring(self.guest, port.interface, self._ring)
         planned = plan_knobs(self._section, interfaces)
         for of_port in (False, True):
             for one in planned:
-                if one.of_port is not of_port:
-                    continue
-                if not self._inner.apply(self.guest, one.knob, one.missing) and not one.keeps:
-                    self._skipped.append(self._inner.skipped[-1])
+                if one.of_port is of_port:
+                    self._inner.apply(self.guest, one.knob, one.missing)
             if not of_port:
                 for port in ends:
                     self.guest.run("ip", "link", "set", port.interface, "up")

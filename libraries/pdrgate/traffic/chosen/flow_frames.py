@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pdrgate.traffic.chosen import headers
+from pdrgate.traffic import headers
 from pdrgate.traffic.chosen.chosen_traffic import Flows, Layer
 from pdrgate.traffic.chosen.spans import Span, packed
 from pdrgate.traffic.chosen.surroundings import Surroundings

@@ -10,19 +10,16 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
+from pdrgate.traffic import headers
 from pdrgate.traffic.chosen.chosen_traffic import CapturedTraffic
-from pdrgate.traffic.chosen.headers import ETHERNET_HEADER, IPV4, IPV6, LONGEST_FRAME, SHORTEST_FRAME, VXLAN_PORT
 from pdrgate.traffic.chosen.surroundings import Surroundings
 from pdrgate.traffic.chosen.tail_mark import MARK_ROOM
-from pdrgate.traffic.frames import checksum, words_sum
 from pdrgate.values.errors import DataError
 
-_TAGS = (0x8100, 0x88A8)
 _BRIDGED = 0x6558
 """The EtherType of Ethernet in GRE."""
 _OPTIONS = (0, 60)
-_ROUTING, _FRAGMENT = 43, 44
-"""Next headers of IPv6: hop-by-hop and destination options, routing, fragment."""
+"""Next headers of IPv6: hop-by-hop and destination options."""
 _MOST_LAYERS = 16
 _CHECKSUM = {
     socket.IPPROTO_UDP: 6, socket.IPPROTO_TCP: 16, socket.IPPROTO_ICMP: 2, socket.IPPROTO_ICMPV6: 2,
@@ -72,8 +69,8 @@ def marked_frames(capture: CapturedTraffic, surroundings: Surroundings) -> list[
             ) from None
         if roomy is None:
             raise DataError(
-                f"{capture.name}: packet {number} has {len(frame)} bytes, and {LONGEST_FRAME} is the most; turn "
-                "segmentation offload off where it is captured"
+                f"{capture.name}: packet {number} has {len(frame)} bytes, and {headers.LONGEST_FRAME} is the most; "
+                "turn segmentation offload off where it is captured"
             )
         made.append((roomy if capture.keep_macs else macs + roomy[len(macs) :],))
     return made
@@ -89,10 +86,10 @@ def with_room(frame: bytes) -> bytes | None:
     """
     networks, transports, start = _walked(frame)
     end = networks[0].end if networks else len(frame)
-    grown = max(MARK_ROOM, SHORTEST_FRAME - end)
-    if end + grown > LONGEST_FRAME:
+    grown = max(MARK_ROOM, headers.SHORTEST_FRAME - end)
+    if end + grown > headers.LONGEST_FRAME:
         grown = 0
-        if end > LONGEST_FRAME or end - start < MARK_ROOM:
+        if end > headers.LONGEST_FRAME or end - start < MARK_ROOM:
             return None
         made = bytearray(frame[: end - MARK_ROOM].ljust(end, b"\0"))
     else:
@@ -107,9 +104,7 @@ def with_room(frame: bytes) -> bytes | None:
         _sum_transport(made, transport)
     for network in networks:
         if network.version == 4:
-            header = made[network.at : network.at + 4 * (made[network.at] & 15)]
-            header[10:12] = b"\0\0"
-            struct.pack_into("!H", made, network.at + 10, checksum(words_sum(bytes(header))))
+            made[network.at + 10 : network.at + 12] = headers.ipv4_checksum(made, network.at)
     return bytes(made)
 
 
@@ -117,22 +112,23 @@ def _walked(frame: bytes) -> tuple[list[_Network], list[_Transport], int]:
     """The IP and transport headers of a frame, the outermost first, and where the innermost payload begins."""
     networks: list[_Network] = []
     transports: list[_Transport] = []
-    kind, at = _linked(frame, 0)
+    kind, at = headers.behind_tags(frame)
     while len(networks) < _MOST_LAYERS and (network := _network(frame, kind, at)) is not None:
         networks.append(network[0])
         protocol, at = network[1:]
         if protocol in _HEADER and at + _HEADER[protocol] <= network[0].end:
             transports.append(_Transport(protocol, at, network[0]))
-            tunnelled = protocol == socket.IPPROTO_UDP and frame[at + 2 : at + 4] == struct.pack("!H", VXLAN_PORT)
+            port = int.from_bytes(frame[at + 2 : at + 4])
+            tunnelled = protocol == socket.IPPROTO_UDP and port == headers.VXLAN_PORT
             if protocol == socket.IPPROTO_TCP:
                 at += max(20, frame[at + 12] >> 4 << 2)
             else:
                 at += _HEADER[protocol]
             if not tunnelled:
                 break
-            kind, at = _linked(frame, at + 8)
+            kind, at = headers.behind_tags(frame, at + 8)
         elif protocol in (socket.IPPROTO_IPIP, socket.IPPROTO_IPV6):
-            kind = IPV4 if protocol == socket.IPPROTO_IPIP else IPV6
+            kind = headers.IPV4 if protocol == socket.IPPROTO_IPIP else headers.IPV6
         elif protocol == socket.IPPROTO_GRE and at + 4 <= network[0].end:
             kind, at = _in_gre(frame, at)
         else:
@@ -140,39 +136,31 @@ def _walked(frame: bytes) -> tuple[list[_Network], list[_Transport], int]:
     return networks, transports, at
 
 
-def _linked(frame: bytes, at: int) -> tuple[int, int]:
-    """The EtherType of what an Ethernet frame carries, behind its tags, and where that begins."""
-    kind, at = int.from_bytes(frame[at + 12 : at + 14]), at + ETHERNET_HEADER
-    while kind in _TAGS:
-        kind, at = int.from_bytes(frame[at + 2 : at + 4]), at + 4
-    return kind, at
-
-
 def _in_gre(frame: bytes, at: int) -> tuple[int, int]:
     flags, kind = struct.unpack_from("!HH", frame, at)
     at += 4 + sum(4 for bit in (0x8000, 0x2000, 0x1000) if flags & bit)
-    return _linked(frame, at) if kind == _BRIDGED else (kind, at)
+    return headers.behind_tags(frame, at) if kind == _BRIDGED else (kind, at)
 
 
 def _network(frame: bytes, kind: int, at: int) -> tuple[_Network, int, int] | None:
     """The IP header, the protocol behind it, and that protocol's offset; None if there is none."""
-    if kind == IPV4 and len(frame) >= at + 20 and frame[at] >> 4 == 4:
+    if kind == headers.IPV4 and len(frame) >= at + 20 and frame[at] >> 4 == 4:
         header, end = 4 * (frame[at] & 15), at + int.from_bytes(frame[at + 2 : at + 4])
         if header < 20 or not at + header <= end <= len(frame):
             return None
         if int.from_bytes(frame[at + 6 : at + 8]) & 0x3FFF:
             raise _FragmentError
         return _Network(4, at, end, at + 16), frame[at + 9], at + header
-    if kind == IPV6 and len(frame) >= at + 40 and frame[at] >> 4 == 6:
+    if kind == headers.IPV6 and len(frame) >= at + 40 and frame[at] >> 4 == 6:
         end = at + 40 + int.from_bytes(frame[at + 4 : at + 6])
         following, place, final = frame[at + 6], at + 40, at + 24
-        while end <= len(frame) and following in (*_OPTIONS, _ROUTING) and place + 8 <= end:
+        while end <= len(frame) and following in (*_OPTIONS, headers.ROUTING_NEXT) and place + 8 <= end:
             length = 8 + 8 * frame[place + 1]
-            if following == _ROUTING and frame[place + 3] and length >= 24:
+            if following == headers.ROUTING_NEXT and frame[place + 3] and length >= 24:
                 # The last stop: of segment routing it is the first in the list, of other kinds the last.
                 final = place + 8 if frame[place + 2] == 4 else place + length - 16
             following, place = frame[place], place + length
-        if following == _FRAGMENT:
+        if following == headers.FRAGMENT_NEXT:
             raise _FragmentError
         return (_Network(6, at, end, final), following, place) if place <= end <= len(frame) else None
     return None
@@ -195,8 +183,8 @@ def _sum_transport(frame: bytearray, transport: _Transport) -> None:
         end = network.at + 40 + int.from_bytes(frame[network.at + 4 : network.at + 6])
         ends = frame[network.at + 8 : network.at + 24] + frame[network.final : network.final + 16]
     frame[place : place + 2] = b"\0\0"
-    total = words_sum(bytes(frame[at:end]))
+    total = headers.words_sum(bytes(frame[at:end]))
     if protocol != socket.IPPROTO_ICMP:
-        total += words_sum(bytes(ends) + struct.pack("!IHH", end - at, 0, protocol))
-    sum_ = checksum(total)
+        total += headers.words_sum(bytes(ends) + struct.pack("!IHH", end - at, 0, protocol))
+    sum_ = headers.checksum(total)
     struct.pack_into("!H", frame, place, 0xFFFF if protocol == socket.IPPROTO_UDP and not sum_ else sum_)

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import Self
 
-from pdrgate.traffic.frames import checksum, words_sum
+from pdrgate.traffic.headers import checksum, words_sum
 
 MARK_ROOM = 16
 """Bytes that a mark takes at the end of a packet."""

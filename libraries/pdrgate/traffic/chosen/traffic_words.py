@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 
 from pdrgate.traffic.chosen.capture_file import captured_packets
 from pdrgate.traffic.chosen.chosen_traffic import CapturedTraffic, ChosenTraffic, Draw, Flows, Kind, Layer
-from pdrgate.traffic.chosen.headers import FLAGS
 from pdrgate.traffic.chosen.spans import Addresses, SutSide, addresses, number_span
+from pdrgate.traffic.headers import FLAGS
 from pdrgate.values.errors import PdrGateError, UsageError
 
 MOST_FLOWS = 65536

@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from pdrgate.this_process.cache import cache_folder
-from pdrgate.this_process.checkout import how_to_install
-from pdrgate.this_process.child_environment import child_environment
-from pdrgate.this_process.compiled import CompilerError, compile_to, compiling
-from pdrgate.values.errors import TestbedError
+from pdrgate.this_process.child_environment import run_program
+from pdrgate.this_process.compiled import NO_BPF_HEADER, compile_to, compiling
 
 _SOURCES = Path(__file__).parent
-_PACKAGES = {"gcc": "gcc libc6-dev", "clang": "clang"}
+_COMPILERS = {"gcc": "gcc libc6-dev libbpf-dev", "clang": "clang libbpf-dev"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +84,10 @@ def build_foreign(compiler: ForeignCompiler, cache: Path | None = None) -> Mappi
     made = {one: folder / one.name for one in at_home}
     if all(one.exists() for one in made.values()):
         return made
-    if shutil.which(compiler.program) is None:
-        raise TestbedError(
-            f"programs for guests of {compiler.machine} take {compiler.program}, which is not on PATH; "
-            f"{how_to_install(compiler.packages)}"
-        )
     options = (f"--sysroot={compiler.root}",)
-    try:
-        with compiling(folder):
-            for field, output in zip(fields(NativeParts)[3:], made.values(), strict=True):
-                compile_to(output, _static(compiler.program, field.name, options))
-    except CompilerError as error:
-        raise TestbedError(f"building programs for guests of {compiler.machine} failed: {error}") from error
+    with compiling(f"programs for guests of {compiler.machine}", folder, {compiler.program: compiler.packages}):
+        for field, output in zip(fields(NativeParts)[3:], made.values(), strict=True):
+            compile_to(output, _static(compiler.program, field.name, options))
     return made
 
 
@@ -132,27 +120,15 @@ def build(cache: Path | None = None) -> NativeParts:
     parts = NativeParts(*(folder / name for name in _NAMES))
     if all((folder / name).exists() for name in _NAMES):
         return parts
-    for compiler, packages in _PACKAGES.items():
-        if shutil.which(compiler) is None:
-            raise TestbedError(
-                f"building the traffic generator needs {compiler}, which is not on PATH; "
-                f"{how_to_install(f'{packages} libbpf-dev')}"
-            )
     headers = f"-I/usr/include/{platform.machine()}-linux-gnu"
-    try:
-        with compiling(folder):
-            compile_to(
-                parts.bpf, ("clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", headers, "-c", *_sources("traffic.bpf"))
-            )
-            compile_to(parts.worker, ("gcc", "-O2", "-Wall", *_sources("worker"), "-lbpf", "-pthread"))
-            compile_to(parts.heartbeat, ("gcc", "-O2", "-Wall", *_sources("heartbeat"), "-pthread"))
-            for field in fields(NativeParts)[3:]:
-                compile_to(getattr(parts, field.name), _static("gcc", field.name))
-    except CompilerError as error:
-        raise TestbedError(
-            f"building the traffic generator failed: {error}; a missing <bpf/…> header comes with: apt-get install "
-            "libbpf-dev"
-        ) from error
+    with compiling("the traffic generator", folder, _COMPILERS, NO_BPF_HEADER):
+        compile_to(
+            parts.bpf, ("clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", headers, "-c", *_sources("traffic.bpf"))
+        )
+        compile_to(parts.worker, ("gcc", "-O2", "-Wall", *_sources("worker"), "-lbpf", "-pthread"))
+        compile_to(parts.heartbeat, ("gcc", "-O2", "-Wall", *_sources("heartbeat"), "-pthread"))
+        for field in fields(NativeParts)[3:]:
+            compile_to(getattr(parts, field.name), _static("gcc", field.name))
     return parts
 
 
@@ -162,11 +138,5 @@ def _sources(name: str) -> tuple[str, ...]:
 
 def _libbpf(compiler: str, options: Sequence[str]) -> tuple[str, ...]:
     """The libraries that libbpf takes where all is linked into one file; libelf takes zstd since 0.189."""
-    zstd = subprocess.run(
-        (compiler, *options, "-print-file-name=libzstd.a"),
-        capture_output=True,
-        text=True,
-        check=False,
-        env=child_environment(),
-    ).stdout.strip()
+    zstd = run_program(compiler, *options, "-print-file-name=libzstd.a").stdout.strip()
     return ("-lbpf", "-lelf", "-lz", *(("-lzstd",) if Path(zstd).is_absolute() else ()))

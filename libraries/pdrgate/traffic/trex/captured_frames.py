@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 
 from pdrgate.record.trial import CarriedFrame
-from pdrgate.traffic.frames import complete_ipv4
+from pdrgate.traffic.headers import complete_ipv4
 from pdrgate.traffic.trex.trex_streams import Stream
 
 _MACS, _ETHERNET = 12, 14

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdrgate.traffic.chosen.frame_table import FrameTable
-from pdrgate.traffic.frames import FCS, Frames, Path, checksum, template
+from pdrgate.traffic.frames import FCS, Frames, Path, template
+from pdrgate.traffic.headers import checksum
 from pdrgate.values.errors import UsageError
 
 FLOW_STATS_PAYLOAD = 16

@@ -23,7 +23,6 @@ from pdrgate.record.trial import Trial
 from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 from pdrgate.stats.intervals import load_meanwhile
-from pdrgate.testbeds import Booting
 from pdrgate.values.errors import DataError, PdrGateError, TestbedError
 
 
@@ -166,8 +165,7 @@ class Boots(KnownBuilds, ABC):
                 booting += [self._begun(side, number)]  # one by one, too
             load_meanwhile()
             for sut in booting:
-                if isinstance(sut.testbed, Booting):
-                    sut.testbed.hurry()
+                sut.testbed.hurry()
             for side, sut in zip(group, booting, strict=True):
                 # One by one: what was started before a failure must be released.
                 started.append(self._start(self.builds[side], sut))
@@ -221,7 +219,7 @@ class Boots(KnownBuilds, ABC):
             sut = self._sut(side, number)
         except TestbedError as error:
             raise BootError(side, error) from error
-        if self._together and isinstance(sut.testbed, Booting):
+        if self._together and sut.testbed.boots:
             self._ahead.set_up(sut)  # both of a pair at once
         return sut
 
@@ -229,7 +227,7 @@ class Boots(KnownBuilds, ABC):
         build = self.builds[side]
         testbed = self.session.begin(build.start)
         # Namespaces made anew are a start of the SUT too, though its kernel stays; made once more they are another one.
-        boot_id = "" if isinstance(testbed, Booting) else f"{testbed.boot_id}-{side}-{number}-{secrets.token_hex(4)}"
+        boot_id = "" if testbed.boots else f"{testbed.boot_id}-{side}-{number}-{secrets.token_hex(4)}"
         identity = Identity(side, build.label, number, boot_id, build.program, build.planted, self._test, stays=False)
         return PreparedSut(
             self.session, self.scenario, testbed, identity, on_trial=self._on_trial,

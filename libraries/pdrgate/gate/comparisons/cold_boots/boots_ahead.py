@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.results.model import Side
-from pdrgate.testbeds import Booting
 from pdrgate.values.errors import TestbedError
 
 _MOST_AHEAD = 2
@@ -74,8 +73,7 @@ class BootsAhead:
 
     def set_up(self, sut: PreparedSut) -> None:
         """Set a boot up beside whatever else is done."""
-        if isinstance(sut.testbed, Booting):
-            sut.testbed.stand_back()
+        sut.testbed.stand_back()
         self._ahead[_which(sut)] = sut, self._meanwhile.submit(sut.set_up)
 
     def take(self, sut: PreparedSut) -> None:
@@ -84,8 +82,7 @@ class BootsAhead:
             return
         ahead[1].result()
         del self._ahead[_which(sut)]
-        if isinstance(sut.testbed, Booting):
-            sut.testbed.take_place()
+        sut.testbed.take_place()
 
     def give_up(self, suts: Sequence[PreparedSut]) -> GivenUp:
         """Begin no further boots, and forget these."""

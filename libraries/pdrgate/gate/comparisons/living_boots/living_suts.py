@@ -16,7 +16,7 @@ from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import Booting, Stands, Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.values.errors import PdrGateError, TestbedError
 
 AT_ONCE = 2
@@ -92,7 +92,7 @@ class LivingSuts:
             except TestbedError as error:
                 raise BootError(side, error) from error
         failed: list[BootError] = []
-        for one, coming in [(one, self.workers.submit(self._ready, one)) for one in fresh]:
+        for one, coming in [(one, self.workers.submit(self._up[one].ready)) for one in fresh]:
             try:
                 coming.result()
                 self._session.ready(self._up[one], introduce=one[1] == 1)
@@ -155,11 +155,6 @@ class LivingSuts:
                 f"none of {len(self._failed[side])} boots of the {side} has come up: it is booted no more"
             )
 
-    def _ready(self, one: OfPair) -> None:
-        testbed = self._up[one]
-        if isinstance(testbed, Booting):
-            testbed.ready()
-
     def _leave(self, testbed: Testbed) -> None:
         try:
             self._session.leave([testbed])
@@ -168,5 +163,4 @@ class LivingSuts:
 
 
 def _standing(build: Build, journal: Journal) -> Testbed:
-    testbed = (build.counted or build.start)(journal)
-    return testbed.standing() if isinstance(testbed, Stands) else testbed
+    return (build.counted or build.start)(journal).standing()

@@ -13,10 +13,11 @@ from pdrgate.gate.run.selection_file import code_key
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.observers.function_names import UNNAMED, kernel_functions
+from pdrgate.observers.watching import Counting
 from pdrgate.record.path_code import PathCode
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import Side
-from pdrgate.testbeds import NamesCode, ShowsVariables, Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.values.errors import PdrGateError, TestbedError
 
 FIRST = 1
@@ -53,7 +54,7 @@ class PathCodes:
             sut.set_up()
             return
         counting = sut.testbed.executed
-        if not isinstance(counting, NamesCode):
+        if counting is None or not counting.names_code:
             sut.set_up()
             return
         if side == "baseline" and self._every is None:
@@ -78,7 +79,7 @@ class PathCodes:
         seen: dict[Side, list[Mapping[str, bytes]]] = {"baseline": [], "candidate": []}
         for (side, _), testbed in suts.items():
             counting = testbed.executed
-            if isinstance(counting, ShowsVariables):
+            if counting is not None:
                 seen[side].append(counting.values(names))
         if not all(seen[side] and all(seen[side]) for side in seen):
             return {}
@@ -137,7 +138,7 @@ class PathCodes:
         return code_key(self._digests[side], self._session.config)
 
 
-def _on_every_path(testbed: Testbed, counting: NamesCode) -> frozenset[str] | None:
+def _on_every_path(testbed: Testbed, counting: Counting) -> frozenset[str] | None:
     """What a kernel runs for any command, and by itself; None where it does not answer."""
     host = testbed.hops[0].host
     try:

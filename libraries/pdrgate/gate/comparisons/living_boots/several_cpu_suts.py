@@ -35,7 +35,7 @@ from pdrgate.record.trial import Trial
 from pdrgate.results.model import BootResult, ChangeResult, Findings, MemoryResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.safety.journal import Journal
-from pdrgate.testbeds import Stands, Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.values.errors import PdrGateError
 
 _ONCE = 2
@@ -298,8 +298,7 @@ class BootedOnce:
 
 
 def _standing(build: Build, journal: Journal) -> Testbed:
-    testbed = build.start(journal)
-    return testbed.standing() if isinstance(testbed, Stands) else testbed
+    return build.start(journal).standing()
 
 
 def _of(suts: Mapping[Side, PreparedSut]) -> TrialsOfBoth:

@@ -38,7 +38,7 @@ from pdrgate.results.model import (
 )
 from pdrgate.results.vectors import VectorsResult
 from pdrgate.results.verdict import Judgement, Verdict, graver
-from pdrgate.testbeds import Furnishing, Testbed
+from pdrgate.testbeds import Testbed
 from pdrgate.values.units import COST_TOLERANCE
 
 _NO_GENERATOR = {"name": "none", "engine": "BPF_PROG_RUN"}
@@ -134,7 +134,7 @@ class VectorsComparison:
 
     def _set_up(self, testbed: Testbed, path: DataPath) -> None:
         set_up = self.scenario.beneath.set_up
-        if set_up is not None and isinstance(testbed, Furnishing):
+        if set_up is not None:
             testbed.furnish(set_up.programs, set_up.words)
         with understood(testbed.hops[0].host.name):
             path.apply(testbed.hops)

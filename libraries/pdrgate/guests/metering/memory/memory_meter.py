@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.cache_levels import CacheLevels
 from pdrgate.guests.metering.memory.line_areas import NAMED_KINDS, LineKind
-from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
-from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
+from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, LISTED_LINE, MARKS, PLACES, TrialMemory
 
 _MAGIC = 0x386C616972746D65
 _LISTED, _LEVELS = 1 << 18, 4

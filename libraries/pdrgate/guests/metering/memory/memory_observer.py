@@ -20,8 +20,8 @@ from pdrgate.guests.metering.memory.memory_meter import (
     Touched,
 )
 from pdrgate.guests.metering.memory.naming.line_names import (
+    GuestLineNames,
     LineName,
-    NamesLines,
     by_function,
     fields_by_function,
 )
@@ -78,7 +78,7 @@ class MemoryObserver:
         levels: CacheLevels,
         nudge: Callable[[], object],
         areas: Callable[[], Sequence[LineArea]],
-        names: NamesLines,
+        names: GuestLineNames,
         counting: FunctionObserver,
     ) -> None:
         self._meter = meter

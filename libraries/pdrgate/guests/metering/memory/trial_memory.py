@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineArea
-from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
 from pdrgate.guests.metering.plugin import PluginMemory
 from pdrgate.hosts.host import HostError
 
@@ -18,7 +17,15 @@ MARKS, AREAS, PLACES = 256, 32, 1 << 18
 CODE_MARK = np.dtype([("address", "<u8"), ("role", "<u8")])
 AREA = np.dtype([("first", "<u8"), ("last", "<u8"), ("kind", "<u8")])
 
-
+LISTED_LINE = np.dtype(
+    [
+        ("line", "<u8"), ("touched", "<u8"), ("written", "<u8"), ("writer", "<u8"), ("place", "<u4"), ("lines", "<u4"),
+        ("kind", "<u4"), ("missed_l2", "<u4"), ("missed_last", "<u4"), ("first_ever", "<u4"),
+    ]
+)  # fmt: skip
+"""The line's number, its bytes that the instruction touched and those that were written, a bit each, where that was,
+the instruction's number, how many such lines count, their kind, and of memory trials how many of them the second and
+the last level of the model did not have, though they had been touched before, and how many never had been."""
 _HEEDED = 30.0
 
 

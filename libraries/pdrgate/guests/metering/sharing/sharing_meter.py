@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdrgate.guests.metering.memory.line_areas import LineKind
-from pdrgate.guests.metering.memory.listed_lines import LISTED_LINE
-from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, MARKS, PLACES, TrialMemory
+from pdrgate.guests.metering.memory.trial_memory import AREA, AREAS, CODE_MARK, LISTED_LINE, MARKS, PLACES, TrialMemory
 
 FEWEST_CPUS, MOST_CPUS = 2, 4
 """CPUs of a guest that records what they share."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pdrgate.guests.metering.memory.line_areas import LineArea
 from pdrgate.guests.metering.memory.memory_meter import BLOCK, Role
 from pdrgate.guests.metering.memory.memory_observer import KIND_FIELDS, memory_marks
-from pdrgate.guests.metering.memory.naming.line_names import LineName, NamesLines, by_function, fields_by_function
+from pdrgate.guests.metering.memory.naming.line_names import GuestLineNames, LineName, by_function, fields_by_function
 from pdrgate.guests.metering.sharing.sharing_meter import (
     CLOCK_TICKS,
     PROGRAM_BEGINS,
@@ -50,7 +50,7 @@ class SharingObserver:
 
     def __init__(
         self, meter: SharingMeter, nudge: Callable[[], object], symbols: KernelSymbols,
-        areas: Callable[[], Sequence[LineArea]], names: NamesLines,
+        areas: Callable[[], Sequence[LineArea]], names: GuestLineNames,
     ) -> None:  # fmt: skip
         self._meter = meter
         self._nudge = nudge

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -50,17 +49,9 @@ class NamedLines:
     """Lines of this kernel that could have no names, each with the reason, see `missing_names`."""
 
 
-class NamesLines(Protocol):
-    """Names lines, `LISTED_LINE`, by the kernel's symbols and areas."""
-
-    def __call__(
-        self, symbols: KernelSymbols, areas: Sequence[LineArea], listed: npt.NDArray[np.void]
-    ) -> NamedLines: ...
-
-
 @dataclass(frozen=True, slots=True)
 class GuestLineNames:
-    """Names of a guest's lines; satisfies `NamesLines`.
+    """Names of a guest's lines, `LISTED_LINE`, by the kernel's symbols and areas.
 
     Args:
         vcpus: how many CPUs the guest has.

@@ -1,4 +1,4 @@
-"""Headers of the layers that traffic is chosen of, around what they carry, with their checksums."""
+"""Headers of frames, around what they carry, with their checksums: made here, and found in a frame."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import socket
 import struct
 from collections.abc import Sequence
 
-from pdrgate.traffic.frames import checksum, words_sum
-
 LONGEST_FRAME = 1514
 """Bytes of a frame without FCS."""
 SHORTEST_FRAME = 60
 """Bytes of the shortest frame without FCS. A card fills up a shorter one, behind the mark."""
 IPV4, IPV6, MPLS = 0x0800, 0x86DD, 0x8847
 ETHERTYPE = {4: IPV4, 6: IPV6}
-ETHERNET_HEADER, IP_HEADER, UDP_HEADER, TCP_HEADER, ICMP_HEADER = 14, {4: 20, 6: 40}, 8, 20, 8
+ETHERNET_HEADER, VLAN_TAG = 14, 4
+IP_HEADER, UDP_HEADER, TCP_HEADER, ICMP_HEADER = {4: 20, 6: 40}, 8, 20, 8
 """Bytes of the headers; of IP by version."""
 FRAGMENT_NEXT, ROUTING_NEXT = 44, 43
 """Next headers of IPv6 (RFC 8200)."""
@@ -24,14 +23,66 @@ ECHO = {4: 8, 6: 128}
 FLAGS = "FSRPAUEC"
 """TCP's, from the lowest bit on (RFC 9293, section 3.1)."""
 
-_TAGGED, _HAS_KEY = 0x8100, 0x2000
+TAGGED = 0x8100
+"""The EtherType of an IEEE 802.1Q tag."""
+_TAGS = (TAGGED, 0x88A8)
+_HAS_KEY = 0x2000
 _DONT_FRAGMENT, _MORE = 0x4000, 0x2000
 _SEGMENT_ROUTING = 4
 
 
+def words_sum(data: bytes) -> int:
+    """Sum of the big-endian 16-bit words of ``data``, without folding (RFC 1071)."""
+    if len(data) % 2:
+        data += b"\0"
+    return int(sum(struct.unpack(f"!{len(data) // 2}H", data)))
+
+
+def checksum(total: int) -> int:
+    """The Internet checksum (RFC 1071) of words that add up to ``total``."""
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def network_layer(frame: bytes | bytearray) -> tuple[int, int]:
+    """The EtherType of what a frame carries, behind a VLAN tag if it has one, and where that begins."""
+    kind, at = int.from_bytes(frame[12:14]), ETHERNET_HEADER
+    if kind == TAGGED:
+        kind, at = int.from_bytes(frame[16:18]), ETHERNET_HEADER + VLAN_TAG
+    return kind, at
+
+
+def behind_tags(frame: bytes, at: int = 0) -> tuple[int, int]:
+    """The EtherType of what an Ethernet frame that begins ``at`` carries, behind all its tags, and where that
+    begins."""
+    kind, at = int.from_bytes(frame[at + 12 : at + 14]), at + ETHERNET_HEADER
+    while kind in _TAGS:
+        kind, at = int.from_bytes(frame[at + 2 : at + 4]), at + VLAN_TAG
+    return kind, at
+
+
+def ipv4_header(frame: bytes | bytearray, at: int) -> int:
+    """Bytes of the IPv4 header that begins there, with its options."""
+    return max(IP_HEADER[4], 4 * (frame[at] & 15))
+
+
+def ipv4_checksum(frame: bytes | bytearray, at: int) -> bytes:
+    """The correct checksum of the IPv4 header that begins there."""
+    covered = bytes(frame[at : at + 10] + frame[at + 12 : at + ipv4_header(frame, at)])
+    return struct.pack("!H", checksum(words_sum(covered)))
+
+
+def complete_ipv4(frame: bytearray) -> None:
+    """Sum the header of a frame that carries IPv4 anew; others stay as they are."""
+    kind, at = network_layer(frame)
+    if kind == IPV4 and len(frame) >= at + IP_HEADER[4]:
+        frame[at + 10 : at + 12] = ipv4_checksum(frame, at)
+
+
 def ethernet(destination: bytes, source: bytes, vlan: int | None, ethertype: int, carried: bytes) -> bytes:
     """A frame, without FCS."""
-    tag = b"" if vlan is None else struct.pack("!HH", _TAGGED, vlan)
+    tag = b"" if vlan is None else struct.pack("!HH", TAGGED, vlan)
     return destination + source + tag + struct.pack("!H", ethertype) + carried
 
 
