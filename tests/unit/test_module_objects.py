@@ -65,6 +65,13 @@ def test_what_was_changed_is_found_and_nothing_else(
     assert changed(tmp_path, old, new) == found
 
 
+def test_a_note_of_the_release_that_each_module_has_is_no_variable(tmp_path: Path) -> None:
+    note = 'static const char __attribute__((section(".note.Linux"), used)) _note_18[] = "6.12.115";\n'
+    before, after = (made(tmp_path, note.replace("115", release) + SOURCE) for release in ("115", "116"))
+    assert before == after
+    assert before.variables.keys() == {("limit", 0), ("hook", 0)}
+
+
 def test_a_damaged_module_is_refused(tmp_path: Path) -> None:
     made(tmp_path, SOURCE)
     content = (tmp_path / "module.o").read_bytes()

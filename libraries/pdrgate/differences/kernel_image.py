@@ -38,7 +38,7 @@ _OF_DATA = re.compile(r"\.(data|rodata|init\.data)(?!_once)")
 """Sections whose variables are compared; tables that a linker made of code have sections of their own."""
 _SAYS_NOTHING = re.compile(
     r"__(ksymtab|kstrtab|crc|BTF_ID|start|stop|end|UNIQUE_ID|initcall\w*|param|modver)_|kallsyms_|linux_(banner|proc_banner)$"
-    r"|vermagic$|__?(init_)?uts_ns$|str__|_{0,2}btf|_e?(text|data|rodata)$|__irf_|\.L"
+    r"|vermagic$|init_uts_ns$|fips_version$|__\w+_(start|end)$|system_certificate_list|module_cert_size$|_note_\d+$|str__|_{0,2}btf|_e?(text|data|rodata)$|__irf_|\.L"
 )
 """Variables that differ by where others lie, or by when a kernel was built."""
 _LONGEST = 1 << 16

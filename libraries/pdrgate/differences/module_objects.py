@@ -69,7 +69,7 @@ class _Reader:
                 continue
             if (
                 not says_something(symbol.name, code=kind == FUNCTION)
-                or self._elf.sections[symbol.section].name in _OF_THE_BUILD
+                or _OF_THE_BUILD.match(self._elf.sections[symbol.section].name)
             ):
                 continue
             yield plain_name(symbol.name), self._digest(symbol)
@@ -110,8 +110,8 @@ class _Reader:
         return self._contents[section]
 
 
-_OF_THE_BUILD = frozenset((".modinfo", "__versions", "__version_ext_crcs", "__version_ext_names"))
-"""Sections that say by what a module was built."""
+_OF_THE_BUILD = re.compile(r"\.modinfo$|__version|\.note")
+"""Sections that say of what version a module is, and by what it was built."""
 
 
 def _until(relocations: Sequence[Relocation], first: int, end: int) -> Iterator[Relocation]:

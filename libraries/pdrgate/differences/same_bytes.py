@@ -169,7 +169,7 @@ class SameBytes:
         if old.name == _FEATURE_TESTS:
             return self._same_tests(before, after)
         name, other = self._before.named(before), self._after.named(after)
-        if name == other:
+        if name is not None and name == other:
             return True
         begins = name is not None and other is not None and not name[1] and not other[1]
         if begins or not old.name.startswith(_NAMELESS):
