@@ -26,7 +26,7 @@ struct sample {
 };
 
 static int sample_max __read_mostly = 0;
-DEFINE_STATIC_KEY_FALSE(sample_key);
+static DEFINE_STATIC_KEY_FALSE(sample_key);
 
 static inline int half(int whole)
 {

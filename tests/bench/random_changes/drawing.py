@@ -94,7 +94,7 @@ def _set_at_boot(file: str, text: str, compiled: AbstractSet[str]) -> Iterator[P
 
 
 def _static_keys(file: str, text: str, compiled: AbstractSet[str]) -> Iterator[Place]:
-    for match in re.finditer(r"^(?:static )?DEFINE_STATIC_KEY_(TRUE|FALSE)\((\w+)\)", text, re.M):
+    for match in re.finditer(r"^static DEFINE_STATIC_KEY_(TRUE|FALSE)\((\w+)\)", text, re.M):
         if match[2] in compiled:
             other = {"TRUE": "FALSE", "FALSE": "TRUE"}[match[1]]
             yield Place("static key", file, match[2], match.start(1), match.end(1), other)
