@@ -70,6 +70,11 @@ def changed_text(text: str, places: Sequence[Place]) -> str:
     return text
 
 
+def _another(number: str) -> str:
+    """Another number in place of a default: what is on or off is switched, and others are doubled."""
+    return {"0": "1", "1": "0"}.get(number) or str(2 * int(number))
+
+
 def _functions(file: str, text: str, compiled: AbstractSet[str]) -> Iterator[Place]:
     for match in re.finditer(r"^(?!.*\binline\b)[a-z][\w *]*?\b(\w+)\([^;{}()]*\)\n\{\n", text, re.M):
         if file.endswith(".c") and match[1] in compiled and "__init" not in match[0]:
@@ -85,12 +90,12 @@ def _defaults(file: str, text: str, compiled: AbstractSet[str]) -> Iterator[Plac
     number = r"^(?:static )?(?:unsigned )?(?:int|long|u8|u32|u64) (\w+) (?:__read_mostly )?= (\d+);"
     for match in re.finditer(number, text, re.M):
         if match[1] in compiled:
-            yield Place("default", file, match[1], match.start(2), match.end(2), str(2 * int(match[2]) or 1))
+            yield Place("default", file, match[1], match.start(2), match.end(2), _another(match[2]))
 
 
 def _set_at_boot(file: str, text: str, compiled: AbstractSet[str]) -> Iterator[Place]:
     for match in re.finditer(r"^\t+\S*\b(sysctl_\w+) = (\d+);", text, re.M):
-        yield Place("set at boot", file, match[1], match.start(2), match.end(2), str(2 * int(match[2]) or 1))
+        yield Place("set at boot", file, match[1], match.start(2), match.end(2), _another(match[2]))
 
 
 def _static_keys(file: str, text: str, compiled: AbstractSet[str]) -> Iterator[Place]:
