@@ -336,6 +336,11 @@ class TestGateFromEnv:
             ({"AGANIST": "old.deb"}, "AGANIST", "AGAINST"),
             ({"PDRGATE_KERNEL": "new.deb"}, "PDRGATE_KERNEL", "KERNEL"),
             ({"PACKET": "some.pcap"}, "PACKET", "PACKETS"),
+            ({"FATES": "dropped"}, "FATES", "FATE"),
+            ({"TESTBEDS": "rack.yaml"}, "TESTBEDS", "TESTBED"),
+            ({"fate": "dropped"}, "fate", "FATE"),
+            ({"Cost_Tolerance": "5%"}, "Cost_Tolerance", "COST_TOLERANCE"),
+            ({"FRAMESIZE": "64"}, "FRAMESIZE", "FRAME_SIZE"),
         ],
     )
     def test_a_variable_that_is_nearly_one_is_refused(
@@ -346,6 +351,13 @@ class TestGateFromEnv:
         assert work.told() == (
             f"wrong parameters: ci/gate-from-env: there is no variable {wrong}; did you mean {right}?\n"
         )
+        assert not (work.folder / "options").exists()
+
+    @pytest.mark.parametrize("name", ["FLOWS", "FRAME_SIZE", "WORKERS", "SUITE", "BOOTS"])
+    def test_a_key_or_an_option_that_is_no_variable_is_refused_and_not_ignored(self, work: Work, name: str) -> None:
+        done = work.gate(KERNEL="a.deb", AGAINST="b.deb", code=64, verdict="none", **{name: "2"})
+        assert done.returncode == 64
+        assert work.told().startswith(f"wrong parameters: ci/gate-from-env: there is no variable {name}; docs/ci.md ")
         assert not (work.folder / "options").exists()
 
     @pytest.mark.parametrize(
