@@ -194,7 +194,10 @@ def trend_page(
     """
     pinned = baselines or {}
     worse = sum(move.worse for move in found)
-    failing = max((_failing(one) for one in all_series), default=0)
+    # What is set up or measured otherwise since then has a series of its own: an earlier one has no newest run.
+    by_end = sorted((one for one in all_series if one.points), key=lambda one: one.points[-1].time)
+    latest = {(one.title, one.testbed, one.measurand): one for one in by_end}
+    failing = max(map(_failing, latest.values()), default=0)
     headline = what_moved(found) if found or not quiet else "No level moved but those acknowledged"
     if failing and not worse:
         newest = f"The newest {'run is' if failing == 1 else f'{failing} runs are'} a REGRESSION"

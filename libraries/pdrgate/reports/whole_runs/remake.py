@@ -36,6 +36,17 @@ _LARGEST_OUTPUT = 512 << 20
 _OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", XUNIT_FILE
 
 
+_NARROW = b"""<style>@media (max-width: 50em) {
+  .statistics, #test-details, .doc table { display: block; width: auto; max-width: 100%; overflow-x: auto; }
+  .statistics th:first-child, .statistics td:first-child, .details-col-name { min-width: 9em; }
+  .details { width: 100%; }
+  :is(.details, .metadata) > tbody > tr > * {
+    display: block; width: auto; max-width: calc(100vw - 4.5em); overflow-x: auto;
+  }
+}</style></head>"""
+"""What lets Robot's pages be read on a telephone: wide tables scroll by themselves, values stand below their names."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnmadeReport:
     """A sentence on what could not be made, and why."""
@@ -63,11 +74,19 @@ def remake(folder: Path) -> Iterator[Path | UnmadeReport]:
         )
 
 
-def retell_xunit(folder: Path, result: RunResult) -> None:
-    """Put faults and numbers into the xunit.xml that Robot wrote; nothing where it wrote none."""
+def retell_robots_own(folder: Path, result: RunResult) -> None:
+    """Put faults and numbers into the xunit.xml that Robot wrote, and a style into its pages; nothing where it wrote
+    none."""
     path = folder / _XUNIT
     with contextlib.suppress(FileNotFoundError, ValueError):  # a torn one stays as it is
         write_whole(path, retold(read_no_follow(path, LARGEST_XUNIT), result), durable=False)
+    for page in (folder / _LOG, folder / _REPORT):
+        with contextlib.suppress(OSError):
+            write_whole(page, _narrow(read_no_follow(page, _LARGEST_OUTPUT)), durable=False)
+
+
+def _narrow(page: bytes) -> bytes:
+    return page.replace(b"</head>", _NARROW, 1)
 
 
 def make_page(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport]:
@@ -161,7 +180,7 @@ def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport
             yield _unmade(" ".join(told.splitlines()[0].replace(name, str(folder)).split()))
             return
         for one in (_LOG, _REPORT):
-            yield write_whole(folder / one, (apart / one).read_bytes(), durable=False)
+            yield write_whole(folder / one, _narrow((apart / one).read_bytes()), durable=False)
         content = (apart / _XUNIT).read_bytes()
         with contextlib.suppress(ValueError):
             content = retold(content, result)
