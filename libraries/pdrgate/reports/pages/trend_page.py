@@ -59,7 +59,7 @@ _SHAPES = {
     Verdict.IMPROVEMENT: _Shape("M-5 4L0-5L5 4z", "pass", full=True),
     Verdict.NO_BASELINE: _Shape(_DISC, "pass"),
     Verdict.REGRESSION: _Shape("M-5-4L0 5L5-4z", "fail", full=True),
-    Verdict.INCONCLUSIVE: _Shape("M0-5L5 0L0 5L-5 0z", "fail"),
+    Verdict.INCONCLUSIVE: _Shape("M0-5L5 0L0 5L-5 0z", "warn"),
     Verdict.ASSERTION_FAILED: _Shape("M0-5L5 0L0 5L-5 0zM-2.5 0H2.5", "fail"),
     Verdict.UNSTABLE: _Shape("M-4-4L4 4M-4 4L4-4", "fail", left_out=True),
     Verdict.CRASH: _Shape("M-4-4L4 4M-4 4L4-4M-5-5H5V5H-5z", "fail", left_out=True),
