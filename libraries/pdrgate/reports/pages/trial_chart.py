@@ -159,7 +159,8 @@ def _sentence(number: int, trial: Trial, cells: Sequence[str]) -> str:
     of = f" of {boot}" if boot else ""
     return (
         f"trial {number}: {phase}{of}, {load} for {Duration(trial.seconds)}, {began}\n"
-        f"{offered} offered, {lost} lost ({ratio}), {thousands(trial.drained)} came back late; {trial.aside.fate} at {rate}"
+        f"{offered} offered, {lost} lost ({ratio}), {thousands(trial.drained)} came back late; "
+        f"{trial.aside.fate} at {rate}"
     )
 
 

@@ -21,6 +21,7 @@ from pdrgate.reports.ci.allure import tell_allure
 from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, junit, retold
 from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
+from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.overview import STATISTICS, Overview, overview
 from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures
 from pdrgate.reports.pages.summary import PLOTS_FOLDER, SUMMARY_FILE, path_pages, stack_files, summary_page
@@ -34,17 +35,6 @@ from pdrgate.values.errors import DataError
 _LARGEST_OUTPUT = 512 << 20
 """Bytes of Robot's output.xml."""
 _OUTPUT, _LOG, _REPORT, _XUNIT = "output.xml", "log.html", "report.html", XUNIT_FILE
-
-
-_NARROW = b"""<style>@media (max-width: 50em) {
-  .statistics, #test-details, .doc table { display: block; width: auto; max-width: 100%; overflow-x: auto; }
-  .statistics th:first-child, .statistics td:first-child, .details-col-name { min-width: 9em; }
-  .details { width: 100%; }
-  :is(.details, .metadata) > tbody > tr > * {
-    display: block; width: auto; max-width: calc(100vw - 4.5em); overflow-x: auto;
-  }
-}</style></head>"""
-"""What lets Robot's pages be read on a telephone: wide tables scroll by themselves, values stand below their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +76,7 @@ def retell_robots_own(folder: Path, result: RunResult) -> None:
 
 
 def _narrow(page: bytes) -> bytes:
-    return page.replace(b"</head>", _NARROW, 1)
+    return page.replace(b"</head>", rendered("robots_head.html.j2").encode(), 1)
 
 
 def make_page(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport]:
