@@ -171,12 +171,18 @@ def one_level_each(
     """The check that a rate of two builds does not flip between two levels that they have in common.
 
     Two levels of which each is one build's are no flip but a change, and one value of a build at the other's is a dip.
+
+    Args:
+        first: of the baseline.
+        second: of the candidate.
     """
     check = one_level(quantity, (*first, *second), unit)
     if check.passed is False:
-        counts = zip(low_values(first, second), (first, second), strict=True)
-        if not any(1 < count < len(own) - 1 for count, own in counts):
+        low = low_values(first, second)
+        if not any(1 < count < len(own) - 1 for count, own in zip(low, (first, second), strict=True)):
             return replace(check, passed=True, sentence=f"each build has a {quantity} of its own")
+        whose = f"the baseline is at the lower {low[0]} of {len(first)} times, the candidate {low[1]} of {len(second)}"
+        return replace(check, sentence=f"{check.sentence}; {whose}")
     return check
 
 
