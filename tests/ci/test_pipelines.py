@@ -341,6 +341,7 @@ class TestGateFromEnv:
             ({"fate": "dropped"}, "fate", "FATE"),
             ({"Cost_Tolerance": "5%"}, "Cost_Tolerance", "COST_TOLERANCE"),
             ({"FRAMESIZE": "64"}, "FRAMESIZE", "FRAME_SIZE"),
+            ({"COST-TOLERANCE": "5%"}, "COST-TOLERANCE", "COST_TOLERANCE"),
         ],
     )
     def test_a_variable_that_is_nearly_one_is_refused(
