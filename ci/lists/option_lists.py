@@ -34,6 +34,8 @@ _PAGES: Mapping[str, str] = {
 """What the reference says of options that are no part of a run, where it is more than the help."""
 _MATRIX = ("testbed", "scenarios", "wait")
 """Options that the matrix of the Jenkinsfile sets."""
+_NO_VARIABLES = {"baseline", "commit", "format", "help", "history", "list_scenarios", "output", "quiet", "verbose"}
+"""Options that change nothing of what is measured, or whose variables have values of their own."""
 _OPTIONS = declarations(RunOptions)
 _KEYS = keys()
 _ALL = (*_OPTIONS.values(), *(one for name, one in _KEYS.items() if name not in _OPTIONS))
@@ -77,6 +79,10 @@ def environment_lists() -> Iterator[str]:
     yield f"flags=({' '.join(one.option[2:] for one in options if one.flag)})"
     for name, many in (("keys", False), ("lists", True)):
         yield f"{name}=({' '.join(one.name for one in _PIPELINES if one.is_key and one.many is many)})"
+    spelled = {opt[2:].replace("-", "_") for param in gate.params for opt in param.opts if opt.startswith("--")}
+    asked = {*_KEYS, *spelled}
+    asked -= _NO_VARIABLES | {one.name if one.is_key else one.option[2:].replace("-", "_") for one in _PIPELINES}
+    yield from textwrap.wrap(f"elsewhere=({' '.join(sorted(asked))})", 116, subsequent_indent="    ")
 
 
 def gate_options() -> Iterator[str]:

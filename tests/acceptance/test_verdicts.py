@@ -53,7 +53,9 @@ def test_first_run_has_no_baseline_and_passes(first_run):
     told = ended.stdout.partition(f"\nresults: {ended.folder}\n")[2].split()
     assert {"log.html", "report.html", "xunit.xml", "trials.jsonl", "allure-results", "plots"} <= set(told)
     assert len(list((ended.folder / "plots").glob("*.png"))) == 5
-    assert "data:image/png" in (ended.folder / "log.html").read_text()
+    log = (ended.folder / "log.html").read_text()
+    assert "data:image/png" in log
+    assert log.count("@media (max-width: 50em)") == 1
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ printf '%s\\0' "$@" >options
 printf '%s' "${PDRGATE_HISTORY:-}" >history
 for option; do case $option in --output=*) output=${option#*=} ;; esac; done
 [[ -z $SAID ]] || printf '%s\\n' "$SAID"
-if [[ -n ${WAITS:-} ]]; then
+if [[ -n ${HOLDS_ON:-} ]]; then
     trap 'touch put-back; echo interrupted; exit 143' TERM
     touch began
     while :; do sleep 0.1; done
@@ -85,7 +85,7 @@ print("{verdict}: {reason}".format_map(json.load(open(sys.argv[1] + "/result.jso
 REPORT = f"""#!/bin/bash
 [[ $REAL || $1/$3/$4 != report/--format/sentence ]] || exec {sys.executable} -I -c '{_HEADLINE}' "$2"
 [[ $REAL || $1/$2/$3/$4 != report/*/20261101-120000/--format/markdown ]] || exec echo '| the table |'
-if [[ $1 = merge && -n ${{WAITS:-}} ]]; then
+if [[ $1 = merge && -n ${{HOLDS_ON:-}} ]]; then
     trap 'touch put-back; echo interrupted; exit 143' TERM
     touch began
     while :; do sleep 0.1; done
@@ -159,7 +159,7 @@ class Work:
         """Exit code and output of a step whose shell alone is told to end, once what it waits for has begun."""
         with subprocess.Popen(
             (str(self.checkout.root / "ci" / script), *words), cwd=self.folder, text=True, stdout=subprocess.PIPE,
-            env=self.known | {"WAITS": "1", "RESULT": "", "CODE": "0"} | environment, start_new_session=True,
+            env=self.known | {"HOLDS_ON": "1", "RESULT": "", "CODE": "0"} | environment, start_new_session=True,
         ) as step:  # fmt: skip
             while not (self.folder / "began").exists():
                 assert step.poll() is None
@@ -336,6 +336,12 @@ class TestGateFromEnv:
             ({"AGANIST": "old.deb"}, "AGANIST", "AGAINST"),
             ({"PDRGATE_KERNEL": "new.deb"}, "PDRGATE_KERNEL", "KERNEL"),
             ({"PACKET": "some.pcap"}, "PACKET", "PACKETS"),
+            ({"FATES": "dropped"}, "FATES", "FATE"),
+            ({"TESTBEDS": "rack.yaml"}, "TESTBEDS", "TESTBED"),
+            ({"fate": "dropped"}, "fate", "FATE"),
+            ({"Cost_Tolerance": "5%"}, "Cost_Tolerance", "COST_TOLERANCE"),
+            ({"FRAMESIZE": "64"}, "FRAMESIZE", "FRAME_SIZE"),
+            ({"COST-TOLERANCE": "5%"}, "COST-TOLERANCE", "COST_TOLERANCE"),
         ],
     )
     def test_a_variable_that_is_nearly_one_is_refused(
@@ -346,6 +352,13 @@ class TestGateFromEnv:
         assert work.told() == (
             f"wrong parameters: ci/gate-from-env: there is no variable {wrong}; did you mean {right}?\n"
         )
+        assert not (work.folder / "options").exists()
+
+    @pytest.mark.parametrize("name", ["FLOWS", "FRAME_SIZE", "WORKERS", "SUITE", "BOOTS"])
+    def test_a_key_or_an_option_that_is_no_variable_is_refused_and_not_ignored(self, work: Work, name: str) -> None:
+        done = work.gate(KERNEL="a.deb", AGAINST="b.deb", code=64, verdict="none", **{name: "2"})
+        assert done.returncode == 64
+        assert work.told().startswith(f"wrong parameters: ci/gate-from-env: there is no variable {name}; docs/ci.md ")
         assert not (work.folder / "options").exists()
 
     @pytest.mark.parametrize(
@@ -603,7 +616,7 @@ class TestBuildFromEnv:
         make.write_text(f"#!/bin/bash\necho $$ >{work.folder}/make.pid\ntouch {work.folder}/began\nexec sleep 600\n")
         make.chmod(0o755)
         # A sandbox has no make but the system's; that it ends is tested in tests/unit/test_hostile_trees.py.
-        told = {"TREE": "../linux", "TARGET": "main", "WAITS": "", "PATH": f"{tools}:{os.environ['PATH']}"}
+        told = {"TREE": "../linux", "TARGET": "main", "HOLDS_ON": "", "PATH": f"{tools}:{os.environ['PATH']}"}
         told["PDRGATE_UNCONFINED"] = "1"
         code, _ = work.cancelled("build-from-env", number, **told)
         assert code == 143

@@ -317,6 +317,19 @@ def test_a_kernel_that_dies_of_its_first_packet_is_a_crash_whatever_the_generato
     assert result.verdict is Verdict.ERROR
 
 
+@pytest.mark.parametrize(("speed", "fewest"), [(43e3, 0.25), (4.2e3, 1.0)])
+def test_a_trial_of_a_slow_guest_lasts_so_long_that_one_poll_more_is_no_level_of_its_own(
+    tmp_path: Path, speed: float, fewest: float
+) -> None:
+    """Of 4.2 kpps 0.25 s have 1050 packets: polls of 64 made two levels 6 % apart of equal programs."""
+    machine = Machine(ceiling=600e3)
+    machine.steady = True
+    compared(tmp_path, [speed], [speed], machine, pairs=2)
+    trials = [one for one in read_trials(tmp_path / "run" / "trials.jsonl") if one.occasion.phase == Phase.REPEAT]
+    durations = {one.intended_duration for one in trials}
+    assert min(durations) == max(durations) == pytest.approx(fewest, rel=0.1)
+
+
 def test_boots_of_constant_speed_overlap(tmp_path: Path) -> None:
     machine = Machine()
     machine.steady = True

@@ -154,6 +154,15 @@ def test_ktap_says_what_failed_and_why_before_its_line() -> None:
     assert told[-2].startswith("# REGRESSION: ")
 
 
+def test_a_path_has_one_name_for_other_programs_whether_it_failed_before_or_after_it_was_measured() -> None:
+    measured = changed(compared(), test="IPv4 Routing By XDP")
+    failed = changed(measured, pdr=None, comparison=None, sides=(), title="IPv4 routing by XDP, 1 cpu")
+    told = "\n".join(exported("ktap", result(one)) for one in (measured, failed))
+    assert told.count("ok 1 IPv4 Routing By XDP\n") == 2
+    paths = {json.loads(exported("kcidb", result(one)))["tests"][0]["path"] for one in (measured, failed)}
+    assert paths == {"pdrgate.ipv4_routing_by_xdp"}
+
+
 def test_a_path_that_was_left_out_is_skipped_with_its_reason() -> None:
     run = dataclasses.replace(
         result(compared()), left_out=(LeftOutPath(path="TCP With Loss", reason="no netem # here"),)

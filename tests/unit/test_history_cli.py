@@ -18,6 +18,7 @@ from made_results import compared, scenario, written
 from pdrgate.cli import main
 from pdrgate.history.database.export import write_csv
 from pdrgate.results.model import MeasurandResult
+from pdrgate.results.verdict import Verdict
 
 
 @pytest.fixture
@@ -87,6 +88,29 @@ def test_a_path_is_listed_with_what_a_packet_costs_there(
     capsys.readouterr()
     assert main(["history", "list", "--scenario", "NAT"]) == 0
     assert capsys.readouterr().out.splitlines()[1].endswith("  REGRESSION  1030 instr./packet   +3.0%")
+
+
+def test_a_red_path_whose_pdr_did_not_change_is_listed_with_the_change_that_made_it_red(
+    where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = (
+        MeasurandResult(name="PDR", unit="packets/s", better="higher", value=3496.0),
+        MeasurandResult(name="cost", unit="instructions/packet", better="lower", value=1030.4),
+    )
+    paid = compared("REGRESSION").comparison
+    assert paid is not None
+    (change,) = paid.changes
+    paid = replace(paid, changes=(
+        replace(change, measurand="PDR", change=0.001, verdict=Verdict.PASS),
+        replace(change, measurand="cost", change=0.027, verdict=Verdict.REGRESSION),
+    ))  # fmt: skip
+    side = flat_side(side="candidate", build="new.o", measurands=values)
+    path = changed(scenario("REGRESSION", per_run=None), test="Filter", comparison=paid, sides=(side,))
+    written(tmp_path / "results" / "c", path, started=1e9 + 7200)
+    assert main(["history", "import", "results/c", *where]) == 0
+    capsys.readouterr()
+    assert main(["history", "list", "--scenario", "Filter"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith("  REGRESSION        3.496 kpps  +0.1%, cost +2.7%")
 
 
 @pytest.mark.parametrize(

@@ -112,14 +112,18 @@ def test_builds_that_flip_from_boot_to_boot(candidate: tuple[float, float]) -> N
     }
     shape, standing = judged(SOUND, levels, pairs=12)
     assert "from boot to boot flips between " in said(shape, standing)
-    assert said(shape, standing).startswith("UNSTABLE: over 12 pairs of boots: the ")
+    alike = candidate[0] == 1.0
+    verdict = "INCONCLUSIVE" if alike else "UNSTABLE"
+    assert said(shape, standing).startswith(f"{verdict}: over 12 pairs of boots: the ")
+    assert ("both builds do so" in said(shape, standing)) is alike
 
 
-def test_builds_that_flip_within_their_boots() -> None:
+def test_builds_that_both_flip_within_their_boots_are_undecided_and_the_change_is_not_blamed() -> None:
     shape, standing = judged(SOUND, modes=(1.0, 0.9))
-    told = [check.sentence for check in shape.levels if check.passed is False]
+    told = [check.sentence for check in shape.alike]
     assert any("saturation throughput within its boots flips between 90" in one for one in told), told
-    assert said(shape, standing).startswith("UNSTABLE: ")
+    assert said(shape, standing).startswith("INCONCLUSIVE: ")
+    assert said(shape, standing).endswith("both builds do so, and so it is not the change's doing")
 
 
 def test_a_change_between_two_builds_is_no_flip() -> None:
@@ -135,7 +139,9 @@ def test_one_boot_at_the_other_builds_level_is_a_dip() -> None:
     high = [1e6, 1.002e6, 0.998e6, 1.001e6, 0.999e6, 1e6, 1.001e6, 0.8e6]
     low = [0.8e6, 0.801e6, 0.799e6, 0.802e6, 0.8e6, 0.798e6, 0.8e6, 0.801e6]
     assert one_level_each("PDR", high, low).passed is True
-    assert one_level_each("PDR", [*high[:6], 0.801e6, 0.8e6], low).passed is False
+    both = one_level_each("PDR", [*high[:6], 0.801e6, 0.8e6], low)
+    assert both.passed is False
+    assert both.sentence.endswith("; the baseline is at the lower 2 of 8 times, the candidate 8 of 8")
 
 
 def test_levels_of_boots_do_not_look_like_flips_within_them() -> None:
@@ -180,6 +186,7 @@ def test_many_slow_boots_of_both_builds_are_flips() -> None:
     found = over_boots(scattered(range(0, 16, 3), 1, by=0.9), scattered([1, 2, 5, 6, 9, 10, 13], 2, by=0.9))
     assert found is not None
     assert "flips between" in found.reason
+    assert found.verdict is Verdict.INCONCLUSIVE
 
 
 def test_what_the_order_of_the_boots_does_is_no_flip() -> None:
@@ -241,10 +248,10 @@ def test_boots_without_a_pdr_have_a_shape_and_no_curve() -> None:
     assert shape.veto(Standing((), Verdict.PASS), LABELS) is None
 
 
-def test_trials_that_flip_within_boots_are_seen_without_a_curve() -> None:
+def test_trials_of_both_builds_that_flip_within_boots_are_seen_without_a_curve() -> None:
     found = at_saturation(flips=(1.0, 0.8, 1.0, 0.8, 1.0)).veto(Standing((), Verdict.PASS), LABELS)
     assert found is not None
-    assert found.verdict is Verdict.UNSTABLE
+    assert found.verdict is Verdict.INCONCLUSIVE
     assert "saturation throughput within its boots" in found.reason
 
 

@@ -176,6 +176,18 @@ def test_of_a_run_that_passes_all_paths_are_shown() -> None:
     assert headline(replace(result, verdict=Verdict.PASS, reason=decisive.reason)) == f"PASS: {told}"
 
 
+def test_a_path_of_a_tolerance_of_its_own_that_passes_shows_it_beside_its_wide_interval() -> None:
+    wide = path_result("A Slow Egress", Verdict.PASS, 0.005)
+    assert wide.comparison is not None
+    told = replace(wide.comparison.changes[0], lower=-0.099, upper=0.122, tolerance=0.1)
+    paths = (
+        path_result("NAT", Verdict.PASS, 0.0005),
+        changed(wide, comparison=replace(wide.comparison, changes=(told,))),
+    )
+    (first, _), _ = lines_that_tell(made_results.result(*paths))
+    assert first.change == "+0.5% (-9.9% to +12.2%), tolerance 10 %"
+
+
 def test_each_path_of_a_portfolio_has_a_page_and_the_summary_leads_to_it() -> None:
     page = summary_page(RUN, {0: [Picture("nat-pairs", "Pairs of boots", b"PNG")]})
     pages = dict(path_pages(RUN, {0: [Picture("nat-pairs", "Pairs of boots", b"PNG")]}))

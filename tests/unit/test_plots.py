@@ -368,7 +368,7 @@ def test_rates_show_throughput_delivery_ratio_the_ideal_and_every_tir() -> None:
     found = case("50 runs")
     figure = plots.rates(found, "t")
     throughputs = [point.throughput for point in found.loads]
-    assert data(line(figure, "forwarding rate")) == ([point.load for point in found.loads], throughputs)
+    assert data(line(figure, "rate handled")) == ([point.load for point in found.loads], throughputs)
     ratios, bound = [100 * (1 - point.plr) for point in found.loads], [99.5, 99.5]
     assert [data(each)[1] for each in lines(figure, "delivery ratio")] == [bound, ratios]
     ideal = data(line(figure, "ideal"))

@@ -148,6 +148,8 @@ def test_robots_own_are_made_again_of_its_output(tmp_path: Path) -> None:
     assert made == ["summary.html", "summary.md", "log.html", "report.html", "xunit.xml"]
     (failure,) = ElementTree.parse(folder / "xunit.xml").iter("failure")
     assert failure.get("message") == "REGRESSION: slower"
+    pages = [(folder / name).read_text() for name in ("log.html", "report.html")]
+    assert [page.count("@media (max-width: 50em)") for page in pages] == [1, 1], "readable on a telephone"
 
 
 def test_a_torn_output_is_told_and_the_rest_is_made(tmp_path: Path) -> None:

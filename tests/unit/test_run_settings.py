@@ -63,6 +63,9 @@ def test_the_help_fits_a_screen_and_a_half(capsys: pytest.CaptureFixture[str]) -
         (["--set", "boots"], "--set boots: write KEY=VALUE, such as boots=12"),
         (["--boots", "3"], "there is no option --boots; write --set boots=VALUE"),
         (["--frame-size=64"], "there is no option --frame-size; write --set frame_size=VALUE"),
+        (["--fates", "dropped"], "there is no option --fates; write --set fate=VALUE"),
+        (["--Fate", "dropped"], "there is no option --Fate; write --set fate=VALUE"),
+        (["--set", "FATE=dropped"], "--set FATE: there is no such key; did you mean fate?"),
         (
             ["--set", "tolerance=1%", "--tolerance", "2%"],
             "--tolerance and --set tolerance say one thing; leave one out",

@@ -353,6 +353,17 @@ def test_a_page_whose_newest_runs_failed_does_not_say_that_nothing_got_worse(cou
     assert f"{headline}; no level moved" in text and "got slower" not in text
 
 
+def test_a_regression_at_the_end_of_a_series_that_another_one_followed_is_not_the_newest_run() -> None:
+    found = runs(levels((10, 1e6)))
+    failed = dataclasses.replace(found[4].scenarios[0], verdict=Verdict.REGRESSION)
+    found[4] = dataclasses.replace(found[4], scenarios=(failed,))
+    for number in range(5):
+        scenario = found[number].scenarios[0]
+        found[number] = dataclasses.replace(found[number], scenarios=(changed(scenario, name="as it was set up then"),))
+    text = page_of(found).text
+    assert "The newest run is" not in text and "No level moved" in text
+
+
 def test_nothing_in_a_history_becomes_html() -> None:
     evil = "<script>alert('x')</script>\" onload=\"'&amp;"
     found = [

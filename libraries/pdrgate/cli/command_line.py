@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import sys
@@ -123,9 +124,11 @@ def _as_key(error: click.NoSuchOption) -> str:
     """What to write in place of an option that is a key of ``--set``; empty where it is none."""
     from pdrgate.gate.run.run_settings import keys
 
-    name = error.option_name.removeprefix("--").replace("-", "_")
-    takes = error.ctx is not None and any("--set" in one.opts for one in error.ctx.command.params)
-    return f"there is no option {error.option_name}; write --set {name}=VALUE" if takes and name in keys() else ""
+    name = error.option_name.removeprefix("--").replace("-", "_").lower()
+    opts = {opt for one in error.ctx.command.params for opt in one.opts} if error.ctx is not None else {}
+    near = difflib.get_close_matches(name, keys(), 1, 0.85) if "--set" in opts else []
+    near = [key for key in near if key == name or f"--{key}" not in opts]
+    return f"there is no option {error.option_name}; write --set {near[0]}=VALUE" if near else ""
 
 
 def _brief(name: object) -> str:

@@ -164,10 +164,10 @@ def _page(folder: Path, result: RunResult) -> Iterator[str]:
 
     A file that cannot be written is reported as a sentence and changes no verdict.
     """
-    from pdrgate.reports.whole_runs.remake import UnmadeReport, make_page, retell_xunit
+    from pdrgate.reports.whole_runs.remake import UnmadeReport, make_page, retell_robots_own
 
     try:
-        retell_xunit(folder, result)
+        retell_robots_own(folder, result)
         for made in make_page(folder, result):
             if isinstance(made, UnmadeReport):
                 yield made.sentence

@@ -737,6 +737,11 @@ class ScenarioResult:
         return self.origin.test if self.origin.test and is_compared and self.pdr is None else self.title
 
     @property
+    def case(self) -> str:
+        """Name that other programs know it by from run to run, whatever became of it."""
+        return self.origin.test or self.title
+
+    @property
     def counts_as(self) -> Verdict:
         """The verdict that it has in that of its run: PASS where the change is acknowledged."""
         return Verdict.PASS if self.details.acknowledged else self.verdict

@@ -238,7 +238,7 @@ def check_livelock(curve: LoadLossCurve, bounds: Bounds, measured: LoadLossCurve
     least = min(beyond, key=lambda point: median(point.throughputs))
     best, worst = median(most.throughputs), median(least.throughputs)
     part = worst / best if best else 1.0
-    sentence = f"{Rate(worst)} of {Rate(least.load)} forwarded, and {Rate(best)} of {Rate(most.load)}"
+    sentence = f"{Rate(worst)} of {Rate(least.load)} handled, and {Rate(best)} of {Rate(most.load)}"
     if part < bounds.livelock:
         if least.runs < bounds.min_runs:
             return CheckResult(

@@ -171,12 +171,23 @@ def one_level_each(
     """The check that a rate of two builds does not flip between two levels that they have in common.
 
     Two levels of which each is one build's are no flip but a change, and one value of a build at the other's is a dip.
+
+    Args:
+        first: of the baseline.
+        second: of the candidate.
     """
     check = one_level(quantity, (*first, *second), unit)
-    modes = two_modes((*first, *second))
-    if check.passed is False and modes is not None:
-        middle = (modes.low + modes.high) / 2
-        low = [sum(value < middle for value in own) for own in (first, second)]
+    if check.passed is False:
+        low = low_values(first, second)
         if not any(1 < count < len(own) - 1 for count, own in zip(low, (first, second), strict=True)):
             return replace(check, passed=True, sentence=f"each build has a {quantity} of its own")
+        whose = f"the baseline is at the lower {low[0]} of {len(first)} times, the candidate {low[1]} of {len(second)}"
+        return replace(check, sentence=f"{check.sentence}; {whose}")
     return check
+
+
+def low_values(first: Sequence[float], second: Sequence[float]) -> tuple[int, int]:
+    """How many values of each of two builds are of the lower of the two levels of all of them; none without levels."""
+    modes = two_modes((*first, *second))
+    middle = (modes.low + modes.high) / 2 if modes is not None else 0.0
+    return sum(value < middle for value in first), sum(value < middle for value in second)

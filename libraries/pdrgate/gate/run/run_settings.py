@@ -36,7 +36,7 @@ def read_settings(
     for given_name, value in given:
         name = given_name.replace("-", "_")
         if name not in known:
-            near = difflib.get_close_matches(name, known, 2, 0.7)
+            near = difflib.get_close_matches(name.lower(), known, 2, 0.7)
             meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
             raise UsageError(f"{given_name}: there is no such {what}; {meant}")
         if name == "changes":

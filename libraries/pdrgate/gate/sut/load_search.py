@@ -34,7 +34,7 @@ class LoadSearch:
             )  # fmt: skip
             session.observer.said(
                 f"the generator offers up to {Rate(self.calibration.ceiling)}; "
-                f"there the SUT forwards {Rate(self.calibration.forwarding_rate)}"
+                f"there the SUT handles {Rate(self.calibration.forwarding_rate)}"
             )
         return self.calibration
 

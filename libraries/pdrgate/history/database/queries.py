@@ -68,6 +68,9 @@ class ListedScenario:
     upper: float | None
     change: float | None
     """The change of PDR, throughput or cost against the baseline, a fraction; None where none was compared with."""
+    decided_by: str | None
+    """Another measurand whose change made the verdict; None where it is the one above, or nothing was compared."""
+    decided_change: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,13 @@ def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedS
     """Results, the newest first."""
     change, cost_change, cost = aliased(ChangeRow), aliased(ChangeRow), aliased(MeasurandRow)
     alone = MeasurandRow.name.is_(None)
+    decided, own = aliased(ChangeRow), func.coalesce(change.verdict, cost_change.verdict, ResultRow.verdict)
+    deciding = (
+        select(decided)
+        .where(decided.result_id == ResultRow.id, decided.verdict == ResultRow.verdict, own != ResultRow.verdict)
+        .order_by(func.abs(decided.change).desc())
+        .limit(1)
+    )
     asked = (
         select(
             RunRow.name.label("run"), RunRow.source, ResultRow.started, RunRow.testbed, ResultRow.scenario,
@@ -97,6 +107,8 @@ def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedS
             case((MeasurandRow.name == TCP, MeasurandRow.value)).label("throughput"),
             case((alone, cost.value)).label("cost"), MeasurandRow.lower, MeasurandRow.upper,
             case((alone, cost_change.change), else_=change.change).label("change"),
+            deciding.with_only_columns(decided.measurand).scalar_subquery().label("decided_by"),
+            deciding.with_only_columns(decided.change).scalar_subquery().label("decided_change"),
         )
         .join(RunRow, RunRow.id == ResultRow.run_id)
         .outerjoin(SideRow, and_(SideRow.result_id == ResultRow.id, SideRow.side != "baseline"))

@@ -31,7 +31,7 @@ def junit(result: RunResult) -> bytes:
     """The file's content of a run whose output.xml is not there any more: a test case per scenario."""
     suite = ElementTree.Element("testsuite", name="pdrgate")
     cases: list[tuple[str, Verdict, str, ScenarioResult | None]] = [
-        (one.origin.test or one.label, one.verdict, one.reason, one) for one in result.scenarios
+        (one.case, one.verdict, one.reason, one) for one in result.scenarios
     ]
     cases += [(one.path, Verdict.ERROR, one.reason, None) for one in result.left_out if one.is_fault]
     unable = [one for one in result.left_out if not one.is_fault]

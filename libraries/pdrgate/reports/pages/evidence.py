@@ -104,9 +104,8 @@ def _open(scenario: ScenarioResult) -> Iterator[Markup]:
 
 def _line(number: int, trial: Trial) -> str:
     of = f"{trial.belonging.pair:3d} {trial.belonging.side:9s} " if trial.belonging.side else ""
-    told = (
-        f"lost {trial.loss_ratio:8.3%}  steady {trial.steady_loss_ratio:8.3%}  forwarded {Rate(trial.forwarding_rate)}"
-    )
+    rate = Rate(trial.forwarding_rate)
+    told = f"lost {trial.loss_ratio:8.3%}  steady {trial.steady_loss_ratio:8.3%}  {trial.aside.fate} {rate}"
     if not trial.sound:
         why = "generator-limited" if trial.generator_limited else f"disturbed: {causes_in_words(trial.seen.disturbed)}"
         told += f"  {printable(why)}"

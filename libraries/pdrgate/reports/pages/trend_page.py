@@ -59,7 +59,7 @@ _SHAPES = {
     Verdict.IMPROVEMENT: _Shape("M-5 4L0-5L5 4z", "pass", full=True),
     Verdict.NO_BASELINE: _Shape(_DISC, "pass"),
     Verdict.REGRESSION: _Shape("M-5-4L0 5L5-4z", "fail", full=True),
-    Verdict.INCONCLUSIVE: _Shape("M0-5L5 0L0 5L-5 0z", "fail"),
+    Verdict.INCONCLUSIVE: _Shape("M0-5L5 0L0 5L-5 0z", "warn"),
     Verdict.ASSERTION_FAILED: _Shape("M0-5L5 0L0 5L-5 0zM-2.5 0H2.5", "fail"),
     Verdict.UNSTABLE: _Shape("M-4-4L4 4M-4 4L4-4", "fail", left_out=True),
     Verdict.CRASH: _Shape("M-4-4L4 4M-4 4L4-4M-5-5H5V5H-5z", "fail", left_out=True),
@@ -194,7 +194,10 @@ def trend_page(
     """
     pinned = baselines or {}
     worse = sum(move.worse for move in found)
-    failing = max((_failing(one) for one in all_series), default=0)
+    # What is set up or measured otherwise since then has a series of its own: an earlier one has no newest run.
+    by_end = sorted((one for one in all_series if one.points), key=lambda one: one.points[-1].time)
+    latest = {(one.title, one.testbed, one.measurand): one for one in by_end}
+    failing = max(map(_failing, latest.values()), default=0)
     headline = what_moved(found) if found or not quiet else "No level moved but those acknowledged"
     if failing and not worse:
         newest = f"The newest {'run is' if failing == 1 else f'{failing} runs are'} a REGRESSION"

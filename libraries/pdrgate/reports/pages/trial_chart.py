@@ -80,7 +80,7 @@ class TrialChart:
     bottom: int = _BOTTOM
 
 
-HEAD = ("", "began", "phase", "boot", "load", "offered", "lost", "loss", "forwarded at")
+HEAD = ("", "began", "phase", "boot", "load", "offered", "lost", "loss", "handled at")
 
 
 def trial_chart(scenario: ScenarioResult, trials: Sequence[Trial]) -> TrialChart | None:
@@ -159,7 +159,8 @@ def _sentence(number: int, trial: Trial, cells: Sequence[str]) -> str:
     of = f" of {boot}" if boot else ""
     return (
         f"trial {number}: {phase}{of}, {load} for {Duration(trial.seconds)}, {began}\n"
-        f"{offered} offered, {lost} lost ({ratio}), {thousands(trial.drained)} came back late; forwarded at {rate}"
+        f"{offered} offered, {lost} lost ({ratio}), {thousands(trial.drained)} came back late; "
+        f"{trial.aside.fate} at {rate}"
     )
 
 

@@ -25,7 +25,7 @@ def lost_packets_plot(scenario: ScenarioResult) -> Figure | None:
         {place for one in shares.values() for place in one},
         key=lambda place: (place == _UNEXPLAINED, -max(one.get(place, 0) for one in shares.values())),
     )[:_MOST]
-    figure = page(scenario.label, "offered = forwarded + what each place lost + unexplained; all repeats together")
+    figure = page(scenario.label, "offered = handled + what each place lost + unexplained; all repeats together")
     axes = figure.subplots()
     height = 0.8 / len(shares)
     for number, (label, own) in enumerate(shares.items()):

@@ -33,12 +33,12 @@ def rates(found: AssessmentResult, title: str, subtitle: str = "", judged: Stamp
 
 def _throughput(axes: Axes, found: AssessmentResult) -> None:
     points, ends = found.loads, axes.get_xlim()
-    axes.plot(ends, ends, color=FAINT, linestyle="--", linewidth=1.2, label="ideal: all forwarded")
+    axes.plot(ends, ends, color=FAINT, linestyle="--", linewidth=1.2, label="ideal: all handled")
     mark_repeats(axes, points, lambda point: point.throughputs, BLUE)
     means = [point.throughput for point in points]
-    axes.plot([point.load for point in points], means, "o-", color=BLUE, zorder=3, label="forwarding rate")
+    axes.plot([point.load for point in points], means, "o-", color=BLUE, zorder=3, label="rate handled")
     rate_axis(axes.yaxis)
-    axes.set_ylabel("forwarding rate", color=BLUE)
+    axes.set_ylabel("rate handled", color=BLUE)
 
 
 def _increase(axes: Axes, found: AssessmentResult) -> None:

@@ -24,7 +24,7 @@ def repeats(found: AssessmentResult, title: str, judged: Stamp | None = None) ->
     """Every repeat in measured order, a panel per load, so that drift and two modes are seen."""
     panels = _panels(found)
     left_out = max(0, len(found.loads) - _MOST_LOADS)
-    subtitle = "forwarding rate of each repeat" + f"; {left_out} loads left out" * (left_out > 0)
+    subtitle = "rate handled in each repeat" + f"; {left_out} loads left out" * (left_out > 0)
     figure = page(title, subtitle, found, judged)
     columns = math.ceil(math.sqrt(len(panels))) or 1
     for number, (name, values) in enumerate(panels, 1):

@@ -21,6 +21,7 @@ from pdrgate.reports.ci.allure import tell_allure
 from pdrgate.reports.ci.junit import LARGEST_XUNIT, XUNIT_FILE, junit, retold
 from pdrgate.reports.ci.markdown import MARKDOWN_FILE, run_markdown
 from pdrgate.reports.ci.pipeline import pipeline
+from pdrgate.reports.markup.html import rendered
 from pdrgate.reports.pages.overview import STATISTICS, Overview, overview
 from pdrgate.reports.pages.scenario_pictures import Picture, main_picture, pictures
 from pdrgate.reports.pages.summary import PLOTS_FOLDER, SUMMARY_FILE, path_pages, stack_files, summary_page
@@ -63,11 +64,19 @@ def remake(folder: Path) -> Iterator[Path | UnmadeReport]:
         )
 
 
-def retell_xunit(folder: Path, result: RunResult) -> None:
-    """Put faults and numbers into the xunit.xml that Robot wrote; nothing where it wrote none."""
+def retell_robots_own(folder: Path, result: RunResult) -> None:
+    """Put faults and numbers into the xunit.xml that Robot wrote, and a style into its pages; nothing where it wrote
+    none."""
     path = folder / _XUNIT
     with contextlib.suppress(FileNotFoundError, ValueError):  # a torn one stays as it is
         write_whole(path, retold(read_no_follow(path, LARGEST_XUNIT), result), durable=False)
+    for page in (folder / _LOG, folder / _REPORT):
+        with contextlib.suppress(OSError):
+            write_whole(page, _narrow(read_no_follow(page, _LARGEST_OUTPUT)), durable=False)
+
+
+def _narrow(page: bytes) -> bytes:
+    return page.replace(b"</head>", rendered("robots_head.html.j2").encode(), 1)
 
 
 def make_page(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport]:
@@ -161,7 +170,7 @@ def _robots_own(folder: Path, result: RunResult) -> Iterator[Path | UnmadeReport
             yield _unmade(" ".join(told.splitlines()[0].replace(name, str(folder)).split()))
             return
         for one in (_LOG, _REPORT):
-            yield write_whole(folder / one, (apart / one).read_bytes(), durable=False)
+            yield write_whole(folder / one, _narrow((apart / one).read_bytes()), durable=False)
         content = (apart / _XUNIT).read_bytes()
         with contextlib.suppress(ValueError):
             content = retold(content, result)

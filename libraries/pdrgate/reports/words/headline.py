@@ -39,7 +39,7 @@ _CANNOT = "The build is at fault: the baseline does what it does not."
 _FAULTS = {
     Verdict.REGRESSION: "The build is at fault: the change is larger than what equal builds differ by here.",
     Verdict.CRASH: "The build is at fault: it fails where the baseline does not.",
-    Verdict.UNSTABLE: "No number of the build can be trusted: what was measured does not repeat, or not fit together.",
+    Verdict.UNSTABLE: "The numbers cannot be trusted: what was measured does not repeat, or not fit together.",
     Verdict.INCONCLUSIVE: "Neither build nor machine is at fault: what was measured does not decide.",
     Verdict.DISTURBED: "The machine is at fault, not the build.",
     Verdict.GENERATOR_LIMITED: "The testbed is at fault, not the build.",

@@ -41,7 +41,7 @@ def _table(losses: LossResult, of: str) -> Table:
         Column("of the offered", True),
     )  # fmt: skip
     caption = (
-        f"{thousands(losses.offered)} packets offered = {thousands(losses.forwarded)} forwarded + what each place lost"
+        f"{thousands(losses.offered)} packets offered = {thousands(losses.forwarded)} handled + what each place lost"
     )
     return Table(begun(of, caption), columns, cells)
 

@@ -122,7 +122,8 @@ def _line(number: int, scenario: ScenarioResult) -> PathLine:
         told = change_told(change)
         measurand = change.measurand if change.measurand != Cost.name else ""
         is_sure = change.lower * change.upper > 0
-        if scenario.verdict is Verdict.PASS and is_sure:  # what would else contradict its mark
+        wide = change.tolerance > described(change.measurand).tolerance.default
+        if scenario.verdict is Verdict.PASS and (is_sure or wide):  # what would else contradict its mark
             told += f", tolerance {tolerance_told(change)}"
     return PathLine(scenario.label, base, candidate, told, scenario.verdict, number, measurand, is_sure)
 

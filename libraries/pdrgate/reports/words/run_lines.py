@@ -29,8 +29,14 @@ def moment(seconds: float) -> str:
 def _cells(entry: ListedScenario) -> tuple[str, ...]:
     return (
         moment(entry.started), entry.run, entry.title or entry.scenario or "-", entry.build or "-",
-        entry.verdict or "-", _main(entry), "-" if entry.change is None else f"{entry.change:+z.1%}",
+        entry.verdict or "-", _main(entry), _change(entry),
     )  # fmt: skip
+
+
+def _change(entry: ListedScenario) -> str:
+    """The change, and that of another measurand where the verdict rests on it."""
+    own = "-" if entry.change is None else f"{entry.change:+z.1%}"
+    return own if entry.decided_change is None else f"{own}, {entry.decided_by} {entry.decided_change:+z.1%}"
 
 
 def _main(entry: ListedScenario) -> str:

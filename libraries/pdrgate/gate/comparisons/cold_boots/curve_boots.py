@@ -33,6 +33,9 @@ _PAST_TRIALS = 2, 1
 """A boot has so many trials past the PDR at most loads: there are several boots."""
 _END_HOST = 0.5
 """Seconds that a trial of an end host's boot lasts at least."""
+_POLL, _OF_A_TRIAL, _LONGEST = 64, 0.015, 8
+"""Packets that a driver's poll takes at most, the share of a trial's packets that they may be, and how many times as
+long as otherwise a trial lasts at most therefore."""
 _AT_ONCE = frozenset({Phase.REPEAT, Phase.SATURATION, Phase.PDR, Phase.IDLE, Phase.MEMORY})
 """Phases of trials that give equal values of a guest of constant speed while another is measured.
 
@@ -228,9 +231,15 @@ class CurveBoots(Boots):
     @property
     def _trial(self) -> float:
         """Seconds of a trial. Some hundred packets may stand in an end host's sockets: of fewer than some thousands
-        that is per cents, and no loss below them is seen."""
-        duration = self.session.profile.boot_trial
-        return max(_END_HOST, duration) if self.scenario.starves and self.facts.steady else duration
+        that is per cents, and no loss below them is seen. A kernel forwards a poll at a time: where one more or less is
+        some per cent of a trial's packets, rates of equal boots are at two levels."""
+        profile = self.session.profile
+        duration = profile.boot_trial
+        if not self.facts.steady:
+            return duration
+        share = max(_OF_A_TRIAL, profile.finest_width)
+        polls = _POLL * BOOT_GRID[0] / min(self.loads) / share if self.loads else 0.0
+        return max(duration, _END_HOST if self.scenario.starves else 0.0, min(polls, _LONGEST * duration))
 
     @property
     def _latency(self) -> LatencyTrials:

@@ -17,7 +17,7 @@ from pdrgate.stability import Assessment, assess
 from pdrgate.stability import StabilityVerdict as Stability
 from pdrgate.stability.checks import ENOUGH_DATA, LIVELOCK, SATURATION
 from pdrgate.stability.drift import PACKETS_PER_SECOND
-from pdrgate.stability.series_checks import one_level, one_level_each, one_level_within, steady
+from pdrgate.stability.series_checks import low_values, one_level, one_level_each, one_level_within, steady
 from pdrgate.stability.slow_boots import SlowBoots, slow_boots
 from pdrgate.stats.intervals import mean, sample_deviation
 from pdrgate.stats.order import order_effect, without_order
@@ -45,6 +45,8 @@ class PairsShape:
     """What the ratios of earlier tries contradict; they do not count therefore."""
     slow: tuple[SlowBoots, ...] = ()
     """A minority of one build's boots that come up slower, by measurand and try."""
+    alike: tuple[CheckResult, ...] = ()
+    """Failed checks of levels that both builds flip between equally often: the machine's doing, or the method's."""
 
     def veto(self, standing: Standing, labels: Mapping[str, str], meanwhile: str = "") -> Judgement | None:
         """Why a change is not accepted, though it was measured; None when it is.
@@ -67,6 +69,9 @@ class PairsShape:
             return Judgement(Verdict(found.verdict.value), f"the {side} {labels[side]}: {found.reason}{disturbed}")
         # At which of its levels a build comes up is chance, and so is a change between two that do. A ratio that
         # drifts is no one number, however far from the tolerance it is.
+        if self.alike:
+            flips = f"over {self.pairs} pairs of boots: the {self.alike[0].sentence}"
+            return Judgement(Verdict.INCONCLUSIVE, f"{flips}; both builds do so, and so it is not the change's doing")
         failed = [f"the {check.sentence}" for check in self.levels if check.passed is False]
         if standing.verdict is not Verdict.REGRESSION:
             # Where all boots together are slower beyond doubt, that some are is how.
@@ -134,35 +139,50 @@ def shape_of(
     """
     tries = (*earlier, samples)
     trials = trials or {}
-    levels, ratios, slow = _over_boots(measurands, tries)
-    levels += [
+    levels, ratios, slow, alike = _over_boots(measurands, tries)
+    within = [
         one_level_within(f"{side}'s saturation throughput within its boots", _at_most(own))
         for side, own in trials.items()
     ]
+    if len(within) > 1 and all(check.passed is False for check in within):
+        alike += within
+    else:
+        levels += within
     assessments = curves.assessed(trials, samples[PartialDropRate.name]) if curves is not None else {}
     pairs = sum(len(one[measurands[0].name]["baseline"]) for one in tries)
-    return PairsShape(pairs, assessments, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow))
+    return PairsShape(
+        pairs, assessments, tuple(levels), tuple(ratios), tuple(contradictions), tuple(slow), tuple(alike)
+    )
 
 
 def _over_boots(
     measurands: Sequence[Description], tries: Sequence[SamplesBySide]
-) -> tuple[list[CheckResult], list[CheckResult], list[SlowBoots]]:
-    """The checks on levels and on ratios of what is timed, and whose slow boots there are.
+) -> tuple[list[CheckResult], list[CheckResult], list[SlowBoots], list[CheckResult]]:
+    """The checks on levels and on ratios of what is timed, whose slow boots there are, and levels of both builds alike.
 
     What the order of a pair's boots does is in neither: it is no flip of a build, and no wandering of a ratio.
     """
     ratios: list[CheckResult] = []
     levels: list[CheckResult] = []
     slow: list[SlowBoots] = []
+    alike: list[CheckResult] = []
     for name, unit in ((one.name, one.unit) for one in measurands if one.essential):
         without_order = [_without_order(one[name]) for one in tries]
         both = [_ratios(one) for one in without_order]
         ratios += steady(f"candidate's {name} relative to the baseline's", tuple(chain.from_iterable(both)))
         for one, own in zip(without_order, both, strict=True):
             checks, few = _levels(name, one, own, unit)
-            levels += checks
+            of_both = bool(checks) and checks[-1].passed is False and _flip_alike(one)
+            alike += checks[-1:] if of_both else []
+            levels += [] if of_both else checks
             slow += [few] if few is not None and not few.testbeds else []
-    return levels, ratios, slow
+    return levels, ratios, slow, alike
+
+
+def _flip_alike(own: Mapping[Side, tuple[float, ...]]) -> bool:
+    """Whether by chance the boots of one build are at the lower level no more often than those of the other."""
+    low = low_values(own["baseline"], own["candidate"])
+    return SlowBoots(*low, boots=len(own["candidate"]), depth=0.0).testbeds
 
 
 def _ratios(own: Mapping[Side, Sequence[float]]) -> tuple[float, ...]:

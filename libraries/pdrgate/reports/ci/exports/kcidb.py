@@ -64,7 +64,7 @@ def _tests(result: RunResult, build: str) -> Iterator[dict[str, Any]]:
     for number, scenario in enumerate(result.scenarios, start=1):
         test: dict[str, Any] = {
             "id": f"{_ORIGIN}:{run}-{number}", "build_id": build, "origin": _ORIGIN,
-            "path": f"pdrgate.{slug(scenario.label, '_')}", "status": _STATUS.get(scenario.verdict, "FAIL"),
+            "path": f"pdrgate.{slug(scenario.case, '_')}", "status": _STATUS.get(scenario.verdict, "FAIL"),
             "start_time": begun, "comment": printable(scenario_headline(scenario)),
         }  # fmt: skip
         known = [asdict(one) for one in scenario.details.acknowledged]

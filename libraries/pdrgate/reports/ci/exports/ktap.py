@@ -38,7 +38,7 @@ def _results(result: RunResult) -> Iterator[str]:
         yield f"# {_plain(scenario_headline(scenario))}"
         known = acknowledged_until(scenario)
         expected = f" # XFAIL acknowledged until {known}" if known else ""
-        yield f"{'ok' if scenario.counts_as.passes else 'not ok'} {number} {_plain(scenario.label)}{expected}"
+        yield f"{'ok' if scenario.counts_as.passes else 'not ok'} {number} {_plain(scenario.case)}{expected}"
     for number, one in enumerate(result.left_out, start=len(result.scenarios) + 1):
         if one.is_fault:
             yield f"# {Verdict.ERROR}: {_plain(one.reason)}"
