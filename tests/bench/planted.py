@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "libraries"))
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
@@ -88,7 +88,7 @@ def compared(rules: int, options: argparse.Namespace, place: Path) -> PairsCompa
     builds = {side: build(side, planted) for side, planted in zip(SIDES, (0, rules), strict=True)}
     try:
         session.take()
-        comparison = comparison_of(session, Scenario(), builds, Plan(48, None, options.tolerance))
+        comparison = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(48, None, options.tolerance)))
         comparison.measure()
         comparison.judge(options.tolerance)
         comparison.finish()

@@ -23,9 +23,8 @@ from rule_changes import several_cpus_changes
 
 from pdrgate.builds.named_build import named_build
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.living_boots.several_cpu_suts import BootedOnce
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.progress import Progress, Upcoming
@@ -114,7 +113,7 @@ def main() -> None:
             for side, kernel in zip(SIDES, kernels, strict=True)
         }
         suts = LivingSuts(session, builds)
-        seen = suts.several_cpus.seen if asked.living else BootedOnce().seen
+        seen = suts.several_cpus.seen if asked.living else SeveralCpuSuts(session, builds, alone=True).seen
         for number in range(asked.times):
             for one in asked.scenarios:
                 begun, used = time.monotonic(), cpu_seconds()

@@ -19,7 +19,7 @@ import pytest
 
 from pdrgate.builds.kernel_build import KernelBuild
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
@@ -124,7 +124,7 @@ def _comparison(
         return testbed
 
     builds = {side: Build(side, name, partial(boot, side)) for side, name in zip(SIDES, "ab", strict=True)}
-    return comparison_of(run, SOON_EMPTY, builds, Plan(pairs, 600, 0.5))  # type: ignore[arg-type]
+    return comparison_of(ComparisonTask(run, SOON_EMPTY, builds, Plan(pairs, 600, 0.5)))  # type: ignore[arg-type]
 
 
 def _crash(testbed: VmTestbed) -> None:

@@ -20,7 +20,7 @@ from trex_rig import config, ideal, paths
 from trex_server import TRexServer
 
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
@@ -219,7 +219,7 @@ def test_builds_that_are_booted_in_turn_are_compared_by_their_true_pdrs(tmp_path
         "candidate": Build("candidate", "linux-b", booting("b", 0.9 * 43e3), identity="of b"),
     }
     session.take()
-    subject = comparison_of(session, Scenario(), builds, Plan(8, 1e9, 0.02, together=False))
+    subject = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(8, 1e9, 0.02, together=False)))
     subject.measure()
     subject.judge(0.02)
     subject.finish()

@@ -24,7 +24,7 @@ from pdrgate.cli import main
 from pdrgate.gate.comparisons import bisection as module
 from pdrgate.gate.comparisons.bisection import BisectionRequest, BisectionStep, Steps, bisected, first_bad
 from pdrgate.gate.comparisons.judged_series import judged_series
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build
 from pdrgate.gate.run.run_record import STEPS_TRIALS, RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session

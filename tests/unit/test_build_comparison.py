@@ -26,7 +26,7 @@ from simulated_sut import Behaviour, Ceiling, IdealCurve, LoadLoss, SimulatedSut
 from pdrgate.crashes.faults import Crash
 from pdrgate.gate.comparisons.by_scenario import comparison_of
 from pdrgate.gate.comparisons.equal_builds import compare_with_itself
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
@@ -249,7 +249,7 @@ def comparison(
     }
     session.take()
     plan = Plan(pairs, budget, 0.02, together)
-    return session, comparison_of(session, scenario or Scenario(), builds, plan, longname=test)
+    return session, comparison_of(ComparisonTask(session, scenario or Scenario(), builds, plan, longname=test))
 
 
 def compared(

@@ -13,8 +13,9 @@ import pytest
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.living_boots import LivingBoots
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
+from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.guests.guest import GuestError
@@ -136,15 +137,9 @@ def test_a_baseline_that_dies_as_it_boots_has_not_come_up() -> None:
 
 
 def _boots(session: BootsNothing, suts: LivingSuts | None = None) -> LivingBoots:
-    counted = cast(Any, SimpleNamespace(frames={}))
-    return LivingBoots(
-        cast(Session, session),
-        Scenario(),
-        suts or living(session),
-        counted,
-        on_trial=lambda *_: None,
-        known=lambda *_: None,
-    )
+    suts, counted = suts or living(session), cast(Any, SimpleNamespace(frames={}))
+    task = ComparisonTask(cast(Session, session), Scenario(), suts.builds, Plan(2, None, 0.02))
+    return LivingBoots(task, suts, counted)
 
 
 def test_a_pair_that_may_be_enough_is_measured_alone_and_so_is_the_one_behind_it(

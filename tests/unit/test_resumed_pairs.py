@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flat_values import flat_trial
 
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build
 from pdrgate.gate.comparisons.pairs.resumed_pairs import resumed_pairs
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.record.phase import Phase

@@ -20,7 +20,7 @@ from pdrgate.data_paths.contract import Hop, Port
 from pdrgate.data_paths.slowdowns import Planted, Slowdown
 from pdrgate.data_paths.tcp_streams import TcpStreams
 from pdrgate.gate.comparisons.by_scenario import comparison_of
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import SPIKE_IN_FILE, sized, spike_in, twice
@@ -182,7 +182,7 @@ def compared(
     }  # fmt: skip
     session.take()
     try:
-        comparison = comparison_of(session, Scenario(), builds, Plan(24, 1e9, 0.02), longname=test)
+        comparison = comparison_of(ComparisonTask(session, Scenario(), builds, Plan(24, 1e9, 0.02), longname=test))
         comparison.measure()
         if kill_after is not None:
             pairs = itertools.count()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
@@ -21,7 +21,7 @@ from pdrgate.builds.program_setup import Attach, program_setup
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.comparisons.spike_in import spike_in
@@ -121,17 +121,14 @@ class BuildKeywords:
         asked = session.options.boots
         boots = boots or (LIVING_BOOTS if asked == USUAL_BOOTS else asked)
 
-        def comparison(builds: Mapping[Side, Build], plan: Plan) -> PairsComparison:
+        def comparison(task: ComparisonTask) -> PairsComparison:
             living = self._state.living.get(session)
-            if living is None or not living.are_of(builds):
+            if living is None or not living.are_of(task.builds):
                 if living is not None:
                     living.close()
-                living = self._state.living[session] = LivingSuts(session, builds)
+                living = self._state.living[session] = LivingSuts(session, task.builds)
             self._skip_equal(session, living)
-            test, plan = self._state.test, replace(plan, several_cpus=several_cpus)
-            return living_comparison_of(
-                session, self._state.asked, living, plan, test=test.name, longname=test.longname
-            )  # fmt: skip
+            return living_comparison_of(replace(task, plan=replace(task.plan, several_cpus=several_cpus)), living)
 
         self._compare(
             self._named_build, partial(self._of_kernel, session), (baseline, candidate), boots, None, budget, comparison
@@ -216,9 +213,13 @@ class BuildKeywords:
         boots: int | None,
         tolerance: Ratio | None,
         budget: Duration | None,
-        made: Callable[[Mapping[Side, Build], Plan], PairsComparison] | None = None,
+        living: Callable[[ComparisonTask], PairsComparison] | None = None,
     ) -> None:
-        """Compare the builds that are ``found`` by what a user calls them, the baseline's first."""
+        """Compare the builds that are ``found`` by what a user calls them, the baseline's first.
+
+        Args:
+            living: makes the comparison on boots that stay up; without it, boots are the comparison's own.
+        """
         session = self._state.current.session
         test = self._state.test
         if test.measurement is not None:
@@ -238,12 +239,8 @@ class BuildKeywords:
         seconds = None if budget is None else float(budget)
         accepted = float(options.tolerance if tolerance is None else tolerance)
         plan = Plan(boots, seconds, accepted, session.config.side_by_side, self._state.to_measure)
-        if made is not None:
-            comparison = made(builds, plan)
-        else:
-            comparison = comparison_of(
-                session, self._state.asked, builds, plan, test=test.name, longname=test.longname
-            )  # fmt: skip
+        task = ComparisonTask(session, self._state.asked, builds, plan, test.name, test.longname)
+        comparison = comparison_of(task) if living is None else living(task)
         test.measurement = comparison
         comparison.measure()
         if comparison.unable:
@@ -257,7 +254,7 @@ class BuildKeywords:
         if self._state.to_measure > 1 and comparison.judgement is not None:  # of one alone the run's end says it
             session.observer.said(f"{test.name}: {comparison.judgement}")
         session.observer.said(_DRAWING)
-        show_scenario(comparison, comparison.trials, searched=made is None)
+        show_scenario(comparison, comparison.trials, searched=living is None)
         if comparison.shape is None:
             raise verdict_failure(comparison.result())
 

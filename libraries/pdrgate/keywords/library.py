@@ -187,7 +187,7 @@ class PdrGate(DynamicCore):  # type: ignore[misc]  # it ships no types
             result.message = scenario_in_lines(measurement.session.record.scenarios[-1])
             if measurement.session.record.scenarios[-1].details.acknowledged:
                 result.status = "SKIP"  # neither a pass nor a failure
-        if isinstance(measurement, PairsComparison) and measurement.parts.stay_up:
+        if isinstance(measurement, PairsComparison) and measurement.stay_up:
             scenario = measurement.scenario
             if scenario.streams is None:
                 self._state.paths[scenario.name] = scenario

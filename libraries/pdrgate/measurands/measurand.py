@@ -123,6 +123,12 @@ class Measurand(ReplicateStep, Described, Compared, Protocol):
         """The sample that a replicate's trials come to, in `unit`; None when they come to none."""
 
 
+def values_of(measurands: Iterable[Measurand], trials: Sequence[Trial]) -> dict[str, float]:
+    """The samples that a replicate's trials come to, by measurand, of those that it has."""
+    values = ((one.name, one.value(trials)) for one in measurands)
+    return {name: value for name, value in values if value is not None}
+
+
 class MeasuredIn(Measurand, Protocol[AnySetting]):
     """A measurand that a setting has or has not."""
 

@@ -17,11 +17,9 @@ from pdrgate.measurands.counted.load_cost import MapMemory, ProgramSize, Verifie
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.description import Description, Rule, TolerancesAsked
 from pdrgate.measurands.measurand import Described, Measurand, MeasuredIn, Setting
-from pdrgate.measurands.memory.atomics import Atomics
-from pdrgate.measurands.memory.cache_lines import CacheLines
-from pdrgate.measurands.memory.cache_misses import LastLevelMisses, SecondLevelMisses
 from pdrgate.measurands.memory.scaling import Scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY
 from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.latency import MedianLatency, TailLatency
 from pdrgate.measurands.rates.overload import LivelockThreshold, OverloadThroughput
@@ -46,7 +44,7 @@ from pdrgate.results.model import Better, ChangeResult
 OF_TRIALS: Final[tuple[type[MeasuredIn[Setting]], ...]] = (
     PartialDropRate, SaturationThroughput, LeastDelivered, OverloadThroughput, LivelockThreshold, MedianLatency,
     TailLatency, Cost,
-    CacheLines, SecondLevelMisses, LastLevelMisses, Atomics, *OF_SEVERAL_CPUS, Scaling,
+    *OF_MEMORY, *OF_SEVERAL_CPUS, Scaling,
     Calls, *OF_THUNKS, IdleWork, Cycles, VerifiedInstructions, VerifierStates, ProgramSize, MapMemory, CodeReached,
     ReplacementTime, ReplacementLoss, PacketsInOrder, PacketsTwice, PacketsNever,
 )  # fmt: skip

@@ -25,8 +25,6 @@ class BuildSeen:
 class SelfDescribed:
     """Gives a class of measurands what its description says, under the names that results ask for."""
 
-    __slots__ = ()
-
     about: ClassVar[Description]
     name: ClassVar[str]
     unit: ClassVar[str]
@@ -50,16 +48,12 @@ class SelfDescribed:
 class AsksNothing(SelfDescribed):
     """A measurand of trials that other measurands ask for."""
 
-    __slots__ = ()
-
     def next(self, measured: Sequence[object]) -> None:
         return None
 
 
 class OnRequest(AsksNothing):
     """A measurand that no setting has: who makes its trials asks for it."""
-
-    __slots__ = ()
 
     @classmethod
     def of(cls, setting: Any) -> None:

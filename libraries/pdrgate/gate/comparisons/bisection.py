@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from pdrgate.builds.named_build import check_one_architecture, named_build
 from pdrgate.data_paths.catalogue import DATA_PATHS
 from pdrgate.gate.comparisons.by_scenario import comparison_of, living_comparison_of
 from pdrgate.gate.comparisons.living_boots.living_suts import LivingSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.scenario import Scenario
@@ -96,20 +97,17 @@ class Steps:
     def _compared(
         self, before: str, after: str, ended: Callable[[PairsComparison], Judgement]
     ) -> tuple[Judgement, BisectionStep]:  # fmt: skip
-        builds = builds_of(self.session, self._asked, before, after)
-        session, scenario = self.session, self._asked.scenario
-        tolerance, together = float(session.options.tolerance), session.config.side_by_side
-        if self._asked.measure == "cost":
-            suts = LivingSuts(session, builds)
-            try:
-                plan = Plan(MOST_LIVING, None, tolerance, together)
-                comparison: PairsComparison = living_comparison_of(session, scenario, suts, plan, test=after)
+        session, counts = self.session, self._asked.measure == "cost"
+        builds = builds_of(session, self._asked, before, after)
+        most = MOST_LIVING if counts else PairsRule().most
+        plan = Plan(most, None, float(session.options.tolerance), session.config.side_by_side)
+        task = ComparisonTask(session, self._asked.scenario, builds, plan, after, after)
+        if counts:
+            with contextlib.closing(LivingSuts(session, builds)) as suts:
+                comparison = living_comparison_of(task, suts)
                 judgement = ended(comparison)
-            finally:
-                suts.close()
         else:
-            plan = Plan(PairsRule().most, None, tolerance, together)
-            comparison = comparison_of(session, scenario, builds, plan, test=after)
+            comparison = comparison_of(task)
             judgement = ended(comparison)
         step = BisectionStep(
             build=after, against=before, verdict=judgement.verdict, reason=judgement.reason,

@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pdrgate.builds.bpf_build import BpfBuild
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBoots, ComparedTrials
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.living_boots.packets_on_cpus import SeveralCpusSeen
+from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
+from pdrgate.gate.comparisons.pairs.builds_boots import BuildsBoots
+from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBy, ComparedTrials
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.foreseen import PairAlone
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_loop import PairsLoop
 from pdrgate.gate.comparisons.pairs.pairs_noise import remember_boots, tells_of_noise
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
-from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
-from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.scenario_run import pdr_result_of
@@ -57,17 +57,27 @@ class PairsComparison:
 
     However it ends, `finish` reports and stores the change of what was measured until then.
 
+    `pdrgate.gate.comparisons.by_scenario` makes one for a task.
+
     Args:
         task: what is compared, and how much it may cost.
-        parts: by what, and on which boots; see `pdrgate.gate.comparisons.by_scenario`.
+        by: what the boots are compared by.
+        boots: measures them.
+        on_cpus: guests of several CPUs, on which the scenario is seen once beside the pairs; None where nobody asks for
+            these, or the scenario has no packets for several CPUs.
+        stay_up: whether the boots stay up for other scenarios.
     """
 
-    def __init__(self, task: ComparisonTask, parts: ComparedBoots) -> None:
+    def __init__(
+        self, task: ComparisonTask, by: ComparedBy, boots: BuildsBoots, on_cpus: SeveralCpuSuts | None = None, *,
+        stay_up: bool = False,
+    ) -> None:  # fmt: skip
         check_tolerance(task.plan.tolerance)
         self.task = task
-        self.parts = parts
-        self._compared = ComparedTrials(task, parts.by)
-        self.loop = PairsLoop(task, self._compared, parts.made, self._alone())
+        self.stay_up = stay_up
+        self._on_cpus = on_cpus
+        self._compared = ComparedTrials(task, by)
+        self.loop = PairsLoop(task, self._compared, boots, self._alone())
         self.context = PairsContext(sides=self.loop.replication.sides)
         """What a verdict rests on beside the samples, as of the last one."""
         self.comparison: ComparisonResult | None = None
@@ -95,13 +105,13 @@ class PairsComparison:
 
     def measure(self) -> None:
         """Pairs of boots until the rule has its answer, and what that is by the plan's tolerance."""
-        on_cpus = self.parts.several_cpus if self.session.profile.several_cpus and not self._is_planted else None
+        on_cpus = self._on_cpus if self.session.profile.several_cpus and not self._is_planted else None
         if on_cpus is not None:
             on_cpus.begin(self.task)
         self.loop.run()
         if self.loop.failure is None:
             self._assess()
-            if on_cpus is not None and (self.parts.stay_up or self.loop.replication.facts.sees_memory):
+            if on_cpus is not None and (self.stay_up or self.loop.replication.facts.sees_memory):
                 self._several_cpus = on_cpus.seen(self.task)
             self._take(self._several_cpus.results)
         self.judgement, self.comparison = self._by(self.plan.tolerance)
@@ -218,11 +228,6 @@ class PairsComparison:
         return self.context.shape
 
     @property
-    def left(self) -> Estimate | None:
-        """What the comparison still takes; None before the first pair has shown what one takes."""
-        return self.loop.left
-
-    @property
     def loads(self) -> tuple[float, ...]:
         """Loads that all boots are offered, packets/s; empty until they are known."""
         return self.loop.replication.loads
@@ -272,9 +277,9 @@ class PairsComparison:
     def _alone(self) -> PairAlone | None:
         """What may vouch for a single pair; None where that ends no comparison: all are asked for, or it is no count
         of packets whose pairs deviate by a known amount."""
-        by, plan = self.parts.by, self.plan
+        by, plan = self._compared.by, self.plan
         first = by.compared[0].name
-        if not self.parts.stay_up or plan.whole or self._is_planted or by.replacements or first != Cost.name:
+        if not self.stay_up or plan.whole or self._is_planted or by.replacements or first != Cost.name:
             return None
         return PairAlone(self.task, by.pairs_deviate[first]) if first in by.pairs_deviate else None
 
@@ -332,7 +337,7 @@ class PairsComparison:
 
     def _side_result(self, side: Side) -> SideResult:
         found = self.loop.found
-        measured = (*self.loop.compared, *found.somewhere(self.parts.by.also_told))
+        measured = (*self.loop.compared, *found.somewhere(self._compared.by.also_told))
         values = [summarised(one.name, one.unit, one.better, found.values(one.name, side)) for one in measured]
         assessment = self.shape.assessments.get(side) if self.shape is not None else None
         accounted = self._accounted(side)

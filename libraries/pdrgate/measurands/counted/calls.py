@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
 from pdrgate.measurands.description import Description, Parts, Rule
@@ -27,7 +27,7 @@ class Calls(AsksNothing):
     loss_ratio: float
     """What a trial must lose more than, to be one of saturation."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "calls", Unit("calls/packet", metric="calls_per_packet", prefixed=False), "lower",
         "calls of functions of the SUT's kernel for a packet, at saturation", rule=Rule.REPORT_ONLY,
         parts=Parts(

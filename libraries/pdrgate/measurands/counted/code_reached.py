@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from pdrgate.measurands.counted.load_cost import ProgramSize
 from pdrgate.measurands.description import Description, Rule
@@ -18,8 +17,7 @@ from pdrgate.record.trial import Trial
 class CodeReached(AsksNothing):
     """The share of a program's machine code that ran in the trial in which most of it did."""
 
-    __slots__ = ()
-    about: ClassVar[Description] = Description(
+    about = Description(
         "code reached", Unit("", metric="code_reached_ratio", prefixed=False), "higher",
         "share of the eBPF program's machine code that packets reached",
         rule=Rule.REPORT_ONLY,

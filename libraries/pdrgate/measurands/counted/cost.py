@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Parts, Sentence, Tolerance
 from pdrgate.measurands.measurand import REPORT_ONLY_IN, Ask, Setting
@@ -109,7 +109,7 @@ class Cost(SelfDescribed):
     paths: bool = False
     """Whether the first replicate has one trial more that follows calls, at the load that saturates."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "cost", INSTRUCTIONS, "lower", "instructions that the SUT's kernel executes for a packet, at saturation",
         beside=True, tolerance=TOLERANCE_OF_COST, sentence=Sentence(_more_instructions), parts=PARTS_OF_COST,
     )  # fmt: skip

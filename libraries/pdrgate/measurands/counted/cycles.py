@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.counted.cost import saturated
 from pdrgate.measurands.description import Description, Rule
@@ -30,7 +30,7 @@ class Cycles(AsksNothing):
     loss_ratio: float
     """What a trial must lose more than, to be one of saturation."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "cycles", Unit("cycles/packet", metric="cycles_per_packet", prefixed=False), "lower",
         "cycles that the SUT's CPUs spend in the kernel for a packet, at saturation", rule=Rule.REPORT_ONLY,
     )  # fmt: skip

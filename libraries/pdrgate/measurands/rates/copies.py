@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import mean, median
-from typing import ClassVar
 
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
 from pdrgate.measurands.self_described import AsksNothing, BuildSeen
@@ -36,8 +35,6 @@ def _part_of_all(words: str) -> Sentence:
 class _OfNumbers(AsksNothing):
     """A part of the packets that is 0 for a sound SUT; then a boot has no value."""
 
-    __slots__ = ()
-
     @classmethod
     def changed(cls, baseline: BuildSeen, candidate: BuildSeen, asked: TolerancesAsked) -> ChangeResult | None:
         """The part of the candidate's packets; None where it is none, and where the baseline has some too."""
@@ -64,9 +61,7 @@ _NO_VALUE = (0.0,)
 class PacketsTwice(_OfNumbers):
     """The part of the packets that come back once more than they were sent."""
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "packets twice", Unit("", metric="packets_twice_ratio"), "lower", "packets that come back twice, of all",
         rule=Rule.SURE, tolerance=Tolerance(_NONE, ""),
         sentence=_part_of_all("{} of the packets come back twice"),
@@ -88,9 +83,7 @@ class PacketsNever(_OfNumbers):
     A burst is sent when the one before is back, so that no queue is too short for it.
     """
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "packets never", Unit("", metric="packets_never_ratio"), "lower",
         "packets that never come back, of bursts that the SUT has room for", rule=Rule.SURE,
         tolerance=Tolerance(0.005, ""), sentence=_part_of_all("{} of the packets never come back"),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Sentence, Tolerance, unresolved
 from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
@@ -87,7 +87,7 @@ def _latency_sentence(title: str) -> Sentence:
 class MedianLatency(AsksNothing):
     """The median at half of the PDR, seconds."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "median latency at 50% PDR", SECONDS, "lower", "the median of the probes at half of the PDR",
         beside=True, tolerance=TOLERANCE_OF_LATENCY,
         sentence=_latency_sentence("the median latency at 50 % of the PDR"),
@@ -113,7 +113,7 @@ class TailLatency(AsksNothing):
     build does by itself, again and again, is in all of them.
     """
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "p99 latency at 90% PDR", SECONDS, "lower", "the 99th percentile of the probes at 90 % of the PDR",
         beside=True, tolerance=TOLERANCE_OF_LATENCY,
         sentence=_latency_sentence("the 99th percentile of latency at 90 % of the PDR"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
@@ -38,7 +38,7 @@ class OverloadThroughput(SelfDescribed):
     count: int = 2
     """Trials at each load in a replicate."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "overload throughput", PACKETS, "higher", "what is forwarded of a load far beyond saturation",
         tolerance=_TOLERANCE,
     )  # fmt: skip
@@ -72,7 +72,7 @@ class LivelockThreshold(AsksNothing):
 
     overload: OverloadThroughput
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "livelock threshold", PACKETS, "higher", "the load at which half of the most is forwarded",
         tolerance=_TOLERANCE,
     )  # fmt: skip

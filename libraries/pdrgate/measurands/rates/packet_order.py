@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from pdrgate.measurands.description import Description, Sentence, Tolerance
 from pdrgate.measurands.self_described import OnRequest
@@ -31,9 +30,7 @@ class PacketsInOrder(OnRequest):
     3.3). It is 1 where all are in order. It is known of chosen frames, which have a number.
     """
 
-    __slots__ = ()
-
-    about: ClassVar[Description] = Description(
+    about = Description(
         "packets for each in order", Unit("", metric="ratio"), "lower",
         "packets that come back for each that no later one of its flow overtook (RFC 4737)",
         beside=True, tolerance=Tolerance(0.005, option=""),

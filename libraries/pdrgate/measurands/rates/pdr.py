@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting, rounded
@@ -69,7 +69,7 @@ class PartialDropRate(SelfDescribed):
 
     That a load above it holds must be said twice, too."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "PDR", PACKETS, "higher", "the highest load that loses no more than the goal's loss ratio", essential=True,
         # Within 2 % of its knee an end host holds a load or not by chance: whether its kernel's thread is awake.
         tolerance=Tolerance(least_delivered=0.05),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 from pdrgate.measurands.description import Description, Rule
 from pdrgate.measurands.measurand import Ask, Setting, rounded
@@ -36,7 +36,7 @@ class SaturationThroughput(SelfDescribed):
     loss_ratio: float
     """Loss ratio of an overload. A load whose trials lose no more than this in the median does not saturate the SUT."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "saturation throughput", PACKETS, "higher", "what is forwarded of more than the SUT can take", essential=True
     )
 

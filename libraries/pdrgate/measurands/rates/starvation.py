@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.measurands.description import Description, Tolerance
 from pdrgate.measurands.measurand import Ask, Setting
@@ -45,7 +45,7 @@ class LeastDelivered(SelfDescribed):
     count_beyond: int = 3
     """Trials at each of the other loads in a replicate, where a thread mostly comes at once."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "least delivered past the PDR", PACKETS, "higher",
         "the least that programs get in an eighth of a second, at loads between the PDR and twice it",
         tolerance=Tolerance(least=0.25),  # a per cent of the cost of taking packets in is eight of it

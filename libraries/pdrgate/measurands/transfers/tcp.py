@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 from pdrgate.data_paths.tcp_streams import Buffers
 from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST as COST_TOLERANCE
@@ -55,7 +55,7 @@ class TcpThroughput(SelfDescribed):
     count: int
     """Transfers in a replicate."""
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "TCP throughput",
         Unit("Gbit/s", prefixed=False),
         "higher",
@@ -86,7 +86,7 @@ class LoadedRoundTrip(AsksNothing):
     a fifth, and it would be the quotient's.
     """
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "round trip under load", SECONDS, "lower", "the senders' smoothed round trip time, the median",
         beside=True,
         tolerance=Tolerance(least=0.15),  # guests of constant speed: 2 to 5 % from boot to boot
@@ -116,7 +116,7 @@ class Transmissions(AsksNothing):
     again. All transfers of a replicate count together.
     """
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "transmissions per segment", Unit("", metric="ratio"), "lower", "segments sent for each that arrives",
         beside=True,
         # Of the segments, that may be sent again besides, whatever is accepted of the throughput.
@@ -142,7 +142,7 @@ class ByteCost(SelfDescribed):
     A guest that others take the CPU from moves fewer bytes at a time, and each costs up to a third more.
     """
 
-    about: ClassVar[Description] = Description(
+    about = Description(
         "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
         beside=True, tolerance=COST_TOLERANCE,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.crashes.faults import Crash
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build
 from pdrgate.gate.scenarios.replicate_samples import Replicate
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.guests.guest import GuestError

@@ -16,7 +16,7 @@ from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.thunks import OF_THUNKS
-from pdrgate.measurands.memory.memory_result import OF_MEMORY
+from pdrgate.measurands.memory.touched_lines import OF_MEMORY
 from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.transfers.answered_requests import RequestCost, RequestLatency, RequestRate

@@ -10,7 +10,7 @@ from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.path_codes import PathCodes
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.record.trial import Trial

@@ -12,15 +12,14 @@ from pdrgate.data_paths.standing_base import StandingBase
 from pdrgate.gate.comparisons.cold_boots.one_boot import BootError
 from pdrgate.gate.comparisons.living_boots.packets_on_cpus import (
     BOOTS,
+    SeveralCpusSeen,
     not_shared,
     run_in_lockstep,
     see_packets,
     seen_of_both,
 )
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES, Build
-from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.failed_boots import too_many_failed
-from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.sut.known_state import KnownState
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
@@ -70,19 +69,16 @@ class SeveralCpuSuts:
     What further ones show to be worse is believed where another boot of each build shows it, too.
 
     Args:
-        trials: of each boot, before there is any doubt.
-        turns: phases of the trials of each boot in which CPUs execute in turn, before there is any doubt.
+        alone: whether they are of one comparison, which has no others that stay up. They come up when they are asked,
+            for only its pairs show whether the testbed can record what they touch, and end then.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        builds: Mapping[Side, Build],
-        *,
-        trials: int = 1,
-        turns: Sequence[Phase] = _FIRST_TURNS,
-    ) -> None:
-        self._trials, self._turns = trials, turns
+    def __init__(self, session: Session, builds: Mapping[Side, Build], *, alone: bool = False) -> None:
+        self._alone = alone
+        self._trials = _ONCE if alone else 1
+        """Trials of each boot, before there is any doubt."""
+        self._turns = LOCKSTEP_TRIALS if alone else _FIRST_TURNS
+        """Phases of the trials of each boot in which CPUs execute in turn, before there is any doubt."""
         self._session = session
         self._builds = builds
         self._workers = {side: ThreadPoolExecutor(1, f"several-cpus-{side}") for side in SIDES}
@@ -104,13 +100,20 @@ class SeveralCpuSuts:
 
     def begin(self, task: ComparisonTask) -> None:
         """Have both come up and be set up for a scenario while other things are done; `seen` waits for them."""
-        if self._given_up:
+        if self._given_up or self._alone:
             return
         with contextlib.suppress(PdrGateError):  # it is tried again, and an error is raised, when its turn comes
             self._begin(task)
 
     def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
         """What both builds show; nothing where the testbed has no such SUT."""
+        try:
+            return self._seen(task)
+        finally:
+            if self._alone:
+                self.close()
+
+    def _seen(self, task: ComparisonTask) -> SeveralCpusSeen:
         if len(self._dead) >= _ENOUGH:
             return self._dead[-1]
         made, lost = self._made(task, _doubtful)
@@ -280,21 +283,6 @@ class SeveralCpuSuts:
         return PreparedSut(
             self._session.as_it_is(), task.scenario, self._up[side], identity, introduce=False, known=self._known[side]
         )  # fmt: skip
-
-
-class BootedOnce:
-    """Guests of several CPUs for one comparison, which has no others that stay up."""
-
-    def begin(self, task: ComparisonTask) -> None:
-        """Do nothing: guests come up when they are asked, for only the pairs show whether the testbed can record what
-        they touch."""
-
-    def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
-        suts = SeveralCpuSuts(task.session, task.builds, trials=_ONCE, turns=LOCKSTEP_TRIALS)
-        try:
-            return suts.seen(task)
-        finally:
-            suts.close()
 
 
 def _standing(build: Build, journal: Journal) -> Testbed:

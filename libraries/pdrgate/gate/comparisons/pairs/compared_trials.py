@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from pdrgate.gate.comparisons.pairs.comparison_task import ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_shape import BuildsCurves, PairsShape, shape_of
-from pdrgate.gate.comparisons.pairs.several_cpus_seen import SeveralCpusSeen
 from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.scenarios.transfer_run import transfer_in_words, transfers_result
@@ -24,7 +23,6 @@ from pdrgate.measurands.memory.memory_trials import memory_of
 from pdrgate.observers.accounting import total
 from pdrgate.record.phase import SPECIAL
 from pdrgate.record.trial import Trial, by_boot
-from pdrgate.replication.replicates import Replication
 from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.search.goals import known_bounds
 from pdrgate.stats.pooled import Deviation
@@ -49,42 +47,6 @@ class ComparedBy:
     """Whether each build's load-loss curve is judged."""
     replacements: bool = False
     """Whether the cost is that of what is replaced, in place of a packet's."""
-
-
-class BuildsBoots(Replication, Protocol):
-    """Boots of two builds, which are measured in pairs."""
-
-    @property
-    def frames(self) -> Mapping[Side, FramesSeen]:
-        """What was seen of packets, by build; nothing of a closed loop."""
-
-    @property
-    def unable(self) -> str:
-        """Why neither build can be set up for the scenario, in a sentence; empty where one can, or it failed."""
-
-
-class SeesSeveralCpus(Protocol):
-    """Guests of several CPUs, on which a scenario is seen once beside the pairs."""
-
-    def begin(self, task: ComparisonTask) -> None:
-        """Have them come up and be set up while other things are done."""
-
-    def seen(self, task: ComparisonTask) -> SeveralCpusSeen:
-        """What both builds show; nothing where the testbed has no such guest."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedBoots:
-    """The parts of a comparison in pairs: what is compared, and how boots of both builds are made and measured."""
-
-    by: ComparedBy
-    made: Callable[[Callable[[Trial, bool], None], Callable[[Mapping[str, str]], None]], BuildsBoots]
-    """Makes what measures boots. It is given what gets each trial, and whether it is one of the run that is resumed;
-    and what gets the fingerprint of the first boot before anything is measured, which may end the comparison."""
-    several_cpus: SeesSeveralCpus | None = None
-    """None where nobody asks for these, or the scenario has no packets for several CPUs."""
-    stay_up: bool = False
-    """Whether the boots stay up for other scenarios."""
 
 
 class ComparedTrials:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.comparisons.pairs.resumed_pairs import ResumedPairs
 from pdrgate.measurands import Description
 from pdrgate.record.phase import Phase

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pdrgate.gate.comparisons.pairs.compared_builds import SIDES
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.verdicts.baseline import differing_entries

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdrgate.gate.comparisons.pairs.compared_builds import Build
+from pdrgate.gate.comparisons.pairs.comparison_task import Build
 from pdrgate.gate.run.pairs_file import StoredStep
 from pdrgate.gate.sut.fingerprinting import fingerprint_differences
 from pdrgate.record.phase import Phase
