@@ -981,10 +981,10 @@ def test_kept_pairs_that_contradict_the_fresh_ones_do_not_outvote_them(tmp_path:
     _, first, _ = compared(tmp_path / "1", STEADY, STEADY, pairs=4, experience=kept)
     assert first.verdict is Verdict.PASS
     with contextlib.closing(sqlite3.connect(tmp_path / "history.db", isolation_level=None)) as history:
-        ((text,),) = history.execute("SELECT attempt FROM tries")
+        ((text,),) = history.execute("SELECT content FROM experience WHERE kind = 'try'")
         attempt = json.loads(text)
         attempt["pairs"] = {name: [[1e6, 1e6 + number] for number in range(14)] for name in attempt["pairs"]}
-        history.execute("UPDATE tries SET attempt = ?", (json.dumps(attempt),))
+        history.execute("UPDATE experience SET content = ? WHERE kind = 'try'", (json.dumps(attempt),))
     _, second, _ = compared(tmp_path / "2", STEADY, [0.7e6, 0.702e6, 0.699e6, 0.701e6], pairs=8, experience=kept)
     assert second.verdict is Verdict.REGRESSION
     assert "the pairs of earlier tries of these two builds contradict these and do not count (" in second.reason

@@ -155,8 +155,9 @@ class HistoryBaselines:
     """
 
     def __init__(self, where: Address, name: str, own: Path, *, any_fingerprint: bool = False) -> None:
-        from pdrgate.history.database.baselines import measured, measured_cost
+        from pdrgate.history.database.baselines import measured
         from pdrgate.history.database.connection import Database
+        from pdrgate.history.database.queries import side_cost
 
         self.name = name
         self._any = any_fingerprint
@@ -165,7 +166,7 @@ class HistoryBaselines:
             self._found = [one for one in found if one.source != str(own.resolve())]
             # Of each build in each series the newest; the history may be gone when it is asked for.
             newest = {(one.series, one.build): one.side for one in reversed(self._found)}
-            self._costs = {key: measured_cost(connection, side) for key, side in newest.items()}
+            self._costs = {key: side_cost(connection, side) for key, side in newest.items()}
 
     def find(self, fingerprint: Mapping[str, str]) -> tuple[Baseline | None, str]:
         """See `BaselineSource`: nothing is an answer of `LATEST_GREEN`, and none of a build that somebody pinned."""

@@ -11,9 +11,9 @@ from sqlalchemy.orm import InstrumentedAttribute, aliased
 from pdrgate.history.database.tables import ChangeRow, CostRow, FunctionRow, MeasurandRow, ResultRow, RunRow, SideRow
 from pdrgate.measurands import Cost
 from pdrgate.results.fingerprint import series
-from pdrgate.results.model import Better, CostResult, FunctionResult
+from pdrgate.results.model import CostResult, FunctionResult
 from pdrgate.results.verdict import Verdict
-from pdrgate.trend import Point
+from pdrgate.trend import Point, Series
 from pdrgate.values.errors import EXIT_FAULT
 
 PDR, TCP = "PDR", "TCP throughput"
@@ -70,21 +70,6 @@ class ListedScenario:
     """The change of PDR, throughput or cost against the baseline, a fraction; None where none was compared with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedSeries:
-    """One line of a trend: one scenario on one testbed, measured on whatever builds."""
-
-    digest: str
-    """`pdrgate.results.fingerprint.series` of each of its fingerprints."""
-    scenario: str
-    title: str
-    testbed: str
-    measurand: str
-    unit: str
-    better: Better
-    points: int
-
-
 def entries(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedScenario]:
     """Results, the newest first."""
     change, cost_change, cost = aliased(ChangeRow), aliased(ChangeRow), aliased(MeasurandRow)
@@ -138,7 +123,7 @@ def points(
     again and again, and is no step of a trend.
 
     Args:
-        fingerprint: of the scenario as it is measured now, or the digest of a `ListedSeries`. What a build has a say in
+        fingerprint: of the scenario as it is measured now, or the digest of a series. What a build has a say in
             (its kernel, first of all) may differ; all else, testbed and profile included, is equal in all points.
         measurand: ``PDR``, ``saturation throughput``, ``cost``.
     """
@@ -159,35 +144,41 @@ def points(
     return tuple(Point(**{**row, "verdict": Verdict(row["verdict"])}) for row in rows)
 
 
-def point_cost(connection: Connection, digest: str, point: Point) -> CostResult | None:
-    """What a packet cost where a point of that series was measured; None where it was not counted."""
+def point_cost(connection: Connection, one: Series, point: Point) -> CostResult | None:
+    """What a packet cost where a point of a series was measured; None where it was not counted."""
     asked = (
-        select(SideRow.id, CostRow.instructions, CostRow.batch, CostRow.trials)
+        select(SideRow.id)
         .join(CostRow, CostRow.side_id == SideRow.id)
         .join(ResultRow, ResultRow.id == SideRow.result_id)
         .join(RunRow, RunRow.id == ResultRow.run_id)
-        .where(SideRow.series == digest, SideRow.side != "baseline")
+        .where(SideRow.series == one.fingerprint, SideRow.side != "baseline")
         .where(SideRow.started == point.time, RunRow.name == point.run)
     )  # fmt: skip
-    found = connection.execute(asked).first()
-    if found is None:
+    side = connection.execute(asked).scalars().first()
+    return None if side is None else side_cost(connection, side)
+
+
+def side_cost(connection: Connection, side: int) -> CostResult | None:
+    """What a packet cost under a build, by the number of its side's row; None where it was not counted."""
+    row = connection.execute(select(CostRow.__table__).where(CostRow.side_id == side)).mappings().first()
+    if row is None:
         return None
-    columns = FunctionRow.name, FunctionRow.instructions, FunctionRow.calls, FunctionRow.deviation
-    rows = connection.execute(select(*columns).where(FunctionRow.side_id == found.id)).mappings()
-    return CostResult(
-        instructions=found.instructions, batch=found.batch, trials=found.trials,
-        functions=tuple(FunctionResult(**row) for row in rows),
-    )  # fmt: skip
+    functions = connection.execute(
+        select(FunctionRow.name, FunctionRow.instructions, FunctionRow.calls, FunctionRow.deviation)
+        .where(FunctionRow.side_id == side)
+        .order_by(FunctionRow.instructions.desc(), FunctionRow.name)
+    ).mappings()
+    known = {key: value for key, value in row.items() if key != "side_id"}
+    return CostResult(**known, functions=tuple(FunctionResult(**one) for one in functions))
 
 
-def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[ListedSeries]:
-    """What there are points of, by scenario, testbed and measurand; ``limit`` has no meaning here."""
+def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> tuple[Series, ...]:
+    """Each scenario, testbed and measurand that there are points of, with these; ``limit`` has no meaning here."""
     asked = (
         select(
-            SideRow.series.label("digest"), ResultRow.scenario, func.max(ResultRow.title).label("title"),
-            func.max(RunRow.testbed).label("testbed"),
-            MeasurandRow.name.label("measurand"), func.max(MeasurandRow.unit).label("unit"),
-            func.max(MeasurandRow.better).label("better"), func.count().label("points"),
+            SideRow.series.label("fingerprint"), ResultRow.scenario, func.max(ResultRow.title).label("title"),
+            func.max(RunRow.testbed).label("testbed"), MeasurandRow.name.label("measurand"),
+            func.max(MeasurandRow.unit).label("unit"), func.max(MeasurandRow.better).label("better"),
         )
         .join(MeasurandRow, MeasurandRow.side_id == SideRow.id)
         .join(ResultRow, ResultRow.id == SideRow.result_id)
@@ -196,7 +187,10 @@ def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> list[List
         .group_by(SideRow.series, ResultRow.scenario, MeasurandRow.name)
         .order_by(ResultRow.scenario, SideRow.series, MeasurandRow.name)
     )  # fmt: skip
-    return [ListedSeries(**row) for row in connection.execute(asked).mappings()]
+    return tuple(
+        Series(**row, points=points(connection, row["fingerprint"], row["measurand"]))
+        for row in connection.execute(asked).mappings().all()
+    )
 
 
 def build_label() -> ColumnElement[str]:

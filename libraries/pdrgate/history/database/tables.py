@@ -273,62 +273,24 @@ class PinRow(Base):
     pinned: Mapped[float]
 
 
-class AttemptRow(Base):
-    """A comparison of two builds that has ended, whose pairs count for the next: see `pdrgate.replication.Try`."""
+class ExperienceRow(Base):
+    """What a run leaves for the next ones: see `pdrgate.history.database.experience`."""
 
-    __tablename__ = "tries"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    """The digest of all of it: what is put in twice is there once."""
-    compared: Mapped[str]
-    """The digest of both builds and of both fingerprints, see `pdrgate.gate.comparisons.pairs.tries`."""
-    ended: Mapped[float]
-    verdict: Mapped[str]
-    attempt: Mapped[str]
-    """The try, as JSON."""
-
-    __table_args__ = (Index("tries_by_compared", "compared", "ended"),)
-
-
-class CodeRow(Base):
-    """What a kernel runs on a path: see `pdrgate.record.path_code.PathCode`."""
-
-    __tablename__ = "codes"
+    __tablename__ = "experience"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(unique=True)
-    """The digest of all of it: what is put in twice is there once."""
-    kernel: Mapped[str]
-    """The digest of build and testbed, see `pdrgate.gate.run.selection_file.code_key`."""
-    scenario: Mapped[str]
-    """The name of the path's scenario."""
-    seen: Mapped[float]
-    """The time when it was measured, or taken over from a build of the same code."""
-    code: Mapped[str]
-    """The names, as one text of JSON."""
+    """The digest of kind, subject and content: what is put in twice is there once."""
+    kind: Mapped[str]
+    """``noise``, ``try`` or ``code``."""
+    subject: Mapped[str]
+    """The digest of what it is of: a testbed with its conditions, two builds that were compared, or a kernel."""
+    moment: Mapped[float]
+    """The time when it was measured, or ended."""
+    content: Mapped[str]
+    """What is kept, as one text of JSON: hundreds of observations are read at once."""
 
-    __table_args__ = (Index("codes_by_kernel", "kernel", "seen"),)
-
-
-class NoiseRow(Base):
-    """What the boots of one comparison or run came to: see `pdrgate.replication.NoiseObservation`."""
-
-    __tablename__ = "noise"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    """The digest of all of it: what is put in twice is there once."""
-    testbed: Mapped[str]
-    """`pdrgate.results.fingerprint.series`: equal where noise is comparable."""
-    measured: Mapped[float]
-    """The time of the observation."""
-    conditions: Mapped[dict[str, Any]]
-    """The entries that ``testbed`` is the digest of, for people."""
-    boots: Mapped[str]
-    """The boots, as one text of JSON: hundreds of observations are read at once."""
-
-    __table_args__ = (Index("noise_by_testbed", "testbed", "measured"),)
+    __table_args__ = (Index("experience_by_subject", "kind", "subject", "moment"),)
 
 
 class ReportedRow(Base):
