@@ -36,7 +36,7 @@ from simulated_sut import Behaviour, IdealCurve, LoadLoss, RealisticCurve, Simul
 from pdrgate.gate.run.profile import BOOT_GRID, BOOT_WIDTH, PROFILES, STEADY_TOP_TRIALS, TOP_TRIALS
 from pdrgate.gate.scenarios.load_plan import grid, round_order
 from pdrgate.gate.scenarios.replicate_samples import Measurands
-from pdrgate.measurands import Sweep
+from pdrgate.measurands import Setting, Sweep
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
 from pdrgate.search import mlr
@@ -117,7 +117,9 @@ def _repeated(
     name: str, sut: SimulatedSut, loads: tuple[float, ...], duration: float, repeats: int, top: int, width: float,
     before: list[Trial],
 ) -> dict[str, Told]:  # fmt: skip
-    measurands = Measurands.at(loads, PDR_GOAL, duration, top_trials=top, width=width)
+    measurands = Measurands.of(
+        Setting(loads=tuple(loads), duration=duration, loss_ratio=PDR_GOAL.loss_ratio, top_trials=top, width=width)
+    )
     values, trials = [], []
     for number in range(repeats):
         own: list[Trial] = []

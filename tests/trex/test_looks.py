@@ -27,7 +27,7 @@ from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.gate.scenarios.replicate_samples import Measurands
 from pdrgate.history.results import read_result
-from pdrgate.measurands import Sweep
+from pdrgate.measurands import Setting, Sweep
 from pdrgate.record.cause import causes_in_words
 from pdrgate.record.trial import LOOKS, Trial
 from pdrgate.results.model import Side
@@ -151,7 +151,9 @@ def test_the_pdr_of_a_replicate_does_not_depend_on_how_long_its_trials_last(
     loads = tuple(capacity * factor for factor in (0.5, 0.7, 1.25, 1.6, 2.0))
     width = 0.1 if duration < 0.2 else 0.02
     goal = Goal("PDR", 0.005, width=width)
-    found = Measurands.at(loads, goal, duration, top_trials=3, width=width)
+    found = Measurands.of(
+        Setting(loads=tuple(loads), duration=duration, loss_ratio=goal.loss_ratio, top_trials=3, width=width)
+    )
     steps = (Sweep(loads, duration), found.saturation, found.pdr)
     trials: list[Trial] = []
     while (ask := next((ask for step in steps if (ask := step.next(trials)) is not None), None)) is not None:

@@ -22,7 +22,7 @@ from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies, latency_trials
 from pdrgate.gate.verdicts.disturbance import Disturbance, beyond_the_machine, remedy
 from pdrgate.gate.verdicts.packet_cost import cost_result
-from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Sweep
+from pdrgate.measurands import RECEIVE_RATE, Ask, LatencyTrials, PartialDropRate, Setting, Sweep
 from pdrgate.measurands.measurand import rounded
 from pdrgate.observers.accounting import total
 from pdrgate.observers.drop_trace import DropTracer
@@ -137,11 +137,14 @@ class ScenarioRun(OneSutRun):
             first.trials.append(
                 self.sut.measure_patiently(Ask(load, profile.trial_duration, Phase.REPEAT), profile.patience, 1)
             )
-        measurands = Measurands.at(
-            loads, result.goal, profile.trial_duration, top_trials=TOP_TRIALS, width=result.goal.width,
-            past=past_the_pdr(max(loads)) if starves else (),
-            overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
-            latency=LatencyTrials() if self.scenario.latency else None, paths=self.sut.follows_calls,
+        measurands = Measurands.of(
+            Setting(
+                loads=tuple(loads), duration=profile.trial_duration, loss_ratio=result.goal.loss_ratio,
+                top_trials=TOP_TRIALS, width=result.goal.width, past=past_the_pdr(max(loads)) if starves else (),
+                overloads=overloads(max(loads), self.scenario.overload, calibration.max_load),
+                paths=self.sut.follows_calls,
+            ),
+            LatencyTrials() if self.scenario.latency else None,
         )  # fmt: skip
         if self.scenario.overload and measurands.overload is None:
             self.session.observer.said(f"no overload: the generator ends at {Rate(calibration.ceiling)}")

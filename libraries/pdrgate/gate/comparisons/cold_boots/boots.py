@@ -12,7 +12,7 @@ from pdrgate.gate.comparisons.cold_boots.boots_ahead import BootsAhead
 from pdrgate.gate.comparisons.cold_boots.one_boot import Boot, BootError
 from pdrgate.gate.comparisons.pairs.builds_boots import BuildsBoots
 from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
-from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn
+from pdrgate.gate.scenarios.replicate_samples import measure_in_turn
 from pdrgate.gate.sut.fingerprinting import fingerprint_differences
 from pdrgate.gate.sut.prepared_sut import Identity, PreparedSut
 from pdrgate.measurands import ReplicateStep
@@ -114,12 +114,12 @@ class Boots(BuildsBoots):
         results = [self._boot_result(one, number, [other for other in done if other is not one]) for one in done]
         if self.failure is not None:
             return [], []
-        return results, [trial for one in done for trial in one.replicate.trials]
+        return results, [trial for one in done for trial in one.trials]
 
     def _boot_result(self, one: Boot, number: int, others: Sequence[Boot]) -> BootResult:
         """What a boot came to beside the others of its pair; sets `failure` when that is nothing to compare."""
         side = one.build.side
-        trials = with_pair_beside(one.replicate.trials, [each for other in others for each in other.replicate.trials])
+        trials = with_pair_beside(one.trials, [each for other in others for each in other.trials])
         values = self._values(f"boot {number} of the {side} {one.build.label}", trials)
         return BootResult(
             side=side, pair=number, boot=one.sut.boot_id, kernel=one.kernel, values=values,
@@ -164,15 +164,15 @@ class Boots(BuildsBoots):
                 self._search(one)
             if self.failure is None and not search_only:
                 for one in started:
-                    one.replicate.steps = self._steps(number)
+                    one.steps = self._steps(number)
                 measure_in_turn(started, go_ahead, self._stands_others)
                 self._measure_more(started)
                 self._judge_packets(started)
         finally:
             # Of one that did not come to be measured because the other failed, nothing may be left for the next pair.
-            given_up = self._ahead.give_up(booting)
+            abandon = self._ahead.give_up(booting)
             self._leave(started, booting)
-            given_up.abandon()
+            abandon()
         return started
 
     def _judge_packets(self, started: Sequence[Boot]) -> None:
@@ -231,7 +231,7 @@ class Boots(BuildsBoots):
         except BaseException:
             self._release(sut)
             raise
-        return Boot(build, sut, Replicate(sut, ()))
+        return Boot(build, sut)
 
     def _take(self, build: Build, sut: PreparedSut) -> None:
         """Record a boot's environment and fingerprint.

@@ -17,7 +17,7 @@ from pdrgate.gate.scenarios.scenario_run import search_failure, searched
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
 from pdrgate.gate.sut.load_search import LoadSearch, goals_of
 from pdrgate.gate.verdicts.build_latency import latency_trials
-from pdrgate.measurands import LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Sweep
+from pdrgate.measurands import LatencyTrials, PartialDropRate, ReplicateStep, SaturationThroughput, Setting, Sweep
 from pdrgate.measurands.measurand import values_of
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -84,7 +84,7 @@ class CurveBoots(Boots):
     def _stands_others(self, one: Boot) -> bool:
         if not self.facts.steady or self.scenario.starves or _ROOM * max(self.loads) > self._ceiling:
             return False
-        ask = one.replicate.wants()
+        ask = one.wants()
         return ask is None or ask.phase in _AT_ONCE
 
     def _measure_more(self, started: Sequence[Boot]) -> None:
@@ -94,10 +94,10 @@ class CurveBoots(Boots):
             return
         first = next((one for one in started if one.build.side == "baseline"), None)
         if not self.latency_loads and first is not None:
-            pdr = self._measurands.pdr.value(first.replicate.trials)
+            pdr = self._measurands.pdr.value(first.trials)
             self.latency_loads = latency_trials(pdr, self.session.profile.boot_trial).loads
         for one in started:
-            one.replicate.steps = (self._latency,)
+            one.steps = (self._latency,)
         measure_in_turn(started)
 
     def _steps(self, number: int) -> Sequence[ReplicateStep]:
@@ -115,7 +115,7 @@ class CurveBoots(Boots):
         """Have later boots begin at the PDR that the first came to, where a search takes long: an end host's lies below
         its knee."""
         if self.scenario.starves and self.facts.steady and not self._confirmed:
-            found = [self._measurands.pdr.value(one.replicate.trials) for one in started]
+            found = [self._measurands.pdr.value(one.trials) for one in started]
             if told := [pdr for pdr in found if pdr]:
                 self._expected, self._confirmed = mean(told), True
 
@@ -199,12 +199,14 @@ class CurveBoots(Boots):
         profile = self.session.profile
         width = max(BOOT_WIDTH, profile.finest_width)
         top = min(STEADY_TOP_TRIALS, profile.boot_top_trials) if self.facts.steady else profile.boot_top_trials
-        return Measurands.at(
-            self.loads, self.goal, self._trial, top_trials=top, width=width,
-            past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,
-            overloads=overloads(max(self.loads), self.scenario.overload, self._ceiling),
-            latency=self._latency if self.scenario.latency else None, paths=self.facts.follows_calls,
-            memory=self.facts.sees_memory,
+        return Measurands.of(
+            Setting(
+                loads=self.loads, duration=self._trial, loss_ratio=self.goal.loss_ratio, top_trials=top, width=width,
+                past=past_the_pdr(max(self.loads)) if self.scenario.starves else (), past_trials=_PAST_TRIALS,
+                overloads=overloads(max(self.loads), self.scenario.overload, self._ceiling),
+                paths=self.facts.follows_calls, memory=self.facts.sees_memory,
+            ),
+            self._latency if self.scenario.latency else None,
         )  # fmt: skip
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pdrgate.builds.bpf_build import BpfRefusedError
 from pdrgate.crashes.faults import Crash
@@ -16,17 +15,16 @@ from pdrgate.results.model import BootResult, CrashResult, Side
 from pdrgate.values.errors import SutError, TestbedError
 
 
-@dataclass
-class Boot:
-    """A boot that is up, with its trials or transfers. What goes wrong while it is measured is its own fault."""
+class Boot(Replicate):
+    """A boot that is up, and measured as a replicate. What goes wrong meanwhile is its own fault."""
 
-    build: Build
-    sut: PreparedSut
-    replicate: Replicate
+    def __init__(self, build: Build, sut: PreparedSut) -> None:
+        super().__init__(sut, ())
+        self.build = build
 
     def go_on(self) -> bool:
         with self.blamed():
-            return self.replicate.go_on()
+            return super().go_on()
 
     @contextlib.contextmanager
     def blamed(self) -> Iterator[None]:
