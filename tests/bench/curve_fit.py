@@ -107,7 +107,7 @@ def run(profile_name: str, case: Case, seed: int) -> dict[str, Told]:
     told = {"search": Told(found.conditional_throughput, bounds[0], bounds[1], clock[0])}
     centre = found.lower or found.upper or CAPACITY
     told |= _repeated("", sut, grid(centre, profile.grid, 1e9), profile.trial_duration, profile.repeats, TOP_TRIALS,
-                      max(found.goal.width, profile.finest_width), searching)  # fmt: skip
+                      max(found.width, profile.finest_width), searching)  # fmt: skip
     told |= _repeated("boot: ", sut, grid(centre, BOOT_GRID, 1e9), profile.boot_trial, 1, STEADY_TOP_TRIALS,
                       BOOT_WIDTH, [])  # fmt: skip
     return told

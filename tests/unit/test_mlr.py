@@ -20,8 +20,9 @@ from simulated_sut import (
 )
 
 from pdrgate.record.trial import Trial
+from pdrgate.results.model import GoalResult
 from pdrgate.search.goals import NDR, PDR_GOAL, Goal
-from pdrgate.search.mlr import GoalBounds, GoalOutcome, Measure, SearchOutcome, search
+from pdrgate.search.mlr import GoalOutcome, Measure, SearchOutcome, search
 from pdrgate.values.errors import UsageError
 
 EXACT = Behaviour(noise=0.0)
@@ -48,10 +49,10 @@ def pdr_search(measure: Measure, *goals: Goal, max_load: float = 3e6, budget: fl
     return search(measure, goals or (PDR_GOAL,), min_load=1e3, max_load=max_load, budget=budget)
 
 
-def within_goal(result: GoalBounds) -> bool:
+def within_goal(result: GoalResult) -> bool:
     assert result.lower is not None
     assert result.upper is not None
-    return result.lower < result.upper and 1 - result.lower / result.upper <= result.goal.width * (1 + 1e-9)
+    return result.lower < result.upper and 1 - result.lower / result.upper <= result.width * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("shape", CURVES)
@@ -84,7 +85,7 @@ def test_two_goals_at_once_share_their_trials() -> None:
     measure = SimulatedSut(RealisticCurve(1e6), EXACT).measure
     both = pdr_search(measure, NDR, PDR_GOAL)
     ndr, pdr = both.of("NDR"), both.of("PDR")
-    assert [result.goal.name for result in both.results] == ["NDR", "PDR"]
+    assert [result.name for result in both.results] == ["NDR", "PDR"]
     assert ndr.outcome is pdr.outcome is GoalOutcome.FOUND
     assert within_goal(ndr)
     assert within_goal(pdr)

@@ -9,21 +9,20 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pdrgate.measurands.counted.calls import Calls
-from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.cost import Cost
 from pdrgate.measurands.counted.cycles import Cycles
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import MapMemory, ProgramSize, VerifiedInstructions, VerifierStates
+from pdrgate.measurands.counted.program_run import CodeReached
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.description import Description, Rule, TolerancesAsked
 from pdrgate.measurands.measurand import Described, Measurand, MeasuredIn, Setting
 from pdrgate.measurands.memory.scaling import Scaling
 from pdrgate.measurands.memory.shared_lines import OF_SEVERAL_CPUS
 from pdrgate.measurands.memory.touched_lines import OF_MEMORY
-from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.latency import MedianLatency, TailLatency
+from pdrgate.measurands.rates.numbered_packets import PacketsInOrder, PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.overload import LivelockThreshold, OverloadThroughput
-from pdrgate.measurands.rates.packet_order import PacketsInOrder
 from pdrgate.measurands.rates.pdr import PartialDropRate
 from pdrgate.measurands.rates.replacement import ReplacementLoss, ReplacementTime
 from pdrgate.measurands.rates.saturation import RECEIVE_RATE, SaturationThroughput

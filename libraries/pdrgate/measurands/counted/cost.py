@@ -15,7 +15,7 @@ could hide behind that what packets cost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Self
 
@@ -70,6 +70,28 @@ def _by_functions(change: ChangeResult, functions: Sequence[FunctionChange]) -> 
 def change_by_function(change: ChangeResult, functions: Sequence[FunctionChange]) -> float:
     """What the cost changed by in all functions together, relative."""
     return sum(one.change for one in functions) / change.baseline
+
+
+def decided_by_functions(
+    changes: Sequence[ChangeResult], functions: Sequence[FunctionChange]
+) -> tuple[ChangeResult, ...]:
+    """The changes, where functions decide a REGRESSION of the cost whose interval spans the tolerance.
+
+    By function a change repeats better than its whole does. A whole has in it what some trials do and others do not: a
+    pool of pages is filled, a CPU's free pages go back to all CPUs. Each such burst is of a few functions, and is in no
+    median of theirs where fewer than half of all trials have it. So it is a PASS where the functions' sum lies within
+    the tolerance. It must lie in the interval as well: what is in another function in each trial is in no function's
+    median, and stays in the whole.
+    """
+    return tuple(
+        replace(one, verdict=Verdict.PASS)
+        if one.measurand == Cost.name
+        and one.verdict is Verdict.REGRESSION
+        and functions
+        and one.lower <= change_by_function(one, functions) <= one.tolerance
+        else one
+        for one in changes
+    )
 
 
 @dataclass(frozen=True, slots=True)

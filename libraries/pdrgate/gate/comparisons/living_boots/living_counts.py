@@ -15,17 +15,16 @@ from pdrgate.gate.sut.load_search import goals_of
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep, TransferSetting, of_transfers
 from pdrgate.measurands.counted.calls import Calls
-from pdrgate.measurands.counted.code_reached import CodeReached
 from pdrgate.measurands.counted.cost import complete
 from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
+from pdrgate.measurands.counted.program_run import CodeReached
 from pdrgate.measurands.counted.thunks import OF_THUNKS
 from pdrgate.measurands.measurand import Described, values_of
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
 from pdrgate.measurands.memory.touched_lines import OF_MEMORY
-from pdrgate.measurands.rates.copies import PacketsNever, PacketsTwice
-from pdrgate.measurands.rates.packet_order import PacketsInOrder
+from pdrgate.measurands.rates.numbered_packets import PacketsInOrder, PacketsNever, PacketsTwice
 from pdrgate.measurands.rates.replacement import ReplacementLoss, Replacements, ReplacementTime
 from pdrgate.measurands.transfers.tcp import ByteCost
 from pdrgate.record.fate import INSIDE

@@ -16,7 +16,7 @@ from pdrgate.gate.verdicts.build_pair import BuildPair
 from pdrgate.gate.verdicts.change_verdict import comparison, judged, proven, told
 from pdrgate.gate.verdicts.disturbance import Disturbance
 from pdrgate.measurands import BuildSeen, TolerancesAsked, changes_by_rule
-from pdrgate.measurands.counted.cost_by_function import decided_by_functions
+from pdrgate.measurands.counted.cost import decided_by_functions
 from pdrgate.measurands.counted.estimated_cycles import PRICED_CPU, estimate_in_words
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.measurands.functions.moved_work import moved_between
