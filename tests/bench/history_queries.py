@@ -34,10 +34,8 @@ from pdrgate.history.database.queries import Wanted, all_series, entries, points
 from pdrgate.history.database.tables import (
     BootRow,
     ChangeRow,
-    CostRow,
     ExperienceRow,
     FingerprintRow,
-    FunctionRow,
     MeasurandRow,
     ResultRow,
     RunRow,
@@ -155,8 +153,6 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
             MeasurandRow,
             BootRow,
             ChangeRow,
-            CostRow,
-            FunctionRow,
             TrialRow,
         )
     }
@@ -181,7 +177,12 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
             })  # fmt: skip
             found[SideRow].append({
                 "id": key, "result_id": key, "side": "", "label": "", "kernel": own["kernel"], "build": of_build,
-                "series": of_series, "started": started, "fingerprint": whole,
+                "series": of_series, "started": started, "fingerprint": whole, "cost": {
+                    "instructions": 5000.0, "batch": None, "trials": 3, "functions": [
+                        {"name": f"function_{number}", "instructions": 100.0, "calls": 1.0}
+                        for number in range(FUNCTIONS)
+                    ],
+                },
             })  # fmt: skip
             found[MeasurandRow].extend(
                 {
@@ -198,11 +199,6 @@ def made_rows(random: Random, runs: range, trials: int) -> dict[type[Any], list[
                 "result_id": key, "measurand": "PDR", "against": "made up", "accepted": True, "verdict": "PASS",
                 "change": 0.0, "lower": -0.01, "upper": 0.01, "confidence": 0.99, "tolerance": 0.02, "pairs": 0,
             })  # fmt: skip
-            found[CostRow].append({"side_id": key, "instructions": 5000.0, "trials": 3})
-            found[FunctionRow].extend(
-                {"side_id": key, "name": f"function_{number}", "instructions": 100.0, "calls": 1.0}
-                for number in range(FUNCTIONS)
-            )
         common = {
             "run_id": run + 1, "fingerprint": "", "side": "", "build": "", "boot": f"boot-{run}", "pair": 0,
             "goal": "", "phase": "repeat", "intended_duration": 1.0, "offered": 1000, "forwarded": 998, "drained": 0,

@@ -30,10 +30,8 @@ from pdrgate.history.database.tables import (
     Base,
     BootRow,
     ChangeRow,
-    CostRow,
     EnvironmentRow,
     FingerprintRow,
-    FunctionRow,
     MeasurandRow,
     RunRow,
     SideRow,
@@ -131,11 +129,10 @@ class HistoryContract:
             assert (change["measurand"], change["change"], change["verdict"], change["deviation"], change["pairs"]) == (
                 "PDR", -0.01, "PASS", 0.004, 3,
             )  # fmt: skip
-            assert connection.execute(select(CostRow.instructions)).scalars().all() == [5000.0, 5000.0]
-            assert (
-                connection.execute(select(FunctionRow.name, FunctionRow.instructions)).all()
-                == [("ip6_forward", 173.0)] * 2
-            )
+            costs = [one for one in connection.execute(select(SideRow.cost)).scalars() if one is not None]
+            assert [one["instructions"] for one in costs] == [5000.0, 5000.0]
+            functions = [(each["name"], each["instructions"]) for one in costs for each in one["functions"]]
+            assert functions == [("ip6_forward", 173.0)] * 2
             kept = connection.execute(select(TrialRow.__table__).order_by(TrialRow.id)).mappings().all()
             ours = json.loads(trial(2, started=1e9 + 2).to_json()) | {"disturbed": ""}  # there in words
             assert {key: kept[1][key] for key in kept[1] if key not in ("id", "run_id")} == {

@@ -138,7 +138,7 @@ def test_what_the_kernel_refuses_of_the_candidate_alone_is_a_regression(cloud: K
         assert made.judgement.verdict is Verdict.REGRESSION
         assert made.judgement.reason.startswith("the candidate's program does not load, and the baseline's does: ")
         assert "the verifier says: " in made.judgement.reason
-        assert (made.unable, made.boots, made.trials) == ("", [], ())
+        assert (made.loop.replication.unable, made.boots, made.trials) == ("", [], ())
 
 
 def test_what_kernels_run_on_a_path_is_kept_and_what_boot_left_otherwise_is_seen(

@@ -289,11 +289,11 @@ class BuildKeywords(KeywordComponent):
         comparison = comparison_of(task) if living is None else living(task)
         test.measurement = comparison
         comparison.measure()
-        if comparison.unable:
+        if unable := comparison.loop.replication.unable:
             test.measurement = None
-            session.observer.said(f"{test.name}: left out, {comparison.unable}")
-            session.record.leave_out(test.name, comparison.unable)
-            raise SkipExecution(comparison.unable)
+            session.observer.said(f"{test.name}: left out, {unable}")
+            session.record.leave_out(test.name, unable)
+            raise SkipExecution(unable)
         if options.spike_in:
             comparison.prove(spike_in(comparison))
         # Nobody has to wait for pictures, which take some seconds, to know.

@@ -127,7 +127,7 @@ class JudgingKeywords(KeywordComponent):
             return float(asked)
         measurement = self._state.measured
         if isinstance(measurement, PairsComparison):
-            return measurement.plan.tolerance
+            return measurement.task.plan.tolerance
         return float(measurement.session.options.tolerance)
 
 

@@ -18,12 +18,11 @@ from pdrgate.gate.comparisons.living_boots.packets_on_cpus import SeveralCpusSee
 from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSuts
 from pdrgate.gate.comparisons.pairs.builds_boots import BuildsBoots
 from pdrgate.gate.comparisons.pairs.compared_trials import ComparedBy, ComparedTrials
-from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
+from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, ComparisonTask
 from pdrgate.gate.comparisons.pairs.foreseen import PairAlone
 from pdrgate.gate.comparisons.pairs.pairs_judgement import PairsContext, judged_pairs
 from pdrgate.gate.comparisons.pairs.pairs_loop import PairsLoop
 from pdrgate.gate.comparisons.pairs.pairs_noise import remember_boots, tells_of_noise
-from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs.pairs_shape import PairsShape
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -114,12 +113,12 @@ class PairsComparison:
             if on_cpus is not None and (self.stay_up or self.loop.replication.facts.sees_memory):
                 self._several_cpus = on_cpus.seen(self.task)
             self._take(self._several_cpus.results)
-        self.judgement, self.comparison = self._by(self.plan.tolerance)
+        self.judgement, self.comparison = self._by(self.task.plan.tolerance)
 
     def prove(self, spike_in: SpikeInResult | None) -> None:
         """Take into account whether it could have failed, see the module `spike_in`; None: that was not tried."""
         self.context = replace(self.context, spike_in=spike_in)
-        self.judgement, self.comparison = self._by(self.plan.tolerance)
+        self.judgement, self.comparison = self._by(self.task.plan.tolerance)
 
     def judge(self, tolerance: float) -> Judgement:
         """What the rule says of the pairs by a tolerance. Of several the gravest stands, and its comparison is stored.
@@ -146,7 +145,7 @@ class PairsComparison:
         if judgement is not None and not judgement.verdict.passes and judgement != self.judgement:
             self._ended = judgement
         if self.judgement is None or self._ended is not None:
-            tolerance = self.plan.tolerance if self.comparison is None else self.comparison.tolerance
+            tolerance = self.task.plan.tolerance if self.comparison is None else self.comparison.tolerance
             self.judgement, self.comparison = self._by(tolerance)
         final, found, sides = self.judgement, self.loop.found, self.loop.replication.sides
         if self.observed:
@@ -194,16 +193,6 @@ class PairsComparison:
         return self.task.scenario
 
     @property
-    def builds(self) -> Mapping[Side, Build]:
-        """Both builds, by side."""
-        return self.task.builds
-
-    @property
-    def plan(self) -> Plan:
-        """What it may cost."""
-        return self.task.plan
-
-    @property
     def boots(self) -> list[BootResult]:
         """All boots, those that failed included."""
         return self.loop.found.boots
@@ -212,11 +201,6 @@ class PairsComparison:
     def trials(self) -> tuple[Trial, ...]:
         """The trials of all whole pairs; of a closed loop none."""
         return tuple(one for one in self.loop.found.trials if not one.closed_loop)
-
-    @property
-    def unable(self) -> str:
-        """Why neither build can be set up for the scenario, in a sentence; empty where one can."""
-        return self.loop.replication.unable
 
     def samples(self, measurand: str, side: Side) -> tuple[float, ...]:
         """A measurand of each boot of a build, in the order of the pairs."""
@@ -254,7 +238,7 @@ class PairsComparison:
         """The verdict by a tolerance, and the change, which is reported also where the verdict does not rest on it."""
         check_tolerance(tolerance)
         sides = {side: self._accounted(side) for side in SIDES}
-        programs = {side: build.program for side, build in self.builds.items()}
+        programs = {side: build.program for side, build in self.task.builds.items()}
         self.context = replace(
             self.context, sides=sides, failure=self._failure(),
             values=self._values(), asked=self.loop.accepts(tolerance),
@@ -266,7 +250,7 @@ class PairsComparison:
 
     @property
     def _is_planted(self) -> bool:
-        return any(build.planted for build in self.builds.values())
+        return any(build.planted for build in self.task.builds.values())
 
     def _values(self) -> dict[Side, Values]:
         """Values of the boots of each build, 0 for a boot that has none."""
@@ -277,7 +261,7 @@ class PairsComparison:
     def _alone(self) -> PairAlone | None:
         """What may vouch for a single pair; None where that ends no comparison: all are asked for, or it is no count
         of packets whose pairs deviate by a known amount."""
-        by, plan = self._compared.by, self.plan
+        by, plan = self._compared.by, self.task.plan
         first = by.compared[0].name
         if not self.stay_up or plan.whole or self._is_planted or by.replacements or first != Cost.name:
             return None
@@ -296,7 +280,7 @@ class PairsComparison:
 
     def _uncalled(self) -> Judgement | None:
         """Why the builds, eBPF programs, are not compared: no packet ran either of them."""
-        programs = [one.program for one in self.builds.values() if isinstance(one.program, BpfBuild)]
+        programs = [one.program for one in self.task.builds.values() if isinstance(one.program, BpfBuild)]
         costs = [self._accounted(side).findings.cost for side in SIDES]
         # A program of connections runs less than once a packet, and counts leave out what hardly runs.
         if (

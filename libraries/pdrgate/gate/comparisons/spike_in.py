@@ -71,8 +71,8 @@ def spike_in(comparison: PairsComparison) -> SpikeInResult | None:
     """
     if comparison.judgement is None or comparison.judgement.verdict is not Verdict.PASS:
         return None
-    session, baseline = comparison.session, comparison.builds["baseline"]
-    wanted = twice(comparison.plan.tolerance)
+    session, baseline = comparison.session, comparison.task.builds["baseline"]
+    wanted = twice(comparison.task.plan.tolerance)
     if comparison.stay_up or comparison.scenario.streams is not None:
         return SpikeInResult(wanted=wanted, reason=_why_none(comparison))
     if not wanted:
@@ -96,7 +96,7 @@ def spike_in(comparison: PairsComparison) -> SpikeInResult | None:
         )
         against = _beside(comparison, {"baseline": baseline, "candidate": slow})
         against.measure()
-        judgement = against.judge(comparison.plan.tolerance)
+        judgement = against.judge(comparison.task.plan.tolerance)
         session.leave()
     session.observer.said(f"the planted slowdown: {judgement}")
     return SpikeInResult(
@@ -166,7 +166,7 @@ def _found(
 
 def _tried(comparison: PairsComparison, known: Iterable[Slowdown], wanted: float) -> tuple[Size | None, str]:
     """Size a slowdown in a boot of the baseline; None, and why, where that fails."""
-    session, build = comparison.session, comparison.builds["baseline"]
+    session, build = comparison.session, comparison.task.builds["baseline"]
     session.observer.said(f"a boot of the baseline, {build.label}, to size a slowdown in")
     larger: list[Size] = []
     why: list[str] = []

@@ -11,7 +11,7 @@ from pdrgate.gate.run.options import Options
 from pdrgate.history.address import HISTORY_SCHEMES, Address
 from pdrgate.history.results import RESULT_FILE, read_result, results_below
 from pdrgate.measurands import PartialDropRate, Rule, described
-from pdrgate.results.fingerprint import OF_THE_KERNEL, difference, may_differ
+from pdrgate.results.fingerprint import OF_THE_KERNEL, UNKNOWN, difference, differences_of, may_differ
 from pdrgate.results.model import Findings, MeasurandResult, PdrResult, RunResult, ScenarioResult
 from pdrgate.results.verdict import STABLE, Verdict
 from pdrgate.values.errors import DataError, UsageError
@@ -303,12 +303,7 @@ def _wrong_in(one: Measured) -> str:
 
 def _differing(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
     """What keeps two results from being compared, in words."""
-    differences = []
-    for key in sorted((theirs.keys() | ours.keys()) - may_differ(theirs, ours)):
-        if theirs.get(key) != ours.get(key):
-            there, here = difference(theirs.get(key, "unknown"), ours.get(key, "unknown"))
-            differences.append(f"{key} {there} there, {here} here")
-    return differences
+    return differences_of(theirs, ours, UNKNOWN, may_differ(theirs, ours))
 
 
 def differing_entries(theirs: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:

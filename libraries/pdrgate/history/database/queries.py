@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from pdrgate.history.database.tables import ChangeRow, CostRow, FunctionRow, MeasurandRow, ResultRow, RunRow, SideRow
+from pdrgate.history.database.tables import ChangeRow, MeasurandRow, ResultRow, RunRow, SideRow
 from pdrgate.measurands import Cost
 from pdrgate.results.fingerprint import series
-from pdrgate.results.model import CostResult, FunctionResult
+from pdrgate.results.model import CostResult
 from pdrgate.results.verdict import Verdict
 from pdrgate.trend import Point, Series
 from pdrgate.values.errors import EXIT_FAULT
@@ -146,30 +148,24 @@ def points(
 
 def point_cost(connection: Connection, one: Series, point: Point) -> CostResult | None:
     """What a packet cost where a point of a series was measured; None where it was not counted."""
-    asked = (
-        select(SideRow.id)
-        .join(CostRow, CostRow.side_id == SideRow.id)
+    return _cost(
+        connection,
+        select(SideRow.cost)
         .join(ResultRow, ResultRow.id == SideRow.result_id)
         .join(RunRow, RunRow.id == ResultRow.run_id)
-        .where(SideRow.series == one.fingerprint, SideRow.side != "baseline")
-        .where(SideRow.started == point.time, RunRow.name == point.run)
+        .where(SideRow.cost.is_not(null()), SideRow.series == one.fingerprint, SideRow.side != "baseline")
+        .where(SideRow.started == point.time, RunRow.name == point.run),
     )  # fmt: skip
-    side = connection.execute(asked).scalars().first()
-    return None if side is None else side_cost(connection, side)
 
 
 def side_cost(connection: Connection, side: int) -> CostResult | None:
     """What a packet cost under a build, by the number of its side's row; None where it was not counted."""
-    row = connection.execute(select(CostRow.__table__).where(CostRow.side_id == side)).mappings().first()
-    if row is None:
-        return None
-    functions = connection.execute(
-        select(FunctionRow.name, FunctionRow.instructions, FunctionRow.calls, FunctionRow.deviation)
-        .where(FunctionRow.side_id == side)
-        .order_by(FunctionRow.instructions.desc(), FunctionRow.name)
-    ).mappings()
-    known = {key: value for key, value in row.items() if key != "side_id"}
-    return CostResult(**known, functions=tuple(FunctionResult(**one) for one in functions))
+    return _cost(connection, select(SideRow.cost).where(SideRow.id == side))
+
+
+def _cost(connection: Connection, asked: Select[tuple[dict[str, Any] | None]]) -> CostResult | None:
+    found = connection.execute(asked).scalars().first()
+    return None if found is None else msgspec.convert(found, CostResult)
 
 
 def all_series(connection: Connection, wanted: Wanted = EVERYTHING) -> tuple[Series, ...]:

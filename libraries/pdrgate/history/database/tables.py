@@ -129,6 +129,8 @@ class SideRow(Base):
     """The time when the side's run began."""
     fingerprint: Mapped[str | None] = mapped_column(ForeignKey("fingerprints.digest"))
     environment: Mapped[str | None] = mapped_column(ForeignKey("environments.digest"))
+    cost: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """What a packet cost under the build, in instructions, with each function's part; see `CostResult`."""
 
     __table_args__ = (
         Index("sides_by_series", "series", "started"),
@@ -196,32 +198,6 @@ class ChangeRow(Base):
     slower: Mapped[float | None]
     """The evidence, as logs of odds."""
     faster: Mapped[float | None]
-
-
-class CostRow(Base):
-    """What a packet cost under a build, in instructions."""
-
-    __tablename__ = "costs"
-
-    side_id: Mapped[int] = mapped_column(ForeignKey("sides.id", ondelete="CASCADE"), primary_key=True)
-    instructions: Mapped[float]
-    batch: Mapped[float | None]
-    trials: Mapped[int]
-    lossless_load: Mapped[float | None]
-    lossless_instructions: Mapped[float | None]
-    lossless_batch: Mapped[float | None]
-
-
-class FunctionRow(Base):
-    """What of it a function cost, per packet."""
-
-    __tablename__ = "functions"
-
-    side_id: Mapped[int] = mapped_column(ForeignKey("sides.id", ondelete="CASCADE"), primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)
-    instructions: Mapped[float]
-    calls: Mapped[float]
-    deviation: Mapped[float | None]
 
 
 class TrialRow(Base):
