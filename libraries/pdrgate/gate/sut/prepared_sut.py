@@ -156,6 +156,11 @@ class PreparedSut:
         return bool(self._during.get(Phase.PATH))
 
     @property
+    def kernel(self) -> str:
+        """Release of the kernel that runs."""
+        return self.environment.kernel_release or "unknown"
+
+    @property
     def sees_memory(self) -> bool:
         """Whether trials can record what functions of the SUT's kernel touch."""
         return bool(self._during.get(Phase.MEMORY))

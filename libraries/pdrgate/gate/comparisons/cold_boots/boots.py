@@ -122,7 +122,7 @@ class Boots(BuildsBoots):
         trials = with_pair_beside(one.trials, [each for other in others for each in other.trials])
         values = self._values(f"boot {number} of the {side} {one.build.label}", trials)
         return BootResult(
-            side=side, pair=number, boot=one.sut.boot_id, kernel=one.kernel, values=values,
+            side=side, pair=number, boot=one.sut.boot_id, kernel=one.sut.kernel, values=values,
             complaints=tuple(one.sut.complaints),
         )  # fmt: skip
 

@@ -31,11 +31,7 @@ class Boot(Replicate):
         try:
             yield
         except TestbedError as error:
-            raise BootError(self.build.side, error, self.sut.boot_id, self.kernel) from error
-
-    @property
-    def kernel(self) -> str:
-        return self.sut.environment.kernel_release or "unknown"
+            raise BootError(self.build.side, error, self.sut.boot_id, self.sut.kernel) from error
 
 
 class BootError(Exception):

@@ -11,8 +11,6 @@ from pdrgate.measurands.measurand import values_of
 from pdrgate.record.trial import Trial
 from pdrgate.results.verdict import Judgement, Verdict
 
-_KIB = 1024
-
 
 class TransferBoots(Boots):
     """Boots that make the transfers of a replicate at the window that the scenario fixes, and search nothing."""
@@ -31,6 +29,6 @@ class TransferBoots(Boots):
         assert self.scenario.streams is not None
         streams, profile = self.scenario.streams, self.session.profile
         return measured_transfers(
-            streams.window * _KIB, profile.boot_trial, profile.boot_transfers, buffers=streams.buffers,
+            self.scenario.window, profile.boot_trial, profile.boot_transfers, buffers=streams.buffers,
             request=streams.request,
         )  # fmt: skip

@@ -116,7 +116,7 @@ class LivingBoots(BuildsBoots):
             try:
                 coming.result()
             except TestbedError as error:
-                failed.append(BootError(side, error, sut.boot_id, sut.environment.kernel_release or "unknown"))
+                failed.append(BootError(side, error, sut.boot_id, sut.kernel))
         return failed
 
     def _prepare_each(self, suts: Mapping[OfPair, PreparedSut]) -> None:
@@ -153,7 +153,7 @@ class LivingBoots(BuildsBoots):
                 f"boot {number} of the {side} {build} does not tell its {first}: {self._counted.why_missing(made)}",
             )
         return BootResult(
-            side=side, pair=number, boot=sut.boot_id, kernel=sut.environment.kernel_release or "unknown",
+            side=side, pair=number, boot=sut.boot_id, kernel=sut.kernel,
             values=values, complaints=tuple(sut.complaints),
         )  # fmt: skip
 

@@ -11,7 +11,6 @@ from pdrgate.gate.comparisons.living_boots.path_codes import FIRST
 from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, ComparisonTask
 from pdrgate.gate.scenarios.replicate_samples import Replicate, measure_in_turn
 from pdrgate.gate.sut.carried_frames import FramesSeen, judged_with
-from pdrgate.gate.sut.load_search import goals_of
 from pdrgate.gate.sut.prepared_sut import PreparedSut
 from pdrgate.measurands import Ask, Cost, Measurand, ReplicateStep, TransferSetting, of_transfers
 from pdrgate.measurands.counted.calls import Calls
@@ -41,7 +40,6 @@ _MEMORY_TRIALS, _MEMORY_PACKETS = 1, 4 * 192
 """Memory trials of a living boot, and packets of each: four bursts, of which the first fills the model."""
 _ASKED = Replacements(load=500.0, duration=0.5, count=2)
 """A load that a guest takes besides."""
-_KIB = 1024
 _AT_ONCE, _OF_REQUESTS, _OVER_DELAY = (4, 0.5), (2, 1.0), (2, 2.0)
 """Transfers, and seconds of each: over a path with delay a window takes some round trips to grow. Else the more there
 are, the likelier one of them has the CPU; requests are as many, however long they take."""
@@ -135,9 +133,10 @@ class CountedPackets(LivingCount):
     def measurands(self) -> tuple[Measurand, ...]:
         loads: tuple[Measurand, ...] = tuple(kind() for kind in LOAD_COSTS)
         memory: tuple[Measurand, ...] = tuple(kind() for kind in OF_MEMORY)
-        thunks: tuple[Measurand, ...] = tuple(kind(self._loss_ratio) for kind in OF_THUNKS)
+        loss_ratio = self.task.scenario.loss_ratio
+        thunks: tuple[Measurand, ...] = tuple(kind(loss_ratio) for kind in OF_THUNKS)
         return (
-            self._cost(), Calls(self._loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
+            self._cost(), Calls(loss_ratio), IdleWork(), PacketsInOrder(), PacketsTwice(), PacketsNever(),
             *thunks, *memory, *loads, CodeReached(),
         )  # fmt: skip
 
@@ -150,7 +149,7 @@ class CountedPackets(LivingCount):
         return judged_with(self.frames, seen, self.task.session.observer.said)
 
     def _asks(self, sut: PreparedSut) -> Iterator[Ask]:
-        steps: list[ReplicateStep] = [OverloadStep(self._loss_ratio, self._overload), self._cost(sut)]
+        steps: list[ReplicateStep] = [OverloadStep(self.task.scenario.loss_ratio, self._overload), self._cost(sut)]
         wanted = sut.identity.pair == FIRST or sut.boot_id in self._in_doubt
         if wanted and sut.sees_memory and self.task.scenario.counts not in INSIDE:
             steps.append(MemoryTrials(_MEMORY_PACKETS, _MEMORY_TRIALS))
@@ -160,13 +159,10 @@ class CountedPackets(LivingCount):
     def _overload(self) -> Overload:
         return PACED if self.task.scenario.counts in INSIDE else CARRIED
 
-    @property
-    def _loss_ratio(self) -> float:
-        return goals_of(self.task.session.profile, self.task.scenario)[-1].loss_ratio
-
     def _cost(self, sut: PreparedSut | None = None) -> Cost:
         return Cost(
-            LIGHT_LOAD, LIGHT_FOR, self._loss_ratio, paths=sut is not None and sut.boot_id in self._followed
+            LIGHT_LOAD, LIGHT_FOR, self.task.scenario.loss_ratio,
+            paths=sut is not None and sut.boot_id in self._followed,
         )  # fmt: skip
 
 
@@ -252,7 +248,7 @@ class CountedBytes(LivingCount):
         streams = self.task.scenario.streams
         assert streams is not None
         count, duration = _OVER_DELAY if streams.delay else _OF_REQUESTS if streams.request else _AT_ONCE
-        setting = TransferSetting(streams.window * _KIB, duration, count, streams.buffers, streams.request)
+        setting = TransferSetting(self.task.scenario.window, duration, count, streams.buffers, streams.request)
         return tuple(
             replace(each, least=True) if isinstance(each, ByteCost) else each for each in of_transfers(setting)
         )

@@ -12,7 +12,6 @@ from pdrgate.gate.comparisons.pairs.tries import Earlier
 from pdrgate.gate.run.progress import Estimate, Progress
 from pdrgate.gate.scenarios.transfer_run import transfer_in_words, transfers_result
 from pdrgate.gate.sut.carried_frames import FramesSeen
-from pdrgate.gate.sut.load_search import goals_of
 from pdrgate.gate.verdicts.arrivals import arrivals
 from pdrgate.gate.verdicts.build_latency import latencies
 from pdrgate.gate.verdicts.packet_cost import cost_result, replacement_cost
@@ -26,8 +25,6 @@ from pdrgate.record.trial import Trial, by_boot
 from pdrgate.results.model import ScenarioResult, Side, SideResult
 from pdrgate.search.goals import known_bounds
 from pdrgate.stats.pooled import Deviation
-
-_KIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class ComparedTrials:
         sides, curves = None, None
         if self.by.curves:
             sides = {side: [one for one in trials if one.belonging.side == side] for side in self._task.builds}
-            curves = BuildsCurves(self._loss_ratio, self._task.scenario.name)
+            curves = BuildsCurves(self._task.scenario.loss_ratio, self._task.scenario.name)
         return shape_of(
             self.by.compared, samples, trials=sides, curves=curves, earlier=earlier.samples,
             contradictions=earlier.contradictions,
@@ -98,14 +95,14 @@ class ComparedTrials:
         Args:
             trials: those of both builds.
         """
-        if self._window:
+        if self._task.scenario.window:
             return side
         own = [one for one in trials if one.belonging.side == side.side]
         others = [one for one in trials if one.belonging.side != side.side]
         boots = [with_pair_beside(one, others) for one in by_boot(own).values()]
         cost = (
             replacement_cost([*by_boot(own).values()]) if self.by.replacements
-            else cost_result(boots, self._loss_ratio)
+            else cost_result(boots, self._task.scenario.loss_ratio)
         )  # fmt: skip
         return side.but(
             replace(
@@ -127,20 +124,9 @@ class ComparedTrials:
             frames: what was seen of them, by build; nothing where they are as they must be.
         """
         details = result.details
-        if self._window:
+        if window := self._task.scenario.window:
             mine = [trial for trial in trials if trial.belonging.side == "candidate"]
-            return replace(result, details=replace(details, transfers=transfers_result(self._window, mine)))
+            return replace(result, details=replace(details, transfers=transfers_result(window, mine)))
         builds = self._task.builds
         seen = tuple(one for side, own in frames.items() for one in own.results(side, builds[side].label))
         return replace(result, details=replace(details, frames=seen)) if frames else result
-
-    @property
-    def _window(self) -> int:
-        """Window of a closed loop, bytes; 0 where a generator offers a load."""
-        streams = self._task.scenario.streams
-        return streams.window * _KIB if streams is not None else 0
-
-    @property
-    def _loss_ratio(self) -> float:
-        """Loss ratio of the PDR's goal."""
-        return goals_of(self._task.session.profile, self._task.scenario)[-1].loss_ratio

@@ -241,13 +241,14 @@ class PairsLoop:
         task = self._task
         record = task.session.record
         steps = record.pairs.take(task.longname, task.scenario.name)
-        taken = resumed_pairs(
-            record.folder, task.longname, task.scenario.name, task.builds, steps, record.earlier.all
-        )  # fmt: skip
-        if (last := taken.last) is not None:
+        self.found.take_over(
+            steps,
+            resumed_pairs(record.folder, task.longname, task.scenario.name, task.builds, steps, record.earlier.all),
+        )
+        if steps:
+            last = steps[-1]
             self._clock.spent = last.elapsed
             self.replication.go_on_from(last.loads, last.latency_loads, last.sides, last.facts)
-        self.found.take_over(taken)
         self._find_tries()
         if self.found.boots:
             taken_over = f"{self.found.pairs} pairs of boots are taken over from the run that is continued"
