@@ -123,7 +123,7 @@ def test_a_build_that_came_up_once_is_booted_anew_however_often_it_dies() -> Non
     session.dying = "candidate"
     for died in range(1, 9):
         for number in (1, 2):
-            suts.lost("candidate", number)
+            suts.lost(("candidate", number))
         with pytest.raises(BootError):
             suts.pairs((1, 2))
         assert session.begun == 4 + 2 * died

@@ -21,7 +21,7 @@ from pdrgate.replication.replicates import Replicates
 from pdrgate.results.model import BootResult, Side
 from pdrgate.results.verdict import Judgement, Verdict
 from pdrgate.testbeds import Testbed
-from pdrgate.values.errors import PdrGateError, TestbedError, ToolError
+from pdrgate.values.errors import TestbedError, ToolError
 
 
 class LivingBoots(BuildsBoots):
@@ -64,10 +64,10 @@ class LivingBoots(BuildsBoots):
             pair = next((pair for (side, pair), sut in suts.items() if sut.boot_id == failed.boot_id), number)
             if not self._suts.given_up(failed.side):
                 self.session.observer.said(f"boot {pair} of the {failed.side} failed: {failed.error}")
-            self._suts.lost(failed.side, pair)
+            self._suts.lost((failed.side, pair))
             return Replicates((failed.result(pair),))
         finally:
-            self._suts.meanwhile([partial(self._release, *one, sut) for one, sut in suts.items()])
+            self._suts.meanwhile([partial(self._suts.release, one, sut) for one, sut in suts.items()])
         return Replicates(results, made)
 
     def close(self) -> None:
@@ -156,14 +156,6 @@ class LivingBoots(BuildsBoots):
             side=side, pair=number, boot=sut.boot_id, kernel=sut.kernel,
             values=values, complaints=tuple(sut.complaints),
         )  # fmt: skip
-
-    def _release(self, side: Side, number: int, sut: PreparedSut) -> None:
-        """Put a SUT back; one that cannot be put back is ended, and the next scenario has another."""
-        try:
-            sut.release()
-        except PdrGateError as error:
-            self.session.observer.warned(str(error))
-            self._suts.lost(side, number)
 
 
 def is_a_tools(error: TestbedError) -> bool:
