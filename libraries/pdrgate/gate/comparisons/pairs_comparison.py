@@ -34,7 +34,7 @@ from pdrgate.gate.verdicts.interference import interference
 from pdrgate.gate.verdicts.program_remarks import program_remarks
 from pdrgate.measurands import DESCRIPTIONS, Cost
 from pdrgate.measurands.counted.program_run import ran_none
-from pdrgate.measurands.self_described import Values
+from pdrgate.measurands.measurand import Values
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import (
     BootResult,

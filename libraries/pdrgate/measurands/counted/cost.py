@@ -20,8 +20,7 @@ from statistics import median
 from typing import Self
 
 from pdrgate.measurands.description import Description, Parts, Sentence, Tolerance
-from pdrgate.measurands.measurand import REPORT_ONLY_IN, Ask, Setting
-from pdrgate.measurands.self_described import SelfDescribed
+from pdrgate.measurands.measurand import REPORT_ONLY_IN, Ask, Measurand, Setting
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.kernel_roles import POLL_OF_DRIVER, TICK
 from pdrgate.record.phase import Phase
@@ -110,7 +109,7 @@ class PacketCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost(SelfDescribed):
+class Cost(Measurand):
     """Instructions per forwarded packet at saturation, from the trials of the saturation throughput.
 
     Where no trial at saturation says what was executed, nothing more is asked for.
@@ -174,6 +173,18 @@ class Cost(SelfDescribed):
     def at_saturation(self, trials: Sequence[Trial]) -> PacketCost | None:
         """What a packet costs when the SUT is offered more than it can take; None where it was not counted."""
         return packet_cost(saturated(trials, self.loss_ratio), idle_of(trials))
+
+
+@dataclass(frozen=True, slots=True)
+class AtSaturation(Measurand):
+    """What is counted for a packet in the trials at saturation."""
+
+    loss_ratio: float
+    """What a trial must lose more than, to be one of saturation."""
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        return cls(setting.loss_ratio)
 
 
 def saturated(trials: Sequence[Trial], loss_ratio: float) -> list[Trial]:

@@ -13,7 +13,7 @@ from statistics import median
 
 from pdrgate.measurands.counted.cost import idle_of
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
-from pdrgate.measurands.self_described import AsksNothing, BuildSeen
+from pdrgate.measurands.measurand import BuildSeen, Measurand
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.stretch import USER_SPACE
 from pdrgate.record.trial import Trial
@@ -34,7 +34,7 @@ def _times_as_much(change: ChangeResult, _: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class IdleWork(AsksNothing):
+class IdleWork(Measurand):
     """Instructions per second of the idle trial that `Cost` asks for."""
 
     about = Description(

@@ -14,8 +14,8 @@ from statistics import median
 from typing import ClassVar, Final
 
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
+from pdrgate.measurands.measurand import BuildSeen, Measurand
 from pdrgate.measurands.observed import gained_by_places
-from pdrgate.measurands.self_described import AsksNothing, BuildSeen
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -44,7 +44,7 @@ _ASKED = Tolerance(option=LOAD_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True)
-class _LoadCost(AsksNothing):
+class _LoadCost(Measurand):
     """A number that the kernel reports of a program that it has loaded."""
 
     counter: ClassVar[str]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pdrgate.measurands.counted.load_cost import ProgramSize
 from pdrgate.measurands.description import Description, Rule
+from pdrgate.measurands.measurand import Measurand
 from pdrgate.measurands.observed import gained_by_places
-from pdrgate.measurands.self_described import AsksNothing
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.observers.function_names import PROGRAM
 from pdrgate.observers.load_observer import REACHED
@@ -24,7 +24,7 @@ _BYTES = 4.0
 """Bytes of a machine instruction of a compiled program, about."""
 
 
-class CodeReached(AsksNothing):
+class CodeReached(Measurand):
     """The share of a program's machine code that ran in the trial in which most of it did."""
 
     about = Description(

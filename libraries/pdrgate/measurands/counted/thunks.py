@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final, Self
 
-from pdrgate.measurands.counted.cost import idle_of, on_path, saturated
+from pdrgate.measurands.counted.cost import AtSaturation, idle_of, on_path, saturated
 from pdrgate.measurands.description import TolerancesAsked
 from pdrgate.measurands.functions.function_changes import explained_by_batches
 from pdrgate.measurands.functions.more_by_function import counted_by_function, share_of
-from pdrgate.measurands.measurand import Setting
-from pdrgate.measurands.self_described import AsksNothing, BuildSeen
+from pdrgate.measurands.measurand import BuildSeen
 from pdrgate.observers.function_names import branches_by, returns_by
 from pdrgate.record.trial import Trial
 from pdrgate.results.model import ChangeResult, CostResult, FunctionResult, PartChange
@@ -33,19 +32,11 @@ _TOLD = 0.1
 _STANDS_STILL = "A CPU stands still at each thunk; instructions do not show that."
 
 
-@dataclass(frozen=True, slots=True)
-class OfThunks(AsksNothing):
+class OfThunks(AtSaturation):
     """How often a packet goes through thunks of a kind: the median of the trials at saturation."""
-
-    loss_ratio: float
-    """What a trial must lose more than, to be one of saturation."""
 
     least: ClassVar[float]
     """What a packet may have more of, whatever share of all that is."""
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self:
-        return cls(setting.loss_ratio)
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         idle = idle_of(trials)

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Final
 
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
-from pdrgate.measurands.self_described import BuildSeen, OnRequest
+from pdrgate.measurands.measurand import BuildSeen, OnRequest
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import IN_LOCKSTEP, Phase
 from pdrgate.record.trial import Trial, by_boot

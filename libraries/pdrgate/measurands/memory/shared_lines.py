@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final
 
 from pdrgate.measurands.description import Rule, TolerancesAsked
 from pdrgate.measurands.functions.more_by_function import counted_by_function
-from pdrgate.measurands.measurand import Setting
+from pdrgate.measurands.measurand import BuildSeen, OnRequest
 from pdrgate.measurands.memory.of_memory import OfMemory
-from pdrgate.measurands.self_described import BuildSeen
 from pdrgate.results.model import ChangeResult, Findings, MemoryResult
 
 _BY_CHANCE = "it depends on when the CPUs meet"
 
 
-class OfSeveralCpus(OfMemory):
+class OfSeveralCpus(OnRequest, OfMemory):
     """A measurand of a guest of several CPUs. One such guest is started for each build, besides the boots of pairs."""
-
-    @classmethod
-    def of(cls, setting: Setting) -> Self | None:
-        return None
 
     @staticmethod
     def seen(findings: Findings) -> MemoryResult | None:

@@ -18,8 +18,7 @@ from statistics import median
 from typing import Self
 
 from pdrgate.measurands.description import Description, Sentence, Tolerance, unresolved
-from pdrgate.measurands.measurand import LATENCY, Ask, Setting, rounded
-from pdrgate.measurands.self_described import AsksNothing
+from pdrgate.measurands.measurand import LATENCY, Ask, Measurand, Setting, rounded
 from pdrgate.measurands.unit_spelling import SECONDS
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import Latency
@@ -84,7 +83,7 @@ def _latency_sentence(title: str) -> Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class MedianLatency(AsksNothing):
+class MedianLatency(Measurand):
     """The median at half of the PDR, seconds."""
 
     about = Description(
@@ -106,7 +105,7 @@ class MedianLatency(AsksNothing):
 
 
 @dataclass(frozen=True, slots=True)
-class TailLatency(AsksNothing):
+class TailLatency(Measurand):
     """The 99th percentile at 90 % of the PDR, seconds: the least of some trials.
 
     What the machine does meanwhile only adds to it, and one stall of three milliseconds is a percent of a trial; what a

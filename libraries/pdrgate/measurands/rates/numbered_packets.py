@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import mean, median
 
 from pdrgate.measurands.description import Description, Rule, Sentence, Tolerance, TolerancesAsked
-from pdrgate.measurands.self_described import AsksNothing, BuildSeen, OnRequest
+from pdrgate.measurands.measurand import BuildSeen, Measurand, OnRequest
 from pdrgate.measurands.unit_spelling import Unit
 from pdrgate.record.phase import SPECIAL, Phase
 from pdrgate.record.trial import Trial
@@ -35,7 +35,7 @@ def _part_of_all(words: str) -> Sentence:
     )
 
 
-class _OfNumbers(AsksNothing):
+class _OfNumbers(Measurand):
     """A part of the packets that is 0 for a sound SUT; then a boot has no value."""
 
     @classmethod

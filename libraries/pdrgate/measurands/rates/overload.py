@@ -8,8 +8,7 @@ from statistics import median
 from typing import Self
 
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask, Setting
-from pdrgate.measurands.self_described import AsksNothing, SelfDescribed
+from pdrgate.measurands.measurand import Ask, Measurand, Setting
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -25,7 +24,7 @@ _TOLERANCE = Tolerance(least=0.1)
 
 
 @dataclass(frozen=True, slots=True)
-class OverloadThroughput(SelfDescribed):
+class OverloadThroughput(Measurand):
     """T(O) of PASTRAMI Eq. 4 at the highest of some loads far beyond saturation: the median forwarding rate, packets/s.
 
     Where nothing at all was forwarded, it is less than one packet in a trial, and that is the value.
@@ -63,7 +62,7 @@ class OverloadThroughput(SelfDescribed):
 
 
 @dataclass(frozen=True, slots=True)
-class LivelockThreshold(AsksNothing):
+class LivelockThreshold(Measurand):
     """The load, packets/s, at which a SUT forwards half of the most that it can, for being offered so much.
 
     That is where f of PASTRAMI Eq. 4 is a half; between two loads the rate is taken to fall in a line, as in Eq. 5. A

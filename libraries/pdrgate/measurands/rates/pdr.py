@@ -9,9 +9,8 @@ from statistics import median
 from typing import Final, Self
 
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask, Setting, rounded
+from pdrgate.measurands.measurand import Ask, Measurand, Setting, rounded
 from pdrgate.measurands.rates.saturation import SaturationThroughput
-from pdrgate.measurands.self_described import SelfDescribed
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -45,7 +44,7 @@ _SPAN = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class PartialDropRate(SelfDescribed):
+class PartialDropRate(Measurand):
     """The PDR, packets/s, from as many trials as it takes to enclose it within a relative ``width``.
 
     No SUT can hold more than its knee, T_sat / (1 - loss_ratio) (PASTRAMI Eq. 3). So a load just below the knee is

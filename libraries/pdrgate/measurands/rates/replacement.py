@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from pdrgate.measurands.description import Description, Sentence, Tolerance
-from pdrgate.measurands.measurand import Ask
+from pdrgate.measurands.measurand import Ask, OnRequest
 from pdrgate.measurands.observed import gained_by_places
-from pdrgate.measurands.self_described import OnRequest
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE

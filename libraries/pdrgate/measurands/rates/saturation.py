@@ -8,8 +8,7 @@ from statistics import median
 from typing import Final, Self
 
 from pdrgate.measurands.description import Description, Rule
-from pdrgate.measurands.measurand import Ask, Setting, rounded
-from pdrgate.measurands.self_described import SelfDescribed
+from pdrgate.measurands.measurand import Ask, Measurand, Setting, rounded
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import SPECIAL, Phase
 from pdrgate.record.trial import Trial
@@ -21,7 +20,7 @@ _LADDER: Final = (1.0, 1.5, 2.25, 3.4)
 
 
 @dataclass(frozen=True, slots=True)
-class SaturationThroughput(SelfDescribed):
+class SaturationThroughput(Measurand):
     """T_sat of PASTRAMI Eq. 3: the median forwarding rate of some trials far beyond the PDR, packets/s.
 
     It is the median, because on a shared machine one trial of twenty dips by a tenth or more. Where half of the trials

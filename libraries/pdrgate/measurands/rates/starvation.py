@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask, Setting
-from pdrgate.measurands.self_described import SelfDescribed
+from pdrgate.measurands.measurand import Ask, Measurand, Setting
 from pdrgate.measurands.unit_spelling import PACKETS
 from pdrgate.record.phase import Phase
 from pdrgate.record.trial import Trial
@@ -28,7 +27,7 @@ _MOST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class LeastDelivered(SelfDescribed):
+class LeastDelivered(Measurand):
     """The least that is delivered in an eighth of a second at some loads between the PDR and twice it, packets/s.
 
     Each trial counts with the rate of the half in which the fewest packets are delivered. The rate of the whole trial

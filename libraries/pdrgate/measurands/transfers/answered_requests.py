@@ -9,14 +9,14 @@ from typing import Self
 
 from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.self_described import AsksNothing
+from pdrgate.measurands.measurand import Measurand
 from pdrgate.measurands.transfers.tcp import TransferSetting, kernel_instructions, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.observers.kernel_roles import GOES_IDLE, TICK
 from pdrgate.record.trial import Trial
 
 
-class _OfRequests(AsksNothing):
+class _OfRequests(Measurand):
     """A measurand of transfers that are requests and their answers."""
 
     @classmethod

@@ -14,8 +14,7 @@ from typing import Self
 from pdrgate.data_paths.tcp_streams import Buffers
 from pdrgate.measurands.counted.cost import TOLERANCE_OF_COST as COST_TOLERANCE
 from pdrgate.measurands.description import Description, Tolerance
-from pdrgate.measurands.measurand import Ask
-from pdrgate.measurands.self_described import AsksNothing, SelfDescribed
+from pdrgate.measurands.measurand import Ask, Measurand
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.phase import Phase
 from pdrgate.record.stretch import USER_SPACE
@@ -46,7 +45,7 @@ class TransferSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class TcpThroughput(SelfDescribed):
+class TcpThroughput(Measurand):
     """What the receiving program reads at a fixed window, Gbit/s: the median of some transfers."""
 
     window: int
@@ -79,7 +78,7 @@ class TcpThroughput(SelfDescribed):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedRoundTrip(AsksNothing):
+class LoadedRoundTrip(Measurand):
     """The senders' smoothed round trip time while they send as fast as it goes, seconds: the median of the transfers'.
 
     By itself, and not over what a round trip takes at rest: that is a fraction of a millisecond, of which chance moves
@@ -109,7 +108,7 @@ class AtRest:
 
 
 @dataclass(frozen=True, slots=True)
-class Transmissions(AsksNothing):
+class Transmissions(Measurand):
     """Segments that are sent for each that arrives: 1 + the part of them that is sent again.
 
     So a change of it is a change of the retransmission ratio in points, which has a meaning also where nothing was sent
@@ -130,7 +129,7 @@ class Transmissions(AsksNothing):
 
 
 @dataclass(frozen=True, slots=True)
-class ByteCost(SelfDescribed):
+class ByteCost(Measurand):
     """Instructions that the SUT's kernel executes for each byte, where they are counted; see `Cost`.
 
     What the kernel does by itself is in it: next to nothing beside a transfer that has the CPU.
@@ -146,9 +145,6 @@ class ByteCost(SelfDescribed):
         "cost of a byte", Unit("instructions/byte"), "lower", "instructions of the SUT's kernel for each byte",
         beside=True, tolerance=COST_TOLERANCE,
     )  # fmt: skip
-
-    def next(self, trials: Sequence[Trial]) -> Ask | None:
-        return None
 
     def value(self, trials: Sequence[Trial]) -> float | None:
         costs = [cost for one in loaded_transfers(trials) if (cost := kernel_cost(one)) is not None]

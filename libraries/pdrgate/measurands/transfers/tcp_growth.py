@@ -14,7 +14,7 @@ from statistics import median
 from typing import Self
 
 from pdrgate.measurands.description import Description, Rule, Tolerance
-from pdrgate.measurands.self_described import AsksNothing
+from pdrgate.measurands.measurand import Measurand
 from pdrgate.measurands.transfers.tcp import TransferSetting, loaded_transfers
 from pdrgate.measurands.unit_spelling import SECONDS, Unit
 from pdrgate.record.transfer import Look
@@ -31,7 +31,7 @@ Until then it doubles with each round trip, and nothing else holds it.
 _SIZE = Tolerance(0.1, option="")
 
 
-class _Growth(AsksNothing):
+class _Growth(Measurand):
     """A measurand of windows that are not fixed."""
 
     @classmethod

@@ -19,7 +19,7 @@ from pdrgate.measurands.counted.idle_work import IdleWork
 from pdrgate.measurands.counted.load_cost import LOAD_COSTS
 from pdrgate.measurands.counted.program_run import CodeReached
 from pdrgate.measurands.counted.thunks import OF_THUNKS
-from pdrgate.measurands.measurand import Described, values_of
+from pdrgate.measurands.measurand import values_of
 from pdrgate.measurands.memory.memory_doubt import memory_may_have_changed
 from pdrgate.measurands.memory.memory_trials import MemoryTrials, memory_of
 from pdrgate.measurands.memory.touched_lines import OF_MEMORY
@@ -48,7 +48,7 @@ are, the likelier one of them has the CPU; requests are as many, however long th
 class LivingCount(ABC):
     """What each SUT of a scenario is asked, and what its answers come to."""
 
-    first: type[Described]
+    first: type[Measurand]
     """The measurand that every boot must have a value of."""
 
     def __init__(self, task: ComparisonTask) -> None:
@@ -85,7 +85,7 @@ class LivingCount(ABC):
 class CountedPackets(LivingCount):
     """Packets of an open loop, at an overload and at a light load."""
 
-    first: type[Described] = Cost
+    first: type[Measurand] = Cost
 
     def __init__(self, task: ComparisonTask, suts: LivingSuts) -> None:
         super().__init__(task)

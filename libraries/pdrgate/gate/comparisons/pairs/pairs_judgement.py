@@ -20,7 +20,7 @@ from pdrgate.measurands.counted.cost import decided_by_functions
 from pdrgate.measurands.counted.estimated_cycles import PRICED_CPU, estimate_in_words
 from pdrgate.measurands.functions.function_changes import function_changes
 from pdrgate.measurands.functions.moved_work import moved_between
-from pdrgate.measurands.self_described import Values
+from pdrgate.measurands.measurand import Values
 from pdrgate.replication import PairsRule, Samples, Standing
 from pdrgate.results.losses import compared
 from pdrgate.results.model import ComparisonResult, Side, SideResult, SpikeInResult
