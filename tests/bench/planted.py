@@ -27,7 +27,7 @@ from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, Compari
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -42,16 +42,8 @@ FUNCTION = "fib_rules_lookup"
 FILE = Path(__file__).resolve().parents[2] / "resources/testbeds/local-vm.yaml"
 
 
-class Silent:
+class Silent(RunObserver):
     """An observer that tells nobody."""
-
-    def said(self, sentence: str) -> None: ...
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None: ...
-
-    def measured(self, progress: Progress) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from pdrgate.gate.comparisons.living_boots.several_cpu_suts import SeveralCpuSut
 from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, ComparisonTask
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.scenario_file import scenario_of
@@ -43,21 +43,13 @@ _LEAST = 0.1
 """Of a value for a packet, for a function to be named."""
 
 
-class Told:
+class Told(RunObserver):
     """Prints what goes wrong, and nothing of each trial."""
 
     def said(self, sentence: str) -> None:
         """Print it where it tells of several CPUs."""
         if "CPUs share" in sentence:
             print(f"  {sentence}", flush=True)
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        """Print nothing."""
-
-    def measured(self, progress: Progress) -> None:
-        """Print nothing."""
 
 
 def scenario(text: str) -> Scenario:

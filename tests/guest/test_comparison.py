@@ -23,7 +23,7 @@ from pdrgate.gate.comparisons.pairs.comparison_task import SIDES, Build, Compari
 from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.run.options import Options
-from pdrgate.gate.run.progress import Progress, Upcoming
+from pdrgate.gate.run.progress import Progress, RunObserver
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -75,17 +75,8 @@ def test_a_full_disk_keeps_what_was_measured(cloud: KernelBuild, tmp_path: Path)
         subprocess.run(("umount", str(output)), check=True)
 
 
-class _Silent:
-    def said(self, sentence: str) -> None:
-        pass
-
-    warned = said
-
-    def measuring(self, upcoming: Upcoming) -> None:
-        pass
-
-    def measured(self, progress: Progress) -> None:
-        pass
+class _Silent(RunObserver):
+    """It tells nobody."""
 
 
 def _session(config: TestbedConfig, folder: Path, observer: _Silent, tmp_path: Path) -> Session:

@@ -32,7 +32,7 @@ from pdrgate.gate.comparisons.pairs_comparison import PairsComparison
 from pdrgate.gate.judged_again.file_comparison import compare_files
 from pdrgate.gate.run.options import Options
 from pdrgate.gate.run.pairs_file import PAIRS_FILE
-from pdrgate.gate.run.progress import Estimate, Upcoming
+from pdrgate.gate.run.progress import Estimate
 from pdrgate.gate.run.run_record import RunRecord
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
@@ -43,6 +43,7 @@ from pdrgate.history.database.experience import Experience
 from pdrgate.history.results import read_result
 from pdrgate.keywords import comparing as keywords
 from pdrgate.keywords.state import OpenTestbed, State
+from pdrgate.measurands import Ask
 from pdrgate.observers.watching import Observation
 from pdrgate.record.phase import Phase
 from pdrgate.replication import NoiseFloor
@@ -338,10 +339,9 @@ class _Threads(Watcher):
         self.at_once: set[Phase] = set()
         self.in_turn: set[Phase] = set()
 
-    def measuring(self, upcoming: Upcoming) -> None:
+    def measuring(self, ask: Ask, side: Side | None, pair: int) -> None:
         main = threading.current_thread() is threading.main_thread()
-        (self.in_turn if main else self.at_once).add(upcoming.phase)
-        super().measuring(upcoming)
+        (self.in_turn if main else self.at_once).add(ask.phase)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from pdrgate.gate.comparisons.pairs.pairs_plan import Plan
 from pdrgate.gate.run.scenario import Scenario
 from pdrgate.gate.run.session import Session
 from pdrgate.guests.guest import GuestError
+from pdrgate.results.model import Side
 from pdrgate.results.verdict import Verdict
 
 
@@ -41,7 +42,7 @@ class BootsNothing:
 
     def begin(self, start: Any, *, kept: bool) -> object:
         self.begun += 1
-        self.up.append(_Dies() if start.args[0].label == self.dying else _Nothing())
+        self.up.append(start(None))
         return self.up[-1]
 
     def ready(self, testbed: object, *, introduce: bool) -> None:
@@ -55,7 +56,13 @@ class BootsNothing:
 
 
 def living(session: BootsNothing) -> LivingSuts:
-    builds = {side: cast(Build, SimpleNamespace(label=side, identity=side)) for side in SIDES}
+    def build(side: Side) -> Build:
+        def start(_: object) -> object:
+            return _Dies() if session.dying == side else _Nothing()
+
+        return cast(Build, SimpleNamespace(label=side, identity=side, counted=None, start=start))
+
+    builds = {side: build(side) for side in SIDES}
     return LivingSuts(cast(Session, session), builds)
 
 
