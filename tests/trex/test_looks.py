@@ -173,7 +173,7 @@ def test_a_search_takes_no_hidden_overload_for_held(server: TRexServer, generato
         return told(partial(generator.trial, load, duration, FRAMES))
 
     found = search(measure, [goal], min_load=43, max_load=65e3, budget=60).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     assert 0.97 * 43e3 / 0.995 < found.lower < 1.02 * 43e3 / 0.995
 

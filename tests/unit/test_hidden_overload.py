@@ -30,7 +30,7 @@ def test_neither_search_nor_pdr_nor_saturation_take_a_hidden_overload_for_held(
     found = search(
         measure, goals, min_load=capacity / 1000, max_load=1.5 * capacity, budget=profile.search_budget
     ).results[-1]
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     # A queue that grows by no more than what may stand in it is none: so many packets more may be in a trial.
     standing = STANDING / (capacity * goals[-1].final_trial_duration)

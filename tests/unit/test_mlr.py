@@ -58,7 +58,7 @@ def within_goal(result: GoalResult) -> bool:
 @pytest.mark.parametrize("shape", CURVES)
 def test_without_noise_the_bounds_bracket_the_true_pdr(shape: str) -> None:
     found = pdr_search(SimulatedSut(CURVES[shape], EXACT).measure, FINE).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert within_goal(found)
     assert found.lower is not None
     assert found.upper is not None
@@ -71,7 +71,7 @@ def test_without_noise_the_bounds_bracket_the_true_pdr(shape: str) -> None:
 def test_with_noise_the_bounds_are_off_by_no_more_than_the_noise(shape: str, seed: int) -> None:
     noise = 0.003
     found = pdr_search(SimulatedSut(CURVES[shape], Behaviour(noise), seed=seed).measure, FINE).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert within_goal(found)
     assert found.lower is not None
     assert found.upper is not None
@@ -86,7 +86,7 @@ def test_two_goals_at_once_share_their_trials() -> None:
     both = pdr_search(measure, NDR, PDR_GOAL)
     ndr, pdr = both.of("NDR"), both.of("PDR")
     assert [result.name for result in both.results] == ["NDR", "PDR"]
-    assert ndr.outcome is pdr.outcome is GoalOutcome.FOUND
+    assert ndr.outcome == pdr.outcome == GoalOutcome.FOUND
     assert within_goal(ndr)
     assert within_goal(pdr)
     assert ndr.upper is not None
@@ -114,7 +114,7 @@ def test_no_upper_bound(saturation: float) -> None:
 def test_the_outcome_is_found_at_any_width(width: float) -> None:
     goal = dataclasses.replace(PDR_GOAL, width=width)
     found = pdr_search(SimulatedSut(IdealCurve(1e6), EXACT).measure, goal).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert within_goal(found)
 
 
@@ -158,7 +158,7 @@ def test_a_perfect_sut_behind_a_slow_generator_has_no_upper_bound(ceiling: float
 def test_a_slow_generator_does_not_move_the_pdr_below_it(seed: int, stretches: bool) -> None:
     sut = SimulatedSut(IdealCurve(1e6), Behaviour(0.001), seed=seed, ceiling=Ceiling(1.2e6, stretches))
     found = pdr_search(sut.measure).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower * 0.997 <= true_pdr(IdealCurve(1e6)) <= found.upper * 1.003
@@ -213,7 +213,7 @@ def test_a_buffer_that_holds_an_overload_until_a_trial_is_over_makes_no_load_hol
     """4096 packets are 4 % of what 0.5 s of 200 kpps offer: such a trial at 204 kpps loses nothing."""
 
     found = pdr_search(buffered(2e5, 4096, flight=flight, looks=looks)).of("PDR")
-    assert found.outcome is GoalOutcome.FOUND
+    assert found.outcome == GoalOutcome.FOUND
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower <= 2e5 / 0.995 * 1.001

@@ -350,8 +350,8 @@ def test_why_a_path_of_the_portfolio_or_of_tcp_takes_none_is_said(streams: TcpSt
     """Of WireGuard, which has packets, nobody is to read of a closed loop."""
     passed = Judgement(Verdict.PASS, "not slower")
     comparison = SimpleNamespace(
-        judgement=passed, session=None, builds={"baseline": None}, plan=Plan(2, 60, 0.02),
-        scenario=SimpleNamespace(streams=streams), parts=SimpleNamespace(stay_up=streams is None),
+        judgement=passed, session=None, stay_up=streams is None, scenario=SimpleNamespace(streams=streams),
+        task=SimpleNamespace(builds={"baseline": None}, plan=Plan(2, 60, 0.02)),
     )  # fmt: skip
     found = spike_in(cast(PairsComparison, comparison))
     assert found is not None

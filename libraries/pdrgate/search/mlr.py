@@ -62,7 +62,7 @@ class SearchOutcome:
     @property
     def at_its_end(self) -> bool:
         """Whether even the highest load held for some goal."""
-        return any(result.outcome is GoalOutcome.NO_UPPER_BOUND for result in self.results)
+        return any(result.outcome == GoalOutcome.NO_UPPER_BOUND for result in self.results)
 
     def of(self, name: str) -> GoalResult:
         """The result of the goal of that name. Raises KeyError."""
@@ -204,7 +204,7 @@ def _result(algorithm: MultipleLossRatioSearch, goal: Goal, cut_short: GoalOutco
     elif lower is not None and upper is not None and 1 - float(lower) / float(upper) <= goal.width * (1 + 1e-6):
         outcome = GoalOutcome.FOUND
     return GoalResult(
-        name=goal.name, loss_ratio=goal.loss_ratio, width=goal.width, outcome=outcome,
+        name=goal.name, loss_ratio=goal.loss_ratio, width=goal.width, outcome=outcome.value,
         lower=None if lower is None else float(lower), upper=None if upper is None else float(upper),
         conditional_throughput=throughput,
     )  # fmt: skip

@@ -327,19 +327,19 @@ def searched(found: Search) -> SearchResult:
 def search_failure(found: Search, calibration: Calibration) -> Judgement | None:
     """Why a search came to no PDR; None when it did."""
     result = found.results[-1]
-    if result.outcome is GoalOutcome.NO_UPPER_BOUND:
+    if result.outcome == GoalOutcome.NO_UPPER_BOUND:
         return Judgement(
             Verdict.GENERATOR_LIMITED,
             f"even {Rate(found.max_load)} loses no more than {result.loss_ratio:.1%}, and the generator ends at "
             f"{Rate(calibration.ceiling)}; give the SUT more hops or less CPU, or use a faster generator",
         )
-    if result.outcome is GoalOutcome.GENERATOR_LIMITED:
+    if result.outcome == GoalOutcome.GENERATOR_LIMITED:
         return Judgement(
             Verdict.GENERATOR_LIMITED,
             f"the generator fell short at {Rate(found.max_load)} and above, again and again; "
             "look for what else uses its CPU, or use a faster generator",
         )
-    if result.outcome is GoalOutcome.NO_LOWER_BOUND:
+    if result.outcome == GoalOutcome.NO_LOWER_BOUND:
         return Judgement(
             Verdict.UNSTABLE,
             f"even the lowest load, {Rate(found.min_load)}, loses more than {result.loss_ratio:.1%}: "

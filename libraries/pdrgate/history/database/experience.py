@@ -22,8 +22,8 @@ from pdrgate.replication import NoiseObservation, Try
 
 NEWEST = 500
 """Observations of a testbed that are read: what is older weighs next to nothing by then."""
-Kind = Literal["noise", "try", "code"]
-TRY: Kind = "try"
+ExperienceKind = Literal["noise", "try", "code"]
+TRY: ExperienceKind = "try"
 """The kind of what no age makes worthless: a try that counts is not pruned."""
 
 
@@ -103,7 +103,7 @@ class Experience:
             "code", kernel, seen, ({"scenario": name, "code": code} for name, code in zip(codes, words, strict=True))
         )  # fmt: skip
 
-    def _kept(self, kind: Kind, subject: str, form: type[_Kept], most: int | None = None) -> list[_Kept]:
+    def _kept(self, kind: ExperienceKind, subject: str, form: type[_Kept], most: int | None = None) -> list[_Kept]:
         """What is kept of a subject, oldest first, the newest so many; none where there is no file yet."""
         if self.where.file is not None and not self.where.file.exists():
             return []
@@ -121,7 +121,7 @@ class Experience:
                 found.append(msgspec.json.decode(content, type=form))
         return found[::-1]
 
-    def _keep(self, kind: Kind, subject: str, moment: float, contents: Iterable[Any]) -> None:
+    def _keep(self, kind: ExperienceKind, subject: str, moment: float, contents: Iterable[Any]) -> None:
         opened = Database.open(self.where, create=True, patience=self.patience)
         with opened as history, history.writing() as connection:
             for one in map(msgspec.json.encode, contents):

@@ -15,7 +15,7 @@ from pdrgate.testbeds import Stands, Testbed
 from pdrgate.values.errors import PdrGateError
 
 Of = TypeVar("Of")
-"""What tells SUTs apart."""
+"""By what SUTs are known: a side, or a side and the number of a pair."""
 
 
 class StandingSuts(Generic[Of]):
