@@ -15,7 +15,7 @@ from pdrgate.testbeds import Stands, Testbed
 from pdrgate.values.errors import PdrGateError
 
 Of = TypeVar("Of")
-"""By what SUTs are known: a side, or a side and the number of a pair."""
+"""The key of a SUT: its side, or its side and the number of its pair."""
 
 
 class StandingSuts(Generic[Of]):
